@@ -1,0 +1,1 @@
+"""Sources and sinks that bring records to streamdp and carry its answers away."""

@@ -1,0 +1,3 @@
+"""The version of streamdp, read by the build and by ``streamdp --version``."""
+
+__version__ = "0.1.0"
