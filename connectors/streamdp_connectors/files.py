@@ -1,0 +1,252 @@
+"""Read records from files, pipes and standard input."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+from streamdp.columns import parse_row
+from streamdp.fields import RefusedError
+from streamdp.records import Raw
+from streamdp_connectors.file_sink import FileSink
+from streamdp_connectors.inputs import Input
+from streamdp_connectors.lines import Block, Lines, Rows, leaves_quote_open
+from streamdp_connectors.protocol import BAD_DATA, SinkClosed, SinkError, SourceError
+
+__all__ = ["FileSink", "FileSource", "SinkClosed", "SinkError", "SourceError"]
+
+_BOM = b"\xef\xbb\xbf"
+_RETURN = 0x0D
+
+
+class FileSource:
+    """The lines, or CSV rows, of one file; ``-`` is standard input.
+
+    A record's position is ``{"file": path, "line": n}``: the number, from 1, of its first line. Its data
+    is the line without line end, or the row with the line ends inside quotes. Blank lines are counted and
+    skipped, a byte order mark is dropped, and gzip is unpacked. Of a line longer than ``max_line`` bytes
+    only the first ``max_line`` are held and delivered: let it be above the decoder's limit. A CSV row whose
+    quote is still open after as many bytes is delivered as its first line, and reading resumes after that.
+
+    At the end a last line without newline is a record too. With ``follow`` there is no end: the source
+    waits for more, delivers a line when its newline has come, and goes on with the new file when the
+    old one is replaced or cut. Pipes are read as lines arrive, with or without ``follow``.
+
+    ``clock`` gives the arrival time in seconds since the epoch. Raises SourceError.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        format: Literal["jsonl", "csv", "text"] = "jsonl",
+        follow: bool = False,
+        clock: Callable[[], float] = time.time,
+        max_line: int = 16 << 20,
+    ) -> None:
+        self.path = path
+        self.header: list[str] | None = None
+        """The column names of a CSV file, known from the start (a pipe is waited for); else None."""
+        self._csv = format == "csv"
+        self._body = 0, 0  # lines and bytes of the header
+        self._clock, self._max_line = clock, max_line
+        self._take = self._take_rows if self._csv else self._take_lines
+        self._input = Input(path, follow)
+        self._restart(0, 0)
+        try:
+            self._wait_for_header()
+        except SourceError:
+            self.close()
+            raise
+
+    @property
+    def at_end(self) -> bool:
+        """Whether no more records will ever come."""
+        return self._ended and not self._blocks
+
+    def read(self, max_records: int, timeout: float) -> list[Raw]:
+        """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds."""
+        found: list[Raw] = []
+        deadline = time.monotonic() + timeout
+        left = timeout
+        while len(found) < max_records:
+            if self._blocks:
+                self._take(found, max_records)
+                continue
+            if left < 0 and not self._input.regular:
+                break  # bytes may go on coming without end, and without the end of a line
+            if not self._fill(0.0 if found else max(0.0, left)):
+                break
+            left = deadline - time.monotonic()
+        return found
+
+    def positions(self) -> dict[str, Any]:
+        """Return the file, and the lines and unpacked bytes up to the end of the last record returned."""
+        line, offset = self._done
+        return {"file": self.path, "line": line, "offset": offset}
+
+    def seek(self, positions: dict[str, Any]) -> None:
+        """Continue after the record at which ``positions`` were taken; no file may have changed before it."""
+        path, line, offset = (positions.get(key) for key in ("file", "line", "offset"))
+        if not (isinstance(line, int) and isinstance(offset, int) and line >= 0 and offset >= 0):
+            raise SourceError(f"{self.path}: the stored position {positions} is not one of a file", BAD_DATA)
+        if path != self.path:
+            raise SourceError(f"the state continues {path}, not {self.path}; use that name again", BAD_DATA)
+        if self._csv and offset < self._body[1]:
+            line, offset = self._body
+        if (line, offset) == self._done:
+            return
+        before = self._input.goto(offset)
+        self._restart(line, offset)
+        self._header_due = False
+        self._unfinished = before not in (b"", b"\n")
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        self._input.close()
+        self._blocks.clear()
+        self._ended = True
+
+    def _restart(self, line: int, offset: int) -> None:
+        """Forget all that was read; the next byte read is at ``offset``, after ``line`` lines."""
+        self._lines, self._rows = Lines(self._max_line), Rows()
+        self._blocks: deque[Block] = deque()  # read but not taken
+        self._at = 0  # the next line of the first block
+        self._line, self._offset = line, offset  # taken
+        self._done = line, offset  # up to the end of the last record
+        self._header_due = self._csv
+        self._unfinished = False  # the last record's line had no newline when it was read
+        self._file_ended = self._ended = False
+        self._arrival = 0.0
+
+    def _fill(self, wait: float) -> bool:
+        """Take one step towards more blocks; False when nothing came within ``wait``, or ever will."""
+        if self._ended:
+            return False
+        if not self._file_ended:
+            chunk = self._input.read(wait)
+            if chunk is None:
+                return False
+            self._arrival = self._clock()
+            if chunk:
+                if self._unfinished:
+                    chunk = self._finish_line(chunk)
+                self._add(self._lines.feed(chunk))
+            else:
+                self._file_ended = True
+                self._add(self._lines.finish())
+        elif self._rows.size:
+            self._blocks.append(self._rows.give_up())
+        elif self._input.reopen():
+            self._restart(0, 0)
+        else:
+            self._ended = True
+            return False
+        return True
+
+    def _add(self, blocks: list[Block]) -> None:
+        if self._offset == 0 and blocks and blocks[0].lines[0].startswith(_BOM) and not self._rows.size:
+            (first, *rest), extra = blocks[0].lines, blocks[0].extra
+            blocks[:1] = (
+                [Block([first[3:]], 3), Block(rest, extra)] if rest else [Block([first[3:]], 3 + extra)]
+            )
+        self._blocks.extend(blocks)
+
+    def _finish_line(self, chunk: bytes) -> bytes:
+        """Drop the newline that came after a record read without one."""
+        rest = chunk.removeprefix(b"\r\n" if chunk[0] == _RETURN else b"\n")
+        if rest == chunk:
+            raise SourceError(f"{self.path} has changed: line {self._line} goes on where it ended", BAD_DATA)
+        self._offset += len(chunk) - len(rest)
+        self._done = self._line, self._offset
+        self._unfinished = False
+        return rest
+
+    def _take_lines(self, found: list[Raw], limit: int) -> None:
+        """Move records from the first block to ``found``."""
+        lines, extra, _ = self._blocks[0]
+        stop = min(len(lines), self._at + limit - len(found))
+        number, offset, path, arrival = self._line, self._offset, self.path, self._arrival
+        done, end = self._done
+        for line in lines[self._at : stop]:
+            number += 1
+            offset += len(line) + 1
+            if not line or line.isspace():
+                continue
+            if line[-1] == _RETURN:
+                line = line[:-1]
+            found.append(Raw(line, {"file": path, "line": number}, arrival))
+            done, end = number, offset
+        self._at = stop
+        if stop == len(lines):
+            offset += extra
+            if done == number:  # its last line was a record
+                end = offset
+            self._next_block()
+        self._line, self._offset = number, offset
+        self._done = done, end
+
+    def _take_rows(self, found: list[Raw], limit: int) -> None:
+        """Move rows from the first block to ``found``, and the header to its place."""
+        lines, extra, alone = self._blocks[0]
+        rows, last = self._rows, len(lines) - 1
+        for at in range(self._at, len(lines)):
+            if len(found) == limit and not self._header_due:
+                self._at = at
+                return
+            line = lines[at]
+            size = len(line) + 1 + (extra if at == last else 0)
+            # Most rows end with their line: only the others are worth the work of joining.
+            if not rows.size and (b'"' not in line or (alone and at == 0) or not leaves_quote_open(line)):
+                self._take_row(line, 1, size, found)
+                continue
+            row = rows.add(line, size)
+            if row is not None:
+                self._take_row(*row, found)
+            elif rows.size > self._max_line:
+                self._next_block()
+                if at < last:
+                    self._blocks.appendleft(Block(lines[at + 1 :], extra))
+                self._blocks.appendleft(rows.give_up())
+                return
+        self._next_block()
+
+    def _take_row(self, data: bytes, lines: int, size: int, found: list[Raw]) -> None:
+        first = self._line + 1
+        self._line += lines
+        self._offset += size
+        if not data or data.isspace():
+            return
+        if data[-1] == _RETURN:
+            data = data[:-1]
+        self._done = self._line, self._offset
+        if self._header_due:
+            self._use_header(data)
+        else:
+            found.append(Raw(data, {"file": self.path, "line": first}, self._arrival))
+
+    def _next_block(self) -> None:
+        self._blocks.popleft()
+        self._at = 0
+
+    def _wait_for_header(self) -> None:
+        while self._header_due:
+            if self._blocks:
+                self._take_rows([], 0)
+            elif not self._fill(1.0) and self._ended:
+                raise SourceError(f"{self.path} has no CSV header: it is empty", BAD_DATA)
+
+    def _use_header(self, data: bytes) -> None:
+        try:
+            names = [name.strip() for name in parse_row(data.decode())]
+        except (UnicodeDecodeError, RefusedError) as error:
+            raise SourceError(f"{self.path} has no readable CSV header: {error}", BAD_DATA) from None
+        named = [name for name in names if name]
+        repeated = sorted({name for name in named if named.count(name) > 1})
+        if repeated or not named:
+            what = f"repeats {', '.join(map(repr, repeated))}" if repeated else "names no column"
+            raise SourceError(f"the CSV header of {self.path} {what}", BAD_DATA)
+        if self.header is not None and names != self.header:
+            raise SourceError(f"the new file {self.path} has another CSV header", BAD_DATA)
+        self.header, self._header_due, self._body = names, False, self._done

@@ -1,0 +1,77 @@
+"""All numba settings in one place.
+
+Compiled kernels are cached under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder), in a
+folder named after the sources of this package: numba itself notices a change of the file a kernel
+stands in, not of the files it calls into.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def _cache_folder() -> str | None:
+    """A writable folder for compiled kernels, or None."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    base = os.environ.get("STREAMDP_CACHE_DIR")
+    root = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
+    folder = root / f"kernels-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        logging.getLogger("streamdp").warning(
+            "no writable cache folder (%s): kernels are compiled anew in every process; "
+            "set STREAMDP_CACHE_DIR to a writable folder",
+            error,
+        )
+        return None
+    return str(folder)
+
+
+def kernels_are_cached() -> bool:
+    """Whether an earlier process has left compiled kernels for these sources."""
+    folder = _cache_folder()
+    return folder is not None and any(Path(folder).rglob("*.nbc"))
+
+
+def kernel(function: F) -> F:
+    """Compile a function that only other kernels call.
+
+    Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays
+    it would cost most of the run time, and most of the time to compile. Nor do they need a wrapper that
+    takes Python objects.
+    """
+    return numba.njit(  # type: ignore[no-any-return]
+        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(function)
+
+
+def entry(function: F) -> F:
+    """Compile a kernel that Python calls, caching the result where a folder can be written."""
+    folder = _cache_folder()
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    if folder is not None:
+        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+    try:
+        compiled = numba.njit(
+            nogil=True, error_model="numpy", _nrt=False, cache=folder is not None, no_cfunc_wrapper=True
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return compiled  # type: ignore[no-any-return]

@@ -1,0 +1,264 @@
+"""Clusters grouped by what their score depends on when a record shares no word with them.
+
+Under the sparse families that is the number of tokens n and the number of distinct words T alone,
+so one evaluation serves all clusters of a *size class*. A class knows the summed prior weight of
+those of its clusters that every hypothesis holds, and keeps them in a max-heap by weight (older
+founder first among equals), so that neither the evidence nor the best candidates need a visit to
+every cluster.
+
+Class 0 is the empty cluster (n = T = 0): what founding a new one scores.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.beam.arena import allocate, release, size_index
+from streamdp.beam.jit import entry, kernel
+from streamdp.beam.trellis import free_chain
+
+FREE, HIGH, USED = 0, 1, 2
+
+
+class Sizes(NamedTuple):
+    """Size classes, dense enough for vector loops over ``0 .. meta[HIGH] - 1``."""
+
+    meta: np.ndarray  # int64[3] free list, one past the highest class in use, classes in use
+    tokens: np.ndarray  # float64[C] n
+    types: np.ndarray  # float64[C] T
+    refs: np.ndarray  # int32[C] pool slots of the class, contested ones too
+    next: np.ndarray  # int32[C]
+    weight: np.ndarray  # float64[C] summed stored weight of the agreed clusters
+    top: np.ndarray  # float64[C] weight at the head of the heap
+    count: np.ndarray  # int32[C] agreed clusters
+    start: np.ndarray  # int64[C] offset of the heap in the arena
+    block: np.ndarray  # int32[C] its block size index, -1 for none
+    table: np.ndarray  # int32[power of two] open addressing by (n, T); -1 empty
+    header: np.ndarray  # the arena of the heaps
+    heap: np.ndarray  # int32[...]
+    of: np.ndarray  # int32[S] class of a slot, -1 for none
+    place: np.ndarray  # int32[S] a slot's index in its class's heap, -1 when contested
+
+
+def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
+    """Only class 0."""
+    from streamdp.beam.arena import new_header
+
+    table = np.full(4 * classes, -1, np.int32)
+    chain = np.concatenate([np.full(1, -1, np.int32), free_chain(1, classes)])
+    refs = np.zeros(classes, np.int32)
+    refs[0] = 1
+    return Sizes(
+        np.array([1, 1, 1], np.int64),
+        np.zeros(classes),
+        np.zeros(classes),
+        refs,
+        chain,
+        np.zeros(classes),
+        np.zeros(classes),
+        np.zeros(classes, np.int32),
+        np.zeros(classes, np.int64),
+        np.full(classes, -1, np.int32),
+        table,
+        new_header(),
+        np.zeros(heap, np.int32),
+        np.full(slots, -1, np.int32),
+        np.full(slots, -1, np.int32),
+    )
+
+
+@kernel
+def _home(sizes, tokens, types):  # type: ignore[no-untyped-def]
+    mixed = np.int64(tokens) * 1000003 + np.int64(types) * 7919
+    return (mixed ^ (mixed >> 15)) & (sizes.table.shape[0] - 1)
+
+
+@kernel
+def _class_of(sizes, tokens, types):  # type: ignore[no-untyped-def]
+    """Find or make the class (tokens, types)."""
+    mask = sizes.table.shape[0] - 1
+    i = _home(sizes, tokens, types)
+    while sizes.table[i] >= 0:
+        c = sizes.table[i]
+        if sizes.tokens[c] == tokens and sizes.types[c] == types:
+            return c
+        i = (i + 1) & mask
+    c = np.int32(sizes.meta[FREE])
+    sizes.meta[FREE] = sizes.next[c]
+    sizes.meta[USED] += 1
+    if c >= sizes.meta[HIGH]:
+        sizes.meta[HIGH] = c + 1
+    sizes.table[i] = c
+    sizes.tokens[c] = tokens
+    sizes.types[c] = types
+    sizes.refs[c] = 0
+    sizes.weight[c] = 0.0
+    sizes.top[c] = 0.0
+    sizes.count[c] = 0
+    return c
+
+
+@kernel
+def _free_class(sizes, c):  # type: ignore[no-untyped-def]
+    mask = sizes.table.shape[0] - 1
+    i = _home(sizes, sizes.tokens[c], sizes.types[c])
+    while sizes.table[i] != c:
+        i = (i + 1) & mask
+    j = i
+    while True:  # close the gap, so that later probes do not stop short
+        j = (j + 1) & mask
+        other = sizes.table[j]
+        if other < 0:
+            break
+        home = _home(sizes, sizes.tokens[other], sizes.types[other])
+        if ((j - home) & mask) >= ((j - i) & mask):
+            sizes.table[i] = other
+            i = j
+    sizes.table[i] = -1
+    if sizes.block[c] >= 0:
+        release(sizes.header, sizes.heap, sizes.start[c], sizes.block[c])
+        sizes.block[c] = -1
+    sizes.weight[c] = 0.0
+    sizes.top[c] = 0.0
+    sizes.next[c] = sizes.meta[FREE]
+    sizes.meta[FREE] = c
+    sizes.meta[USED] -= 1
+    high = sizes.meta[HIGH]
+    while high > 1 and sizes.refs[high - 1] == 0:
+        high -= 1
+    sizes.meta[HIGH] = high
+
+
+@kernel
+def heavier(weight, founder, a, b):  # type: ignore[no-untyped-def]
+    """Whether slot ``a`` stands before slot ``b``: more weight, or as much and founded earlier."""
+    return weight[a] > weight[b] or (weight[a] == weight[b] and founder[a] < founder[b])
+
+
+@kernel
+def _sift(sizes, c, i, weight, founder):  # type: ignore[no-untyped-def]
+    base = sizes.start[c]
+    n = sizes.count[c]
+    heap = sizes.heap
+    slot = heap[base + i]
+    while i > 0:
+        p = (i - 1) >> 1
+        other = heap[base + p]
+        if not heavier(weight, founder, slot, other):
+            break
+        heap[base + i] = other
+        sizes.place[other] = i
+        i = p
+    while True:
+        j = 2 * i + 1
+        if j >= n:
+            break
+        if j + 1 < n and heavier(weight, founder, heap[base + j + 1], heap[base + j]):
+            j += 1
+        other = heap[base + j]
+        if not heavier(weight, founder, other, slot):
+            break
+        heap[base + i] = other
+        sizes.place[other] = i
+        i = j
+    heap[base + i] = slot
+    sizes.place[slot] = i
+    sizes.top[c] = weight[heap[base]]
+
+
+@kernel
+def agree(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+    """Every hypothesis holds the slot from now on: count it in its class."""
+    c = sizes.of[slot]
+    if c < 0:
+        return
+    n = sizes.count[c]
+    j = sizes.block[c]
+    if j < 0:
+        j = 0
+        sizes.start[c] = allocate(sizes.header, sizes.heap, j)
+        sizes.block[c] = j
+    elif n == (4 << j):
+        offset = allocate(sizes.header, sizes.heap, j + 1)
+        old = sizes.start[c]
+        for i in range(n):
+            sizes.heap[offset + i] = sizes.heap[old + i]
+        release(sizes.header, sizes.heap, old, j)
+        sizes.start[c] = offset
+        sizes.block[c] = j + 1
+    sizes.heap[sizes.start[c] + n] = slot
+    sizes.count[c] = n + 1
+    sizes.weight[c] += weight[slot]
+    sizes.place[slot] = n
+    _sift(sizes, c, n, weight, founder)
+
+
+@kernel
+def contest(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+    """Not every hypothesis holds the slot any more: take it out of its class's sums."""
+    c = sizes.of[slot]
+    if c < 0 or sizes.place[slot] < 0:
+        return
+    i = sizes.place[slot]
+    sizes.place[slot] = -1
+    last = sizes.count[c] - 1
+    sizes.count[c] = last
+    base = sizes.start[c]
+    moved = sizes.heap[base + last]
+    if last == 0:
+        sizes.weight[c] = 0.0
+        sizes.top[c] = 0.0
+        return
+    sizes.weight[c] -= weight[slot]
+    if i != last:
+        sizes.heap[base + i] = moved
+        sizes.place[moved] = i
+        _sift(sizes, c, i, weight, founder)
+    sizes.top[c] = weight[sizes.heap[base]]
+
+
+@kernel
+def leave_class(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+    """Take a slot out of its class altogether."""
+    c = sizes.of[slot]
+    if c < 0:
+        return
+    contest(sizes, slot, weight, founder)
+    sizes.of[slot] = -1
+    sizes.refs[c] -= 1
+    if sizes.refs[c] == 0:
+        _free_class(sizes, c)
+
+
+@kernel
+def join_class(sizes, slot, tokens, types):  # type: ignore[no-untyped-def]
+    """Put a (contested) slot into the class of its size."""
+    c = _class_of(sizes, np.float64(tokens), np.float64(types))
+    sizes.of[slot] = c
+    sizes.refs[c] += 1
+    sizes.place[slot] = -1
+
+
+@kernel
+def reweigh(sizes, slot, change, weight, founder):  # type: ignore[no-untyped-def]
+    """An agreed slot's stored weight has grown by ``change`` (already written to ``weight``)."""
+    c = sizes.of[slot]
+    if c < 0 or sizes.place[slot] < 0:
+        return
+    sizes.weight[c] += change
+    _sift(sizes, c, sizes.place[slot], weight, founder)
+
+
+@entry
+def rehash(sizes):  # type: ignore[no-untyped-def]
+    """Enter all classes into an empty table, in order."""
+    mask = sizes.table.shape[0] - 1
+    for c in range(sizes.meta[HIGH]):
+        if c > 0 and sizes.refs[c] == 0:
+            continue
+        i = _home(sizes, sizes.tokens[c], sizes.types[c])
+        while sizes.table[i] >= 0:
+            i = (i + 1) & mask
+        sizes.table[i] = c

@@ -1,0 +1,79 @@
+"""Records written as CSV rows."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+
+from streamdp.fields import Fields, Parts, RefusedError, number_cell, text_value, time_cell
+
+TRUTH = "cluster"
+"""The column in which prepared data sets hold the known answer; it never becomes a feature."""
+
+
+class Columns:
+    """Knows what each column of one CSV header is for.
+
+    Without a text column, every column with a name becomes a feature, except time, id, the kept ones and
+    ``cluster``. Raises ValueError for a header that repeats a name or leaves nothing to cluster by.
+    """
+
+    def __init__(self, header: Sequence[str], fields: Fields) -> None:
+        self.header = tuple(header)
+        named = [name for name in self.header if name]
+        repeated = sorted({name for name in named if named.count(name) > 1})
+        if repeated:
+            raise ValueError(f"the CSV header repeats {', '.join(map(repr, repeated))}")
+        at = {name: i for i, name in enumerate(self.header) if name}
+        self._fields = fields
+        self._text = at.get(fields.text)
+        self._time = at.get(fields.time)
+        self._id = at.get(fields.id)
+        self._keep = [(name, at[name]) for name in fields.keep if name in at]
+        other = {fields.time, fields.id, TRUTH, *fields.keep}
+        self._features = [(name, i) for name, i in at.items() if name not in other]
+        if self._text is None and not self._features:
+            raise ValueError(f"the CSV header has neither a column {fields.text!r} nor one for a feature")
+
+    def read(self, data: bytes) -> Parts:
+        """Return the value, time, id and kept cells; raises RefusedError or UnicodeDecodeError."""
+        text = data.decode()
+        row = parse_row(text)
+        if len(row) != len(self.header):
+            raise RefusedError(
+                "csv_columns", f"the row has {len(row)} columns, the header {len(self.header)}"
+            )
+        fields = self._fields
+        value: str | dict[str, float]
+        if self._text is None:
+            value = self._numbers(row, text)
+        else:
+            value = text_value(row[self._text], fields.text)
+        time = None if self._time is None else time_cell(row[self._time], fields.time)
+        identity = None if self._id is None else row[self._id] or None
+        return value, time, identity, {name: row[i] for name, i in self._keep} if fields.keep else None
+
+    def _numbers(self, row: list[str], text: str) -> dict[str, float]:
+        try:
+            if "_" not in text:
+                values = {name: float(row[i]) for name, i in self._features}
+                if math.isfinite(sum(values.values())):
+                    return values
+        except ValueError:
+            pass
+        return {name: number_cell(row[i], name) for name, i in self._features}
+
+
+def parse_row(text: str) -> list[str]:
+    """Split one logical row into its cells; refuses ``csv_columns`` where quotes or line ends are wrong."""
+    usual = csv.field_size_limit()
+    try:
+        if len(text) > usual:
+            csv.field_size_limit(len(text))  # the record's own limit has been checked already
+        rows = list(csv.reader((text,), strict=True))
+    except csv.Error as error:
+        raise RefusedError("csv_columns", f"the row is not valid CSV: {error}") from None
+    finally:
+        csv.field_size_limit(usual)
+    return rows[0] if rows else []

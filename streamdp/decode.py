@@ -1,0 +1,110 @@
+"""Bytes to records: whatever a source delivers is decoded or refused, and never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+from streamdp.columns import Columns
+from streamdp.fields import Fields, Parts, RefusedError, text_value
+from streamdp.objects import Objects
+from streamdp.records import Raw, Record, Reject
+
+Format = Literal["jsonl", "csv", "text"]
+"""How a record is written: a JSON object, a CSV row, or plain text."""
+
+REASONS = (
+    "too_large",
+    "not_utf8",
+    "not_json",
+    "not_an_object",
+    "missing_field",
+    "ambiguous",
+    "wrong_type",
+    "null_value",
+    "empty",
+    "not_finite",
+    "bad_time",
+    "csv_columns",
+)
+"""Every reason a Decoder gives. They label a metric, so they are few and do not change."""
+
+
+class Decoder:
+    """Decodes the records of one source.
+
+    A JSON record is an object with exactly one of ``text_field`` (a string), ``vector_field`` (an array
+    of numbers) and ``features_field`` (an object of numbers); null counts as absent beside another.
+    ``time_field`` is seconds since the epoch or ISO 8601 (UTC unless it has a zone), ``id_field`` a string
+    or an integer; both may be absent or null. A CSV row has a text column, or else every named column
+    except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is a feature.
+    Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present; all
+    others are ignored, whatever they hold.
+
+    ``max_bytes`` bounds a record. Raises ValueError for an unknown format and for field names that clash.
+    """
+
+    def __init__(
+        self,
+        format: Format = "jsonl",
+        *,
+        text_field: str = "text",
+        vector_field: str = "vector",
+        features_field: str = "features",
+        time_field: str = "time",
+        id_field: str = "id",
+        keep: tuple[str, ...] = (),
+        max_bytes: int = 1_000_000,
+        header: Sequence[str] | None = None,
+    ) -> None:
+        if format not in get_args(Format):
+            raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
+        self.format: Format = format
+        self.max_bytes = max_bytes
+        self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep)
+        self._columns: Columns | None = None
+        self._parse: Callable[[bytes], Parts]
+        if format == "jsonl":
+            self._parse = Objects(self.fields).read
+        elif format == "csv":
+            self._parse = self._row
+        else:
+            self._parse = self._line
+        if header is not None:
+            self.header = header
+
+    @property
+    def header(self) -> Sequence[str] | None:
+        """The column names of a CSV source, to be set before the first row; setting may raise ValueError."""
+        return None if self._columns is None else self._columns.header
+
+    @header.setter
+    def header(self, names: Sequence[str]) -> None:
+        self._columns = Columns(names, self.fields)
+
+    def decode(self, raw: Raw) -> Record | Reject:
+        """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""
+        data = raw.data
+        try:
+            if len(data) > self.max_bytes:
+                raise RefusedError(
+                    "too_large", f"the record has {len(data)} bytes; the limit is {self.max_bytes}"
+                )
+            value, time, identity, keep = self._parse(data)
+        except RefusedError as refused:
+            return Reject(raw.position, refused.reason, refused.detail, data)
+        except UnicodeDecodeError as error:
+            return Reject(raw.position, "not_utf8", f"byte {error.start} is not UTF-8", data)
+        if time is None:
+            time = raw.time
+        return Record(value, raw.position, time, identity, raw.arrival, keep, data)
+
+    def _row(self, data: bytes) -> Parts:
+        if self._columns is None:
+            raise ValueError("a CSV decoder needs the header before the first row")
+        return self._columns.read(data)
+
+    def _line(self, data: bytes) -> Parts:
+        return text_value(data.decode(), self.fields.text), None, None, None

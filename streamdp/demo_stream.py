@@ -1,0 +1,189 @@
+"""A generated stream of headlines with known truth: stories are born, rise, drift, fade and die.
+
+Only the uniform random numbers of Python's Mersenne Twister and arithmetic that IEEE 754 rounds
+exactly are used, so a seed gives the same bytes on every platform and Python release.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from collections import deque
+from collections.abc import Iterator, Sequence
+from functools import cache
+from heapq import heappop, heappush
+from itertools import accumulate
+from math import sqrt
+
+import msgspec
+
+from streamdp.demo_words import COMMON, PEOPLE, PLACES, THEMES
+
+START = 1_767_571_200.0
+"""Event time at which every stream begins: 5 January 2026, 00:00 UTC."""
+
+_MINUTES_BETWEEN_BIRTHS = 120
+_LIFE_HOURS = (4, 6, 8, 12, 18, 24, 36, 48, 72)
+_SMALLEST, _LARGEST = 14, 600  # records of a story
+_PEAK = 0.15  # of a story's life
+_HEADLINE = 4  # words, which lead a story's list and stay
+_MORE_WORDS = (4, 16)
+_TURNOVER = 0.8  # of the other words, replaced over a story's life
+_TEXT_WORDS = (6, 16)
+_TOPIC_SHARE = 0.6  # of a text's words
+
+
+class DemoRecord(msgspec.Struct, frozen=True):
+    """One headline: event time in seconds since the epoch, and the story it truly belongs to."""
+
+    time: float
+    id: str
+    text: str
+    topic: str
+
+
+class _Story(msgspec.Struct):
+    """A story in progress: its words from the most to the least frequent, and how far it has come."""
+
+    name: str
+    theme: int
+    words: list[str]
+    size: int
+    told: int = 0
+    replaced: int = 0
+
+
+def demo_stream(n: int, seed: int) -> Iterator[DemoRecord]:
+    """The first ``n`` records of the stream of ``seed``, in time order.
+
+    Stories are born at random, one in two hours (a Poisson process by the minute), and live four
+    hours to three days with a fast rise and a slow decay; their sizes follow a power law between 14
+    and 600 records. While a story runs, most of its words but the headline's are replaced. It may share
+    its place or a person with a recent story, and further words with any story of its theme.
+
+    ``topic`` is a story's number and headline, such as "17 harbour strike, Bergen, Okafor". A shorter
+    stream is the beginning of a longer one. Raises ``ValueError`` for a negative argument.
+    """
+    if n < 0 or seed < 0:
+        raise ValueError(f"n and seed must not be negative, got {n} and {seed}")
+    return _records(n, random.Random(seed))
+
+
+def _records(n: int, rng: random.Random) -> Iterator[DemoRecord]:
+    # What is due, as (time, serial, story): the serial decides between equal times.
+    due: list[tuple[float, int, _Story]] = []
+    recent: deque[_Story] = deque(maxlen=8)
+    stories = serial = 0
+    birth = START
+    for i in range(n):
+        while not due or due[0][0] >= birth:
+            story = _born(rng, stories, recent)
+            recent.append(story)
+            stories += 1
+            for time in _times(rng, birth, story.size):
+                heappush(due, (time, serial, story))
+                serial += 1
+            birth = _next_birth(rng, birth)
+        time, _, story = heappop(due)
+        yield DemoRecord(time=time, id=f"{i:06}", text=_tell(rng, story), topic=story.name)
+
+
+def _below(rng: random.Random, k: int) -> int:
+    """A whole number from 0 to k - 1."""
+    return int(rng.random() * k)
+
+
+def _one_of(rng: random.Random, choices: Sequence[str]) -> str:
+    return choices[_below(rng, len(choices))]
+
+
+def _between(rng: random.Random, ends: tuple[int, int]) -> int:
+    return ends[0] + _below(rng, ends[1] - ends[0] + 1)
+
+
+def _next_birth(rng: random.Random, birth: float) -> float:
+    minutes = 1
+    while rng.random() * _MINUTES_BETWEEN_BIRTHS >= 1.0:
+        minutes += 1
+    return birth + 60.0 * minutes
+
+
+def _times(rng: random.Random, birth: float, size: int) -> list[float]:
+    life = 3600.0 * _LIFE_HOURS[_below(rng, len(_LIFE_HOURS))]
+    return [round(birth + life * min(_triangular(rng), _triangular(rng)), 3) for _ in range(size)]
+
+
+def _triangular(rng: random.Random) -> float:
+    u = rng.random()
+    return sqrt(u * _PEAK) if u < _PEAK else 1.0 - sqrt((1.0 - u) * (1.0 - _PEAK))
+
+
+def _born(rng: random.Random, number: int, recent: Sequence[_Story]) -> _Story:
+    u = 1.0 - rng.random()
+    # Pareto with exponent 2/3: its inverse distribution function needs a square root only.
+    size = int(min(_SMALLEST / (u * sqrt(u)), _LARGEST))
+    theme = _below(rng, len(THEMES))
+    subjects, events, _ = THEMES[theme]
+    place, person = _one_of(rng, PLACES), _one_of(rng, PEOPLE)
+    if recent and rng.random() < 0.35:
+        place = recent[_below(rng, len(recent))].words[2]
+    if recent and rng.random() < 0.2:
+        person = recent[_below(rng, len(recent))].words[3]
+    words = [_one_of(rng, subjects), _one_of(rng, events), place, person]
+    name = f"{number} {words[0]} {words[1]}, {place}, {person}"
+    story = _Story(name=name, theme=theme, words=words, size=size)
+    for _ in range(_between(rng, _MORE_WORDS)):
+        words.append(_fresh_word(rng, story))
+    return story
+
+
+def _fresh_word(rng: random.Random, story: _Story) -> str:
+    """A word that the story does not use now: mostly its theme's, else a name or a word of any theme."""
+    while True:
+        u = rng.random()
+        if u < 0.7:
+            word = _one_of(rng, THEMES[story.theme][2])
+        elif u < 0.85:
+            word = _one_of(rng, PEOPLE)
+        else:
+            word = _one_of(rng, THEMES[_below(rng, len(THEMES))][2])
+        if word not in story.words:
+            return word
+
+
+def _drift(rng: random.Random, story: _Story) -> None:
+    others = len(story.words) - _HEADLINE
+    while story.replaced < int(_TURNOVER * others * story.told / story.size):
+        fresh = _fresh_word(rng, story)
+        del story.words[_HEADLINE + _below(rng, others)]
+        story.words.insert(_HEADLINE + _below(rng, others), fresh)
+        story.replaced += 1
+
+
+def _tell(rng: random.Random, story: _Story) -> str:
+    _drift(rng, story)
+    story.told += 1
+    length = _between(rng, _TEXT_WORDS)
+    of_topic = sum(rng.random() < _TOPIC_SHARE for _ in range(length))
+    of_topic = max(2, min(of_topic, len(story.words) - 1))
+    words = _distinct(rng, story.words, of_topic) + _distinct(rng, COMMON, length - of_topic)
+    for last in range(length - 1, 0, -1):
+        other = _below(rng, last + 1)
+        words[last], words[other] = words[other], words[last]
+    return " ".join(words)
+
+
+def _distinct(rng: random.Random, words: Sequence[str], count: int) -> list[str]:
+    """``count`` different words, drawn by Zipf's law over their ranks."""
+    totals = _zipf(len(words))
+    drawn: list[str] = []
+    while len(drawn) < count:
+        word = words[bisect(totals, rng.random() * totals[-1])]
+        if word not in drawn:
+            drawn.append(word)
+    return drawn
+
+
+@cache
+def _zipf(n: int) -> list[float]:
+    return list(accumulate(1.0 / (rank + 3) for rank in range(n)))

@@ -1,0 +1,171 @@
+"""Turn single decoded values into what a Record holds, or refuse them with a stable reason."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+_DEEPEST = 64  # levels inside a kept field; it is encoded again later, further down the call stack
+
+
+Parts = tuple[str | list[float] | dict[str, float], float | None, str | int | None, dict[str, Any] | None]
+"""What every format gives: the value, the time in seconds, the id, and the kept fields."""
+
+
+class Fields:
+    """The names under which a record holds its parts. Raises ValueError when two are the same."""
+
+    def __init__(
+        self, text: str, vector: str, features: str, time: str, id: str, keep: tuple[str, ...] = ()
+    ) -> None:
+        self.text, self.vector, self.features, self.time, self.id = text, vector, features, time, id
+        self.values = (text, vector, features)
+        self.roles = (*self.values, time, id)
+        self.keep = tuple(dict.fromkeys(keep))
+        if len(set(self.roles)) < len(self.roles):
+            raise ValueError(f"two fields have the same name: {', '.join(self.roles)}")
+
+
+class RefusedError(Exception):
+    """A record cannot be used: a short stable code (a metrics label) and a sentence for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def text_value(value: Any, name: str) -> str:
+    """Return a text that holds more than white space; refuses ``wrong_type``, ``empty``."""
+    if not isinstance(value, str):
+        raise RefusedError("wrong_type", f"field {name!r} must be a string, not {kind(value)}")
+    if not value or value.isspace():
+        raise RefusedError("empty", f"field {name!r} holds no text")
+    return value
+
+
+def vector_value(value: Any, name: str) -> list[float]:
+    """Return a list of finite floats; refuses ``wrong_type``, ``null_value``, ``not_finite``, ``empty``."""
+    if not isinstance(value, list):
+        raise RefusedError("wrong_type", f"field {name!r} must be an array of numbers, not {kind(value)}")
+    if not value:
+        raise RefusedError("empty", f"field {name!r} is an empty array")
+    return [number(item, f"{name}[{i}]") for i, item in enumerate(value)]
+
+
+def features_value(value: Any, name: str) -> dict[str, float]:
+    """Return a mapping to finite floats; refuses as ``vector_value`` does."""
+    if not isinstance(value, dict):
+        raise RefusedError("wrong_type", f"field {name!r} must be an object of numbers, not {kind(value)}")
+    if not value:
+        raise RefusedError("empty", f"field {name!r} is an empty object")
+    return {key: number(item, f"{name}.{key}") for key, item in value.items()}
+
+
+def number(value: Any, name: str) -> float:
+    """Return a finite float; refuses ``null_value``, ``wrong_type`` (a bool is no number), ``not_finite``."""
+    if value is None:
+        raise RefusedError("null_value", f"field {name!r} is null")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RefusedError("wrong_type", f"field {name!r} must be a number, not {kind(value)}")
+    try:
+        result = float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        result = math.inf
+    if not math.isfinite(result):
+        raise RefusedError("not_finite", f"field {name!r} is not a finite number")
+    return result
+
+
+def number_cell(cell: str, name: str) -> float:
+    """Return the number written in a CSV cell; refuses ``null_value`` (an empty cell) and as ``number``."""
+    if not cell or cell.isspace():
+        raise RefusedError("null_value", f"column {name!r} is empty")
+    try:
+        result = _plain_float(cell)
+    except ValueError:
+        raise RefusedError("wrong_type", f"column {name!r} must hold a number, not {_short(cell)}") from None
+    return number(result, name)
+
+
+def time_value(value: Any, name: str) -> float | None:
+    """Return seconds since the epoch from a number or an ISO 8601 string (UTC unless it has a zone).
+
+    None gives None; refuses ``bad_time``.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _iso_seconds(value, name)
+    try:
+        return number(value, name)
+    except RefusedError:
+        shown = kind(value) if isinstance(value, bool | list | dict) else _short(str(value))
+        raise RefusedError("bad_time", f"field {name!r} is no time: {shown}") from None
+
+
+def time_cell(cell: str, name: str) -> float | None:
+    """Return the time written in a CSV cell, as a number of seconds or ISO 8601; an empty cell gives None."""
+    if not cell or cell.isspace():
+        return None
+    try:
+        result = _plain_float(cell)
+    except ValueError:
+        return _iso_seconds(cell, name)
+    if not math.isfinite(result):
+        raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
+    return result
+
+
+def id_value(value: Any, name: str) -> str | int | None:
+    """Return an identifier; refuses ``wrong_type``. An integer beyond 64 bits becomes a string."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RefusedError("wrong_type", f"field {name!r} must be a string or an integer, not {kind(value)}")
+    return value if -(2**63) <= value < 2**64 else str(value)  # msgpack, so the snapshot, ends there
+
+
+def kept_value(value: Any, name: str, depth: int = 0) -> Any:
+    """Return a kept value in a form every encoder can write: integers beyond 64 bits become strings."""
+    if depth > _DEEPEST:
+        raise RefusedError("wrong_type", f"field {name!r} is nested more than {_DEEPEST} levels deep")
+    if isinstance(value, list):
+        return [kept_value(item, name, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {key: kept_value(item, name, depth + 1) for key, item in value.items()}
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    return value
+
+
+def kind(value: Any) -> str:
+    """Name the JSON type of a value, for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    names = {str: "a string", int: "a number", float: "a number", list: "an array", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _plain_float(cell: str) -> float:
+    if "_" in cell:  # Python's own digit separator; in data it is an identifier
+        raise ValueError(cell)
+    return float(cell)
+
+
+def _iso_seconds(text: str, name: str) -> float:
+    stripped = text.strip()
+    try:
+        moment = datetime.fromisoformat(stripped)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp()
+    except (ValueError, OverflowError):
+        raise RefusedError("bad_time", f"field {name!r} is no ISO 8601 time: {_short(text)}") from None
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,134 @@
+"""Records written as JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from streamdp.fields import (
+    Fields,
+    Parts,
+    RefusedError,
+    features_value,
+    id_value,
+    kept_value,
+    text_value,
+    time_value,
+    vector_value,
+)
+
+_TYPES: dict[str, Any] = {
+    "text": str | None,
+    "vector": list[float] | None,
+    "features": dict[str, float] | None,
+    "time": float | str | None,
+    "id": int | str | None,
+}
+
+
+class Objects:
+    """Reads JSON objects in one pass, straight into the fields that matter.
+
+    What the typed pass does not accept is read again field by field, to find out which rule it breaks.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._slots = {name: f"kept{i}" for i, name in enumerate(fields.keep) if name not in fields.roles}
+        event = msgspec.defstruct(
+            "Event",
+            [(role, _TYPES[role], None) for role in _TYPES]
+            + [(slot, Any, msgspec.UNSET) for slot in self._slots.values()],
+            rename={role: getattr(fields, role) for role in _TYPES}
+            | {slot: name for name, slot in self._slots.items()},
+            gc=False,
+        )
+        self._typed: Callable[[bytes], Any] = msgspec.json.Decoder(event).decode
+        self._untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+        # A kept field that also plays a part has no slot of its own.
+        self._simple = len(self._slots) == len(fields.keep)
+
+    def read(self, data: bytes) -> Parts:
+        """Return the value, time, id and kept fields; raises RefusedError or UnicodeDecodeError."""
+        if not data.isascii():
+            data.decode()  # msgspec does not look inside the fields that it skips
+        try:
+            event = self._typed(data)
+        except msgspec.ValidationError:
+            return self._explain(data)
+        except msgspec.DecodeError as error:
+            raise RefusedError("not_json", str(error)) from None
+        except RecursionError:
+            raise RefusedError("not_json", "the object is nested too deeply") from None
+        text, vector, features = event.text, event.vector, event.features
+        value: str | list[float] | dict[str, float]
+        if text and vector is None and features is None and not text.isspace():
+            value = text
+        elif vector and text is None and features is None:
+            value = vector  # finite: msgspec refuses numbers out of range
+        elif features and text is None and vector is None:
+            value = features
+        else:
+            return self._explain(data)
+        if not self._simple:
+            return self._explain(data)
+        time = event.time
+        if time.__class__ is str:
+            time = time_value(time, self._fields.time)
+        identity = event.id
+        if identity.__class__ is int:
+            identity = id_value(identity, self._fields.id)
+        return value, time, identity, self._kept(event) if self._slots else None
+
+    def _kept(self, event: Any) -> dict[str, Any]:
+        found = ((name, getattr(event, slot)) for name, slot in self._slots.items())
+        return {name: kept_value(value, name) for name, value in found if value is not msgspec.UNSET}
+
+    def _explain(self, data: bytes) -> Parts:
+        """Read a record by the same rules, one field at a time."""
+        fields = self._fields
+        try:
+            found = self._untyped(data)
+        except msgspec.ValidationError:
+            raise RefusedError("not_an_object", "the record is JSON, but not an object") from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise RefusedError("not_json", str(error)) from None
+        given = [name for name in fields.values if name in found]
+        if not given:
+            wanted = " or ".join(repr(name) for name in fields.values)
+            raise RefusedError("missing_field", f"there is no field {wanted}")
+        filled = [name for name in given if bytes(found[name]) != b"null"]
+        if not filled:
+            raise RefusedError("null_value", f"field {given[0]!r} is null")
+        if len(filled) > 1:
+            named = " and ".join(repr(name) for name in filled)
+            raise RefusedError("ambiguous", f"fields {named} are both present; a record has one of them")
+        name = filled[0]
+        plain = _plain(found[name], name, "not_finite")
+        value: str | list[float] | dict[str, float]
+        if name == fields.text:
+            value = text_value(plain, name)
+        else:
+            value = vector_value(plain, name) if name == fields.vector else features_value(plain, name)
+        time = identity = None
+        if fields.time in found:
+            time = time_value(_plain(found[fields.time], fields.time, "bad_time"), fields.time)
+        if fields.id in found:
+            identity = id_value(_plain(found[fields.id], fields.id, "wrong_type"), fields.id)
+        keep = {
+            name: kept_value(_plain(found[name], name, "not_finite"), name)
+            for name in fields.keep
+            if name in found
+        }
+        return value, time, identity, keep if fields.keep else None
+
+
+def _plain(value: msgspec.Raw, name: str, out_of_range: str) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.ValidationError:  # the only thing that can be wrong with a valid but untyped value
+        raise RefusedError(out_of_range, f"field {name!r} holds a number out of range") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RefusedError("not_json", f"field {name!r}: {error}") from None

@@ -1,0 +1,235 @@
+"""Score what streamdp put out against a file that holds the truth."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from streamdp.agreement import Agreement, agreement
+
+Key = str | int
+"""By what a record is found in both files: its id, as a string, or its line number."""
+
+Class = str | int | float
+"""A true class."""
+
+_NO_INPUT, _BAD_DATA = 66, 65  # EX_NOINPUT, EX_DATAERR
+
+
+class ScoreError(Exception):
+    """Files that cannot be scored. ``str()`` is one line; 66: no such file, 65: unusable content."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Assignments(msgspec.Struct, frozen=True):
+    """The assignments of an output file, one entry per seq in the order of the file.
+
+    ``first`` holds the labels as first announced, ``newest`` those of the latest revisions. ``lines``
+    are the records' line numbers in the file they came from, None where they came from elsewhere;
+    ``sources`` are the files they came from.
+    """
+
+    ids: list[str | None]
+    lines: list[int | None]
+    first: list[int]
+    newest: list[int]
+    sources: frozenset[str]
+
+
+class ScoreReport(msgspec.Struct, frozen=True):
+    """How well the labels agree with the truth, over the records that have both.
+
+    ``first`` scores the labels as first announced, ``newest`` those after all revisions. ``by`` is
+    "id" or "line". ``revised`` of the scored records changed their label; ``unlabelled`` truth
+    records have no truth (null or missing) and were left out; ``unassigned`` records of the truth have no
+    assignment; ``unknown`` assignments found no record of that id or line in the truth file.
+    """
+
+    first: Agreement
+    newest: Agreement
+    by: str
+    revised: int
+    unlabelled: int
+    unassigned: int
+    unknown: int
+
+
+class _Position(msgspec.Struct, frozen=True):
+    line: int | None = None
+    file: str | None = None
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """What is read of an output line; everything else in it is skipped."""
+
+    seq: int | None = None
+    cluster: int | None = None
+    revision: int = 0
+    id: str | int | float | None = None
+    position: _Position | None = None
+    final_through: int | None = None
+
+
+class _Truth(msgspec.Struct, frozen=True):
+    """Class by key, and the keys of the records without one."""
+
+    classes: dict[Key, Class]
+    unlabelled: set[Key]
+
+
+_T = TypeVar("_T")
+
+
+def read_assignments(path: str | Path) -> Assignments:
+    """Read an output file of streamdp: JSON lines, gzipped if the name ends in .gz.
+
+    Of several lines with one seq, that of the highest revision is the newest (the later one on
+    ties). Lines of finality are skipped, and so is a last line cut short, which a running or killed
+    writer leaves behind. Raises ``ScoreError``.
+    """
+    index: dict[int, int] = {}
+    ids: list[str | None] = []
+    lines: list[int | None] = []
+    first: list[int] = []
+    newest: list[int] = []
+    revisions: list[tuple[int, int]] = []
+    sources: set[str] = set()
+    for number, line in _decoded(path, msgspec.json.Decoder(_Line).decode, torn_end=True):
+        if line.seq is None or line.cluster is None:
+            if line.final_through is None:
+                raise ScoreError(f"{path}, line {number}: not an assignment of streamdp", _BAD_DATA)
+            continue
+        at = index.setdefault(line.seq, len(first))
+        if at < len(first):
+            lowest, highest = revisions[at]
+            if line.revision < lowest:
+                first[at] = line.cluster
+            if line.revision >= highest:
+                newest[at] = line.cluster
+            revisions[at] = min(lowest, line.revision), max(highest, line.revision)
+            continue
+        ids.append(None if line.id is None else str(line.id))
+        position = line.position or _Position()
+        lines.append(position.line)
+        if position.file is not None:
+            sources.add(position.file)
+        first.append(line.cluster)
+        newest.append(line.cluster)
+        revisions.append((line.revision, line.revision))
+    return Assignments(ids=ids, lines=lines, first=first, newest=newest, sources=frozenset(sources))
+
+
+def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cluster") -> ScoreReport:
+    """Score an output file against a truth file: JSON lines with the true class in ``field``.
+
+    A class is a string or a number. When any assignment carries an id, records are found by the
+    truth file's ``id`` (an id written as a number equals the same digits as a string), else by line
+    number, counted from 1; truth records without an id are skipped where ids are used. The truth file may
+    well be the input itself. Either file may be gzipped.
+    Raises ``ScoreError``: a missing file, lines that cannot be read, one id with two classes, nothing
+    that matches.
+    """
+    given = read_assignments(assignments_path)
+    by_id = any(key is not None for key in given.ids)
+    if not by_id and len(given.sources) > 1:
+        raise ScoreError(
+            f"{assignments_path}: assignments from {len(given.sources)} files cannot be matched by line, "
+            "they need ids",
+            _BAD_DATA,
+        )
+    truth = _read_truth(truth_path, field, by_id)
+    if not truth.classes:
+        raise ScoreError(f"{truth_path}: no record has a value in the field {field!r}", _BAD_DATA)
+
+    keys = given.ids if by_id else given.lines
+    codes: dict[Class, int] = {}
+    first, newest, true = [], [], []
+    scored = set()
+    unknown = 0
+    for key, announced, latest in zip(keys, given.first, given.newest, strict=True):
+        if key is None or key not in truth.classes:
+            unknown += key is None or key not in truth.unlabelled
+            continue
+        scored.add(key)
+        first.append(announced)
+        newest.append(latest)
+        true.append(codes.setdefault(truth.classes[key], len(codes)))
+    by = "id" if by_id else "line"
+    if not true:
+        raise ScoreError(
+            f"{assignments_path}: none of {len(keys)} assignments matches a record of {truth_path} by {by}",
+            _BAD_DATA,
+        )
+    return ScoreReport(
+        first=agreement(first, true),
+        newest=agreement(newest, true),
+        by=by,
+        revised=sum(a != b for a, b in zip(first, newest, strict=True)),
+        unlabelled=len(truth.unlabelled),
+        unassigned=len(truth.classes) - len(scored),
+        unknown=unknown,
+    )
+
+
+def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
+    # A struct made for the field's name skips the texts and vectors beside it undecoded.
+    scalar = str | int | float | None
+    fields: list[tuple[str, Any, Any]] = [("value", scalar, msgspec.field(default=None, name=field))]
+    if by_id and field != "id":
+        fields.append(("id", scalar, None))
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("TruthRecord", fields))
+    key_field = "id" if field != "id" else "value"
+
+    classes: dict[Key, Class] = {}
+    unlabelled: set[Key] = set()
+    for number, record in _decoded(path, decoder.decode):
+        key: Key = number
+        if by_id:
+            named = getattr(record, key_field)
+            if named is None:
+                continue
+            key = str(named)
+        if record.value is None:
+            unlabelled.add(key)
+        elif classes.setdefault(key, record.value) != record.value:
+            raise ScoreError(
+                f"{path}, line {number}: id {key!r} has the {field} {record.value!r}, "
+                f"but {classes[key]!r} in an earlier line",
+                _BAD_DATA,
+            )
+    return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
+
+
+def _decoded(
+    path: str | Path, decode: Callable[[bytes], _T], *, torn_end: bool = False
+) -> Iterator[tuple[int, _T]]:
+    """The lines that are not blank, decoded, with their numbers from 1.
+
+    With ``torn_end``, a last line without its newline that is no JSON is left out.
+    """
+    opened = gzip.open if str(path).endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.isspace():
+                    continue
+                try:
+                    decoded = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    torn = torn_end and not line.endswith(b"\n")
+                    if torn and not isinstance(error, msgspec.ValidationError):
+                        return
+                    raise ScoreError(f"{path}, line {number}: {error}", _BAD_DATA) from error
+                yield number, decoded
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ScoreError(f"{path}: not a whole gzip file: {error}", _BAD_DATA) from error
+    except OSError as error:
+        raise ScoreError(f"{path}: cannot be read: {error.strerror or error}", _NO_INPUT) from error

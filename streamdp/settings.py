@@ -1,0 +1,247 @@
+"""Every setting of streamdp: its name, type, range, default and one line about it.
+
+How values are found and checked is in ``streamdp.config``.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta, inspect
+
+AUTO = "auto"
+"""What a user writes for an automatic setting; a setting that is automatic holds None."""
+
+Positive = Annotated[float, Meta(gt=0)]
+NonNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Discount = Annotated[float, Meta(ge=0, lt=1)]
+Count = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(min_length=1)]
+
+# Languages that every supported release of snowballstemmer (2.2 and later) knows.
+Stem = Literal[
+    "none", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french",
+    "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali",
+    "norwegian", "porter", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil",
+    "turkish", "yiddish",
+]  # fmt: skip
+Likelihood = Literal[
+    "auto",
+    "dirichlet-multinomial",
+    "hierarchical-dirichlet",
+    "hierarchical-pitman-yor",
+    "gaussian",
+    "normal-inverse-gamma",
+]
+Prior = Literal["auto", "crp", "pitman-yor", "uniform", "distance-dependent"]
+
+
+def _about(group: str) -> partial[Meta]:
+    return partial(Meta, extra={"group": group})
+
+
+_input, _text, _model = _about("input"), _about("text"), _about("model")
+_search, _time, _engine = _about("search"), _about("time"), _about("engine")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings, flat. None means automatic. Ranges and units stand with each field."""
+
+    format: Annotated[Literal["auto", "jsonl", "csv", "text"], _input(description="input format")] = "auto"
+    text_field: Annotated[Name, _input(description="field that holds the text")] = "text"
+    vector_field: Annotated[Name, _input(description="field that holds the dense vector")] = "vector"
+    features_field: Annotated[
+        Name, _input(description="field that holds the mapping from feature name to number")
+    ] = "features"
+    time_field: Annotated[Name, _input(description="field that holds the event time")] = "time"
+    id_field: Annotated[Name, _input(description="field that holds the record's id")] = "id"
+    keep: Annotated[
+        tuple[Name, ...],
+        _input(description="fields copied from each record to its assignment, comma-separated"),
+    ] = ()
+    max_record_bytes: Annotated[Count, _input(description="longest record accepted, in bytes")] = 1_000_000
+
+    stem: Annotated[Stem, _text(description="Snowball stemmer's language, or none")] = "none"
+    ngrams: Annotated[
+        Annotated[int, Meta(ge=1, le=5)], _text(description="longest run of words counted as one feature")
+    ] = 1
+    urls: Annotated[bool, _text(description="keep web addresses as words")] = True
+    mentions: Annotated[bool, _text(description="keep @mentions as words")] = True
+    hashtags: Annotated[bool, _text(description="keep #hashtags as words")] = True
+    # The learned base spreads its escape mass over 2^20 words, so no vocabulary may be larger.
+    max_words: Annotated[
+        Annotated[int, Meta(ge=1, le=2**20)], _text(description="most words held in the vocabulary")
+    ] = 1_000_000
+
+    likelihood: Annotated[Likelihood, _model(description="likelihood family of the clusters")] = "auto"
+    prior: Annotated[Prior, _model(description="prior over clusterings")] = "auto"
+    concentration: Annotated[
+        Positive | None, _model(description="the prior's concentration: weight of a new cluster")
+    ] = None
+    discount: Annotated[Discount | None, _model(description="discount of the Pitman-Yor prior")] = None
+    decay: Annotated[
+        Literal["window", "exponential", "logistic"] | None,
+        _model(description="decay of the distance-dependent prior"),
+    ] = None
+    decay_scale: Annotated[
+        Positive | None, _model(description="scale of the decay, in records or seconds (see distance)")
+    ] = None
+    distance: Annotated[
+        Literal["records", "seconds"], _model(description="unit in which the decay measures distance")
+    ] = "records"
+    close_below: Annotated[
+        Discount, _model(description="weight below which a smoothly decaying cluster closes, 0 for never")
+    ] = 1e-3
+    base_concentration: Annotated[
+        Positive | None, _model(description="pull of clusters' words towards the shared base (b1)")
+    ] = None
+    word_discount: Annotated[
+        Discount | None, _model(description="discount of words within a cluster (hierarchical Pitman-Yor)")
+    ] = None
+    beta: Annotated[Positive | None, _model(description="prior mass per word (Dirichlet-multinomial)")] = None
+    document_beta: Annotated[
+        Positive | None, _model(description="document level's concentration (hierarchical Dirichlet)")
+    ] = None
+    base_smoothing: Annotated[
+        Positive | None, _model(description="mass added to every word seen in the shared base")
+    ] = None
+    base_escape: Annotated[
+        Positive | None, _model(description="mass of all words not yet seen in the shared base")
+    ] = None
+    vocabulary_size: Annotated[
+        Count | None, _model(description="fixed vocabulary size (Dirichlet-multinomial)")
+    ] = None
+    variance: Annotated[
+        Positive | None, _model(description="variance of vectors within a cluster (Gaussian)")
+    ] = None
+    mean_variance: Annotated[
+        Positive | None, _model(description="prior variance of clusters' means (Gaussian)")
+    ] = None
+    kappa: Annotated[
+        Positive | None, _model(description="prior records behind the mean (normal-inverse-gamma)")
+    ] = None
+    shape: Annotated[
+        Positive | None, _model(description="prior shape of the variance (normal-inverse-gamma)")
+    ] = None
+    scale: Annotated[
+        Positive | None, _model(description="prior scale of the variance (normal-inverse-gamma)")
+    ] = None
+    forget: Annotated[
+        Annotated[float, Meta(gt=0, le=1)] | None,
+        _model(description="factor on a cluster's statistics per record of its own, 1 for no forgetting"),
+    ] = None
+    warmup: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _model(description="vectors from which scales are learned at the start"),
+    ] = None
+
+    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search(description="hypotheses held")] = 16
+    slack: Annotated[
+        Positive | None, _search(description="nats behind the best at which a hypothesis is dropped")
+    ] = None
+    temper: Annotated[Share, _search(description="power of the prior in selection, 1 for the true prior")] = (
+        1.0
+    )
+    max_undecided: Annotated[
+        Count, _search(description="records after which the best hypothesis decides a disagreement")
+    ] = 10_000
+    retire_after: Annotated[
+        Count | None, _search(description="records without a new member after which a cluster retires")
+    ] = None
+    max_clusters: Annotated[
+        Count | None, _search(description="live clusters beyond which the least recently used retires")
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=0, le=2**32 - 1)], _search(description="seed of every random choice")
+    ] = 0
+
+    max_lateness: Annotated[
+        NonNegative, _time(description="seconds a record may be late and still be put in order")
+    ] = 0.0
+    max_ahead: Annotated[
+        NonNegative, _time(description="seconds a record's time may lie beyond its arrival")
+    ] = 86_400.0
+
+    retain: Annotated[
+        Annotated[int, Meta(ge=0)], _engine(description="latest records kept for refinement")
+    ] = 5000
+    snapshot_every: Annotated[Count, _engine(description="records between two snapshots")] = 50_000
+    snapshot_keep: Annotated[Count, _engine(description="snapshots kept")] = 3
+
+
+class SettingField(msgspec.Struct, frozen=True):
+    """One setting as a command line or a manual shows it.
+
+    ``group`` is input, text, model, search, time or engine; ``allowed`` says in words what values it
+    takes; ``type`` is the annotated type, to be given to ``msgspec.convert``.
+    """
+
+    name: str
+    group: str
+    description: str
+    allowed: str
+    default: Any
+    type: Any
+
+    @property
+    def flag(self) -> str:
+        """The flag on the command line, such as ``--max-words``."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable, such as ``STREAMDP_MAX_WORDS``."""
+        return "STREAMDP_" + self.name.upper()
+
+
+def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
+    limits = (("at least", kind.ge), ("above", kind.gt), ("at most", kind.le), ("below", kind.lt))
+    return " and ".join(f"{word} {limit}" for word, limit in limits if limit is not None)
+
+
+def _allowed(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.Metadata():
+            return _allowed(kind.type)
+        case inspect.UnionType():
+            return ", or ".join(
+                AUTO if isinstance(member, inspect.NoneType) else _allowed(member) for member in kind.types
+            )
+        case inspect.LiteralType():
+            return "one of " + ", ".join(map(str, kind.values))
+        case inspect.IntType():
+            return f"a whole number, {_bounds(kind)}"
+        case inspect.FloatType():
+            return f"a finite number, {_bounds(kind)}"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.VarTupleType():
+            return "a list of names"
+        case _:
+            return "a name"
+
+
+@cache
+def setting_fields() -> tuple[SettingField, ...]:
+    """Every setting in the order of ``Settings``."""
+    struct = inspect.type_info(Settings)
+    hints = get_type_hints(Settings, include_extras=True)
+    assert isinstance(struct, inspect.StructType)
+    found = []
+    for field in struct.fields:
+        about = field.type
+        assert isinstance(about, inspect.Metadata)
+        found.append(
+            SettingField(
+                name=field.name,
+                group=(about.extra or {})["group"],
+                description=(about.extra_json_schema or {})["description"],
+                allowed=_allowed(about),
+                default=field.default,
+                type=hints[field.name],
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Reference implementations by definition: slow, plain, and sharing no code with streamdp."""

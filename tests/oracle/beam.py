@@ -1,0 +1,258 @@
+"""The beam by definition (DESIGN 3): every hypothesis keeps, and every child copies, everything."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .enumeration import log_sum_exp
+from .families import Family, NoBase
+from .priors import Prior, log_shares
+
+GRID = 1e9  # scores compare as integers of this many units per nat
+TIE = 1e-12  # nats; closer scores are equal by construction
+NEAR = 1e-7  # nats; closer scores may be ordered by floating-point noise
+EDGE = 2e-12  # nats; equal scores this near a rounding boundary may round apart
+
+
+@dataclass
+class Hypothesis:
+    """One clustering: members of every cluster by founder, which are closed, true and selection score."""
+
+    clusters: dict[int, list[int]] = field(default_factory=dict)
+    closed: set[int] = field(default_factory=set)
+    lj: float = 0.0
+    sel: float = 0.0
+
+    def open_founders(self) -> list[int]:
+        """Founders of the open clusters, oldest first."""
+        return sorted(k for k in self.clusters if k not in self.closed)
+
+    def founders(self) -> list[int]:
+        """The founder of every record."""
+        founder_of = {j: k for k, members in self.clusters.items() for j in members}
+        return [founder_of[j] for j in range(len(founder_of))]
+
+    def extended(self, founder: int, seq: int, lj: float, sel: float) -> "Hypothesis":
+        """A copy in which record `seq` has joined or founded the cluster."""
+        clusters = {k: list(members) for k, members in self.clusters.items()}
+        clusters.setdefault(founder, []).append(seq)
+        return Hypothesis(clusters, set(self.closed), lj, sel)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A choice for the new record: which hypothesis, which cluster, and the scores it leads to."""
+
+    parent: int
+    founder: int
+    lj: float
+    sel: float
+
+
+@dataclass(frozen=True)
+class HypothesisView:
+    """What a step shows of a hypothesis."""
+
+    lj: float
+    sel: float
+    founders: list[int]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one record did: survivors in rank order, the announcement, the frontier, the safety margin."""
+
+    seq: int
+    hypotheses: list[HypothesisView]
+    head: int
+    evidence: float
+    probability: float
+    founder: int
+    new: bool
+    link: int | None
+    frontier: int
+    dropped: int
+    closed: list[int]
+    margin: float
+
+
+def units(score: float, best: float) -> int:
+    """round((score - best) * 1e9): the integer by which scores compare."""
+    return round((score - best) * GRID)
+
+
+class Beam:
+    """A beam of `width` hypotheses, none further than `slack` nats below the best."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        family: Family,
+        base: NoBase,
+        width: int,
+        slack: float = math.inf,
+        temper: float = 1.0,
+        max_undecided: int = 10_000,
+    ) -> None:
+        self.prior, self.family, self.base = prior, family, base
+        self.width, self.slack, self.temper, self.max_undecided = width, slack, temper, max_undecided
+        self.hypotheses = [Hypothesis()]
+        self.head = 0
+        self.records: list[Any] = []
+        self.times: list[float] = []
+        self.views: list[Any] = []
+        self.dropped = 0
+
+    def step(self, x: Any, t: float) -> StepResult:
+        """Advance every hypothesis by one record (DESIGN 3)."""
+        seq = len(self.records)
+        self.records.append(x)
+        self.times.append(t)
+        self.views.append(self.base.view(x))
+
+        closing_gap = self._close(seq)
+        before = log_sum_exp([h.lj for h in self.hypotheses])
+        children = self._children(seq)
+        total = log_sum_exp([c.lj for c in children])
+        kept = select(children, self.width, self.slack)
+        head = best_by_joint(kept)
+        chosen = kept[head]
+        margin = min(closing_gap, selection_margin(children, self.width, self.slack), head_margin(kept))
+
+        probability = math.fsum(math.exp(c.lj - total) for c in children if c.founder == chosen.founder)
+        earlier = self.hypotheses[chosen.parent].clusters.get(chosen.founder, [])
+        self.base.absorb(x, [self.records[j] for j in earlier])
+
+        self.hypotheses = [self.hypotheses[c.parent].extended(c.founder, seq, c.lj, c.sel) for c in kept]
+        self.head = head
+        dropped = self._decide(seq)
+        return StepResult(
+            seq=seq,
+            hypotheses=[HypothesisView(h.lj, h.sel, h.founders()) for h in self.hypotheses],
+            head=self.head,
+            evidence=total - before,
+            probability=probability,
+            founder=chosen.founder,
+            new=chosen.founder == seq,
+            link=earlier[-1] if earlier else None,
+            frontier=self._frontier(),
+            dropped=dropped,
+            closed=self._agreed_closed(),
+            margin=margin,
+        )
+
+    def _close(self, seq: int) -> float:
+        """Close clusters by the prior's rule, then by max_clusters; the nearest miss of a rule in nats."""
+        now, gap = self.times[seq], math.inf
+        for h in self.hypotheses:
+            for k in h.open_founders():
+                gap = min(gap, significant(self.prior.closing_gap(h.clusters[k], seq, now, self.times)))
+                if self.prior.closes(h.clusters[k], seq, now, self.times):
+                    h.closed.add(k)
+        most = self.prior.max_clusters
+        head = self.hypotheses[self.head]
+        last_of_head = sorted(head.clusters[k][-1] for k in head.open_founders())
+        if most is not None and len(last_of_head) > most:
+            oldest_kept_after = last_of_head[len(last_of_head) - most - 1]
+            for h in self.hypotheses:
+                h.closed |= {k for k in h.open_founders() if h.clusters[k][-1] <= oldest_kept_after}
+        return gap
+
+    def _children(self, seq: int) -> list[Child]:
+        """lj' = lj + log share + log predictive; sel' = sel + temper * log share + log predictive."""
+        x, now, view = self.records[seq], self.times[seq], self.views[seq]
+        children = []
+        for rank, h in enumerate(self.hypotheses):
+            founders = h.open_founders()
+            open_clusters = [h.clusters[k] for k in founders]
+            joins, new = self.prior.weights(open_clusters, len(h.clusters), seq, now, self.times)
+            log_joins, log_new = log_shares(joins, new)
+            options = zip([*founders, seq], [*open_clusters, []], [*log_joins, log_new], strict=True)
+            for founder, members, share in options:
+                predictive = self.family.log_predictive([self.records[j] for j in members], x, view)
+                if share + predictive > -math.inf:
+                    sel = h.sel + self.temper * share + predictive
+                    children.append(Child(rank, founder, h.lj + share + predictive, sel))
+        return children
+
+    def _frontier(self) -> int:
+        """The largest f such that all hypotheses agree on the founder of every record <= f."""
+        histories = [h.founders() for h in self.hypotheses]
+        frontier = -1
+        for choices in zip(*histories, strict=True):
+            if len(set(choices)) > 1:
+                break
+            frontier += 1
+        return frontier
+
+    def _decide(self, seq: int) -> int:
+        """Past max_undecided the head decides the oldest open record; how many dissenters were dropped."""
+        dropped = 0
+        while seq - self._frontier() > self.max_undecided:
+            head = self.hypotheses[self.head]
+            record = self._frontier() + 1
+            founder = head.founders()[record]
+            agreeing = [h for h in self.hypotheses if h.founders()[record] == founder]
+            dropped += len(self.hypotheses) - len(agreeing)
+            self.head = next(i for i, h in enumerate(agreeing) if h is head)
+            self.hypotheses = agreeing
+        self.dropped += dropped
+        return dropped
+
+    def _agreed_closed(self) -> list[int]:
+        """Founders of the clusters that are closed with the same members in every hypothesis."""
+        first = self.hypotheses[0]
+        return sorted(
+            k
+            for k in first.closed
+            if all(k in h.closed and h.clusters[k] == first.clusters[k] for h in self.hypotheses)
+        )
+
+
+def select(children: Sequence[Child], width: int, slack: float) -> list[Child]:
+    """The best `width` by rounded score, parent rank, founder; none further than slack below the best."""
+    best = max(c.sel for c in children)
+    order = sorted(children, key=lambda c: (-units(c.sel, best), c.parent, c.founder))
+    return [c for c in order[:width] if math.isinf(slack) or -units(c.sel, best) <= round(slack * GRID)]
+
+
+def best_by_joint(kept: Sequence[Child]) -> int:
+    """Rank of the largest true log joint, compared rounded; ties to the lower rank."""
+    best = max(c.lj for c in kept)
+    return max(range(len(kept)), key=lambda i: (units(kept[i].lj, best), -i))
+
+
+def significant(gap: float) -> float:
+    """A gap that could be noise counts; an exact tie does not."""
+    return gap if gap > TIE else math.inf
+
+
+def tie_margin(*depths: float) -> float:
+    """Equal scores compare equal unless they lie on a rounding boundary, at (integer + 1/2) units."""
+    edges = [abs(d * GRID - math.floor(d * GRID) - 0.5) / GRID for d in depths]
+    return min(edges) if min(edges) < EDGE else math.inf
+
+
+def selection_margin(children: Sequence[Child], width: int, slack: float) -> float:
+    """The smallest gap between neighbours in the selection order, down to the cut, or to the slack."""
+    best = max(c.sel for c in children)
+    depths = sorted(best - c.sel for c in children)
+    reach = min(depths[min(width, len(depths)) - 1], slack) + NEAR
+    margin = math.inf
+    for i, d in enumerate(depths):
+        if d > reach:
+            break
+        if i + 1 < len(depths):
+            gap = depths[i + 1] - d
+            margin = min(margin, gap if gap > TIE else tie_margin(d, depths[i + 1]))
+        if math.isfinite(slack):
+            gap = abs(d - slack)
+            margin = min(margin, gap if gap > TIE else tie_margin(d, slack))
+    return margin
+
+
+def head_margin(kept: Sequence[Child]) -> float:
+    """The smallest gap between the head's true log joint and another survivor's."""
+    best = max(c.lj for c in kept)
+    return min(significant(best - c.lj) for c in kept)

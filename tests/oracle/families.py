@@ -1,0 +1,229 @@
+"""Likelihood families as sequential predictives, and the base measures they share (DESIGN 2.2, MATH 3).
+
+A base measure gives a *view* for a record, frozen while the record is scored: word probabilities for the
+hierarchical families, the vocabulary size for a growing DirichletMultinomial, None for dense vectors.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .priors import safe_log
+
+Sparse = Sequence[tuple[int, int]]
+Dense = Sequence[float]
+Scalars = float | Sequence[float]
+UNIVERSE = 2**20
+
+
+def tokens(x: Sparse) -> list[int]:
+    """Tokens in scoring order: the words of count 1 as given, then the others, repeats together."""
+    once = [w for w, c in x if c == 1]
+    return once + [w for w, c in x if c > 1 for _ in range(c)]
+
+
+def word_counts(members: Sequence[Sparse]) -> Counter[int]:
+    """n_kw, the number of tokens of every word in a cluster."""
+    counts: Counter[int] = Counter()
+    for x in members:
+        counts.update(tokens(x))
+    return counts
+
+
+def per_dimension(value: Scalars, size: int) -> list[float]:
+    """A scalar repeated, or the given vector."""
+    return [float(value)] * size if isinstance(value, int | float) else [float(v) for v in value]
+
+
+class Family:
+    """H(x | S) of one record given the members of a cluster in the order they joined."""
+
+    def log_predictive(self, members: Sequence[Any], x: Any, base: Any) -> float:
+        raise NotImplementedError
+
+    def log_marginal(self, records: Sequence[Any], views: Sequence[Any] | None = None) -> float:
+        """log H(S) = sum_i log H(x_i | x_1 .. x_{i-1}), with one base view per record."""
+        views = [None] * len(records) if views is None else views
+        return sum(self.log_predictive(records[:i], x, views[i]) for i, x in enumerate(records))
+
+
+@dataclass(frozen=True)
+class DirichletMultinomial(Family):
+    """Token by token (n_kw + beta) / (n_k + V beta); V = None takes the base view as V (DESIGN 2.2)."""
+
+    beta: float
+    V: int | None = None
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: int | None) -> float:
+        size = base if self.V is None else self.V
+        assert size is not None
+        counts, total = word_counts(members), 0.0
+        for w in tokens(x):
+            total += safe_log((counts[w] + self.beta) / (counts.total() + size * self.beta))
+            counts[w] += 1
+        return total
+
+
+@dataclass(frozen=True)
+class HierarchicalDirichlet(Family):
+    """Cluster level (n_kw + b1 p_w) / (n_k + b1); document level (r + beta p) / (N_d + beta) (MATH 3)."""
+
+    b1: float
+    document_beta: float | None = None
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
+        counts, total = word_counts(members), 0.0
+        here: Counter[int] = Counter()
+        for w in tokens(x):
+            p = (counts[w] + self.b1 * base[w]) / (counts.total() + self.b1)
+            if self.document_beta is not None:
+                p = (here[w] + self.document_beta * p) / (here.total() + self.document_beta)
+            total += safe_log(p)
+            counts[w] += 1
+            here[w] += 1
+        return total
+
+
+@dataclass(frozen=True)
+class HierarchicalPitmanYor(Family):
+    """(n_kw - d [n_kw > 0] + (b1 + d T_k) p_w) / (n_k + b1), one table per word and cluster (MATH 3)."""
+
+    b1: float
+    d: float
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
+        counts, total = word_counts(members), 0.0
+        for w in tokens(x):
+            own = counts[w] - self.d if counts[w] > 0 else 0.0
+            tables = sum(1 for n in counts.values() if n > 0)
+            total += safe_log((own + (self.b1 + self.d * tables) * base[w]) / (counts.total() + self.b1))
+            counts[w] += 1
+        return total
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """Variance s2 I known, mean ~ N(m0, v0 I): predictive N(v (m0/v0 + S/s2), (v + s2) I).
+
+    v = 1/(1/v0 + n/s2) (MATH 3); with forget f every joining record makes n <- f n + 1, S <- f S + x.
+    """
+
+    s2: float
+    v0: float
+    m0: Scalars = 0.0
+    forget: float = 1.0
+
+    def log_predictive(self, members: Sequence[Dense], x: Dense, base: Any = None) -> float:
+        total = 0.0
+        for i, m0 in enumerate(per_dimension(self.m0, len(x))):
+            n = s = 0.0
+            for y in members:
+                n, s = self.forget * n + 1.0, self.forget * s + y[i]
+            v = 1.0 / (1.0 / self.v0 + n / self.s2)
+            mean, var = v * (m0 / self.v0 + s / self.s2), v + self.s2
+            total += -0.5 * math.log(2.0 * math.pi * var) - (x[i] - mean) ** 2 / (2.0 * var)
+        return total
+
+
+def student_t_log_density(x: float, dof: float, location: float, scale2: float) -> float:
+    """log density of Student's t with the given degrees of freedom, location and squared scale."""
+    z2 = (x - location) ** 2 / scale2
+    peak = math.lgamma((dof + 1.0) / 2.0) - math.lgamma(dof / 2.0) - 0.5 * math.log(dof * math.pi * scale2)
+    return peak - (dof + 1.0) / 2.0 * math.log1p(z2 / dof)
+
+
+@dataclass(frozen=True)
+class NormalInverseGamma(Family):
+    """Mean and variance unknown in every dimension: predictive Student-t (DESIGN 2.2).
+
+    2 a_n degrees of freedom, location m_n, squared scale b_n (kappa_n + 1)/(a_n kappa_n), with
+    kappa_n = kappa + n, m_n = (kappa m0 + S1)/kappa_n, a_n = a + n/2,
+    b_n = b + (S2 + kappa m0^2 - kappa_n m_n^2)/2; n, S1 and S2 decay by `forget` per joining record.
+    """
+
+    m0: Scalars
+    kappa: float
+    a: float
+    b: Scalars
+    forget: float = 1.0
+
+    def log_predictive(self, members: Sequence[Dense], x: Dense, base: Any = None) -> float:
+        m0s, bs, total = per_dimension(self.m0, len(x)), per_dimension(self.b, len(x)), 0.0
+        for i, (m0, b) in enumerate(zip(m0s, bs, strict=True)):
+            n = s1 = s2 = 0.0
+            for y in members:
+                n = self.forget * n + 1.0
+                s1 = self.forget * s1 + y[i]
+                s2 = self.forget * s2 + y[i] ** 2
+            kappa_n, a_n = self.kappa + n, self.a + n / 2.0
+            m_n = (self.kappa * m0 + s1) / kappa_n
+            b_n = b + (s2 + self.kappa * m0**2 - kappa_n * m_n**2) / 2.0
+            scale2 = b_n * (kappa_n + 1.0) / (a_n * kappa_n)
+            total += student_t_log_density(x[i], 2.0 * a_n, m_n, scale2)
+        return total
+
+
+class NoBase:
+    """Families without a shared base measure."""
+
+    def view(self, x: Any) -> Any:
+        """What the family is given for this record."""
+        return None
+
+    def absorb(self, x: Any, cluster: Sequence[Any]) -> None:
+        """Learn from a record announced in a cluster with these earlier records."""
+
+
+class FixedBase(NoBase):
+    """p_w given, learns nothing."""
+
+    def __init__(self, p: Sequence[float]) -> None:
+        self.p = list(p)
+
+    def view(self, x: Sparse) -> dict[int, float]:
+        return {w: self.p[w] for w, _ in x}
+
+
+class VocabularySize(NoBase):
+    """V, the distinct words of the stream so far, the present record's included."""
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def view(self, x: Sparse) -> int:
+        return len(self.seen | {w for w, _ in x})
+
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+        self.seen |= {w for w, _ in x}
+
+
+class LearnedBase(NoBase):
+    """p_w = (T_w + c)/(T + c V + e) for the V words seen; e/(T + c V + e) shared by the rest of 2^20.
+
+    DESIGN 2.2. T_w grows by one when w is new to the announced cluster ("tables"), or by count ("tokens").
+    """
+
+    def __init__(self, kind: str, smoothing: float, escape: float) -> None:
+        if kind not in ("tables", "tokens"):
+            raise ValueError(f"kind is 'tables' or 'tokens', not {kind!r}")
+        self.kind, self.c, self.e = kind, smoothing, escape
+        self.T: Counter[int] = Counter()
+
+    def probability(self, w: int) -> float:
+        """p_w under the present state."""
+        seen = len(self.T)
+        norm = self.T.total() + self.c * seen + self.e
+        return (self.T[w] + self.c) / norm if w in self.T else self.e / norm / (UNIVERSE - seen)
+
+    def view(self, x: Sparse) -> dict[int, float]:
+        return {w: self.probability(w) for w, _ in x}
+
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+        known = {w for y in cluster for w, _ in y}
+        for w, count in x:
+            if self.kind == "tokens":
+                self.T[w] += count
+            elif w not in known:
+                self.T[w] += 1

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+import snowballstemmer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdp.config import ConfigError, Settings, differences, load, model_settings, setting_fields
+from streamdp.settings import Stem
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str | bytes, name: str = "streamdp.toml") -> str:
+    Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return name
+
+
+def error(
+    flags: dict[str, Any] | None = None, environ: dict[str, str] | None = None, path: str | None = None
+) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(flags or {}, environ or {}, path)
+    assert caught.value.exit_code == 78
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_defaults_without_any_source() -> None:
+    settings = load({}, {"PATH": "/bin"}, None)
+    assert settings == Settings()
+    assert settings.beam == 16
+    assert settings.concentration is None
+    assert settings.keep == ()
+
+
+def test_each_layer_overrides_the_one_below() -> None:
+    write("beam = 2\nretain = 20\nsnapshot-keep = 7\n")
+    settings = load({"beam": 4, "seed": None}, {"STREAMDP_BEAM": "3", "STREAMDP_RETAIN": "30"}, None)
+    assert (settings.beam, settings.retain, settings.snapshot_keep, settings.seed) == (4, 30, 7, 0)
+
+
+def test_file_by_path_and_both_spellings() -> None:
+    path = write('max-lateness = 5\nmax_ahead = 1.5\nkeep = ["a", "b"]\nurls = false\n', "other.toml")
+    settings = load({}, {}, path)
+    assert (settings.max_lateness, settings.max_ahead) == (5.0, 1.5)
+    assert isinstance(settings.max_lateness, float)
+    assert settings.keep == ("a", "b")
+    assert settings.urls is False
+    assert load({}, {}, None) == Settings()
+
+
+def test_strings_of_environment_and_flags_are_converted() -> None:
+    environ = {
+        "STREAMDP_KEEP": "source, lang,",
+        "STREAMDP_URLS": "false",
+        "STREAMDP_CONCENTRATION": " 1e2 ",
+        "STREAMDP_STEM": "none",
+        "STREAMDP_SEED": "",
+    }
+    settings = load({"max-words": "500", "forget": 1, "keep": None}, environ, None)
+    assert settings.keep == ("source", "lang")
+    assert settings.urls is False
+    assert settings.concentration == 100.0
+    assert (settings.max_words, settings.forget, settings.stem, settings.seed) == (500, 1.0, "none", 0)
+    assert load({"keep": ""}, environ, None).keep == ()
+    assert load({"keep": ("a",)}, environ, None).keep == ("a",)
+
+
+def test_auto_sets_back_what_a_lower_layer_set() -> None:
+    write('concentration = 3.0\ndecay = "window"\n')
+    assert load({"concentration": "auto", "decay": "auto"}, {}, None) == Settings()
+    assert load({}, {"STREAMDP_CONCENTRATION": "auto"}, None).concentration is None
+    write('slack = "auto"\nprior = "auto"\n')
+    assert load({}, {}, None) == Settings()
+
+
+def test_unknown_names_point_to_the_nearest() -> None:
+    write("max-latenes = 3\n")
+    assert error() == "streamdp.toml, key max-latenes: no such setting, did you mean max_lateness?"
+    write("")
+    assert error(environ={"STREAMDP_BEEM": "3"}) == (
+        "environment variable STREAMDP_BEEM: no such setting, did you mean STREAMDP_BEAM?"
+    )
+    assert error({"snapshot_evry": 3}) == (
+        "flag --snapshot-evry: no such setting, did you mean --snapshot-every?"
+    )
+    assert error({"qqqq": None}) == "flag --qqqq: no such setting"
+
+
+def test_variables_that_are_no_settings() -> None:
+    assert load({}, {"STREAMDP_TEST_SLOW": "x", "STREAMDP_CACHE_DIR": "/x"}, None) == Settings()
+    assert "STREAMDP_CACHE_DIRS" in error(environ={"STREAMDP_CACHE_DIRS": "x"})
+    assert "STREAMDP_TESTS" in error(environ={"STREAMDP_TESTS": "x"})
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("beam = 0", "0 is not allowed, must be a whole number, at least 1 and at most 256"),
+        ('beam = "16"', "'16' is not allowed, must be a whole number, at least 1 and at most 256"),
+        ("beam = 16.0", "16.0 is not allowed, must be a whole number, at least 1 and at most 256"),
+        ("beam = true", "True is not allowed, must be a whole number, at least 1 and at most 256"),
+        ("discount = 1.0", "1.0 is not allowed, must be a finite number, at least 0 and below 1, or auto"),
+        ("slack = inf", "inf is not allowed, must be a finite number, above 0, or auto"),
+        ("temper = nan", "nan is not allowed, must be a finite number, at least 0 and at most 1"),
+        ('urls = "no"', "'no' is not allowed, must be true or false"),
+        ('prior = "CRP"', "'CRP' is not allowed, must be one of auto, crp, distance-dependent"),
+        ("keep = [1]", "[1] is not allowed, must be a list of names"),
+        ('text_field = ""', "'' is not allowed, must be a name"),
+        ("seed = 99999999999999999999999", "at least 0 and at most 4294967295"),
+        ("id_field = 1979-05-27", "datetime.date(1979, 5, 27) is not allowed, must be a name"),
+    ],
+)
+def test_wrong_values_in_the_file(line: str, told: str) -> None:
+    write(line + "\n")
+    message = error()
+    assert message.startswith(f"streamdp.toml, key {line.split()[0]}: ")
+    assert told in message
+
+
+def test_wrong_values_elsewhere() -> None:
+    assert error(environ={"STREAMDP_FORGET": "0"}) == (
+        "environment variable STREAMDP_FORGET: '0' is not allowed, "
+        "must be a finite number, above 0 and at most 1, or auto"
+    )
+    assert error({"beam": "many"}).startswith("flag --beam: 'many' is not allowed")
+    assert error({"max_ahead": "inf"}).startswith("flag --max-ahead: 'inf' is not allowed")
+    assert len(error({"beam": "9" * 10_000 + "\n\n"})) < 200
+
+
+def test_a_wrong_value_is_told_even_when_overridden() -> None:
+    write("beam = 0\n")
+    assert "streamdp.toml, key beam" in error({"beam": 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("beam = 1\nseed 2\n", "streamdp.toml, line 2: not TOML: "),
+        ("beam = 1\nbeam = 2", "streamdp.toml, line 2: not TOML: "),
+        ("beam = 1\nbeam = 2\nseed = 1\n", "streamdp.toml, line 2: not TOML: "),
+        ("keep = [\n", "streamdp.toml, line 1: not TOML: "),
+        (b"beam = 1\n# \xff\n", "streamdp.toml, line 2: not UTF-8"),
+        ("[search]\nbeam = 1\n", "streamdp.toml, key search: is a table"),
+        ('"be\\nam" = 1\n', "streamdp.toml, key 'be\\nam': no such setting"),
+        ("max-words = 1\nmax_words = 2\n", "streamdp.toml, key max_words: set twice"),
+    ],
+)
+def test_broken_files(text: str | bytes, told: str) -> None:
+    write(text)
+    assert error().startswith(told)
+
+
+def test_unreadable_files() -> None:
+    assert error(path="missing.toml") == "missing.toml: cannot be read: No such file or directory"
+    Path("streamdp.toml").mkdir()
+    assert error() == "streamdp.toml: cannot be read: Is a directory"
+
+
+def test_fields_describe_themselves() -> None:
+    fields = setting_fields()
+    assert tuple(field.name for field in fields) == Settings.__struct_fields__
+    for field in fields:
+        assert field.group in {"input", "text", "model", "search", "time", "engine"}
+        assert field.description
+        assert "\n" not in field.description
+        assert msgspec.convert(field.default, field.type) == field.default
+    by_name = {field.name: field for field in fields}
+    assert by_name["max_words"].flag == "--max-words"
+    assert by_name["max_words"].variable == "STREAMDP_MAX_WORDS"
+
+
+def test_stemmers_exist() -> None:
+    assert set(get_args(Stem)) - {"none"} <= set(snowballstemmer.algorithms())
+
+
+def test_model_settings_leave_out_what_may_change() -> None:
+    base = model_settings(Settings())
+    assert base == model_settings(Settings(keep=("a",), snapshot_every=1, snapshot_keep=9))
+    assert set(base) == set(Settings.__struct_fields__) - {"keep", "snapshot_every", "snapshot_keep"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(base)) == base
+
+
+def test_differences_are_readable() -> None:
+    old = model_settings(Settings(beam=8, urls=False))
+    new = model_settings(Settings(concentration=2.5))
+    assert differences(old, new) == [
+        "urls: was false, is true",
+        "concentration: was auto, is 2.5",
+        "beam: was 8, is 16",
+    ]
+    assert differences(new, new) == []
+
+
+def test_settings_that_one_side_does_not_know() -> None:
+    new = model_settings(Settings())
+    old = {name: value for name, value in new.items() if name != "beam"}
+    assert differences(old, new) == []
+    assert differences(old, {**new, "beam": 3}) == ["beam: was 16, is 3"]
+    assert differences({**new, "gone": 3}, new) == ["gone: was 3, is no setting"]
+
+
+@given(beam=st.integers(-5, 300), discount=st.floats() | st.none())
+def test_what_loads_is_in_range(beam: int, discount: float | None) -> None:
+    valid = 1 <= beam <= 256 and (discount is None or 0 <= discount < 1)
+    flags = {"beam": beam, "discount": discount}
+    if valid:
+        assert (load(flags, {}, None).beam, load(flags, {}, None).discount) == (beam, discount)
+    else:
+        with pytest.raises(ConfigError):
+            load(flags, {}, None)
