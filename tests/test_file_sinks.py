@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from streamdp_connectors.files import FileSink, SinkError
+from streamdp_connectors.protocol import Sink
 from streamdp_connectors.rejects import RejectSink, reject_line
 
 from streamdp.records import Reject
@@ -25,7 +26,7 @@ def code_of(path: Path, resume_length: int | None = None, overwrite: bool = Fals
 
 
 def test_writes_and_counts(path: Path) -> None:
-    sink = FileSink(str(path))
+    sink: Sink = FileSink(str(path))
     sink.write(b"one\n")
     assert sink.length() == 4
     assert path.read_bytes() == b""

@@ -21,7 +21,6 @@ class Walk(NamedTuple):
     """Scratch space for a walk over the undecided records, newest first."""
 
     node: np.ndarray  # int32[U] the head's node of a record
-    mass: np.ndarray  # float64[U] surviving mass that agrees with the head on it
     key: np.ndarray  # int64[U] label and lineage of a record, packed
     order: np.ndarray  # int64[U]
     level_node: np.ndarray  # int32[B]
@@ -32,7 +31,6 @@ def new_walk(undecided: int, width: int) -> Walk:
     """Scratch space for so many undecided records."""
     return Walk(
         np.zeros(undecided, np.int32),
-        np.zeros(undecided),
         np.zeros(undecided, np.int64),
         np.zeros(undecided, np.int64),
         np.zeros(width, np.int32),
@@ -62,30 +60,38 @@ def slot_of_head(state, lineage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _masses(state, walk, upto):  # type: ignore[no-untyped-def]
-    """For each undecided record down to ``upto``: the surviving mass that shares the head's cluster.
+def weigh_revisions(state, out, walk, first, decided):  # type: ignore[no-untyped-def]
+    """Write the probability of the newest record's revisions, from ``first`` on (oldest record first).
 
-    The distinct ancestors of all hypotheses are followed record by record, merging where paths meet.
+    It is the mass of the surviving hypotheses that share the head's cluster. The distinct ancestors of
+    all of them are followed record by record, newest first, merging where paths meet.
     """
     beam, trellis = state.beam, state.trellis
+    last = out.meta[REVISIONS] - 1
+    if last < first:
+        return
     width = beam.meta[WIDTH]
     total = 0.0
-    peak = beam.joint[0]
-    for h in range(1, width):
-        peak = max(peak, beam.joint[h])
+    peak = beam.joint[beam.meta[HEAD]]
     for h in range(width):
         walk.level_node[h] = beam.leaf[h]
         walk.level_mass[h] = np.exp(beam.joint[h] - peak)
         total += walk.level_mass[h]
-    for back in range(upto + 1):
-        lineage = trellis.lineage[walk.node[back]]
-        same = 0.0
-        for i in range(width):
-            if trellis.lineage[walk.level_node[i]] == lineage:
-                same += walk.level_mass[i]
-        walk.mass[back] = same / total
-        if back == upto:
-            break
+    node = beam.leaf[beam.meta[HEAD]]
+    seq = beam.meta[SEQ]
+    while last >= first:
+        if out.revision_seq[last] <= decided:
+            out.revision_probability[last] = 1.0
+            last -= 1
+            continue
+        if out.revision_seq[last] == seq:
+            same = 0.0
+            for i in range(width):
+                if trellis.lineage[walk.level_node[i]] == trellis.lineage[node]:
+                    same += walk.level_mass[i]
+            out.revision_probability[last] = same / total
+            last -= 1
+            continue
         merged = 0
         for i in range(width):
             parent = trellis.parent[walk.level_node[i]]
@@ -100,6 +106,8 @@ def _masses(state, walk, upto):  # type: ignore[no-untyped-def]
             else:
                 walk.level_mass[at] += mass
         width = merged
+        node = trellis.parent[node]
+        seq -= 1
 
 
 @kernel
@@ -231,13 +239,6 @@ def announce(state, out, walk, extends, slot, founded):  # type: ignore[no-untyp
             walk.node[back] = node
             node = trellis.parent[node]
         _inherit(state, out, walk, count)
-        oldest = 0
-        for back in range(1, count + 1):
-            label = lineages.label[trellis.lineage[walk.node[back]]]
-            if state.announced[(seq - back) & mask] != label:
-                oldest = back
-        if oldest > 0:
-            _masses(state, walk, oldest)
         for back in range(count, 0, -1):
             lineage_then = trellis.lineage[walk.node[back]]
             label = lineages.label[lineage_then]
@@ -250,7 +251,6 @@ def announce(state, out, walk, extends, slot, founded):  # type: ignore[no-untyp
             out.revision_by[r] = seq
             out.revision_seq[r] = seq - back
             out.revision_label[r] = label
-            out.revision_probability[r] = walk.mass[back]
             out.revision_link[r] = trellis.link[walk.node[back]]
             out.revision_founded[r] = lineages.founder[lineage_then] == seq - back
     if founded:

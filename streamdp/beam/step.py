@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from streamdp.beam.announce import announce
+from streamdp.beam.announce import announce, weigh_revisions
 from streamdp.beam.choose import BEST_CHILD, CHILDREN, NEW, choose, mass_of, tally
 from streamdp.beam.dense import add_vector, clear_vector, copy_vector, score_dense
 from streamdp.beam.index import add_words, copy_words
@@ -420,8 +420,10 @@ def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, 
     founded = head_slot == NEW
     if founded:
         beam.meta[FOUNDED] += 1
+    revisions = out.meta[REVISIONS]
     out.label[i] = announce(state, out, walk, extends, choice.child_slot[head], founded)
     decided = _drop_dissenters(model, state, choice, seq)
+    weigh_revisions(state, out, walk, revisions, decided)
     beam.meta[DECIDED] = decided
     _settle(model, state, out, beam.meta[WIDTH])
     out.probability[i] = probability

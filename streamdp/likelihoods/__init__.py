@@ -1,0 +1,1 @@
+"""Likelihood families: what the records of one cluster have in common."""
