@@ -43,3 +43,65 @@ class Reject(msgspec.Struct, frozen=True, gc=False):
     reason: str
     detail: str
     data: bytes
+
+
+class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The answer to one record, or (``revision`` > 0) a later change of it.
+
+    ``probability`` is the posterior mass of the cluster given the stream so far; ``log_predictive`` is
+    log p(x_t | past) in nats; ``link`` is the likeliest earlier member under a distance-dependent prior.
+    """
+
+    seq: int
+    id: str | int | None
+    position: Position
+    time: float | None
+    cluster: int
+    probability: float
+    new: bool
+    link: int | None
+    log_predictive: float
+    revision: int = 0
+    keep: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Final(msgspec.Struct, frozen=True, gc=False):
+    """Every assignment up to ``final_through`` will never change again."""
+
+    final_through: int
+
+
+class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Something that happened to a cluster: born, closed, retired, merged (into ``other``) or split (from it)."""
+
+    event: str
+    seq: int
+    time: float | None
+    cluster: int
+    other: int | None
+    size: int
+    first_time: float | None
+    last_time: float | None
+    words: list[tuple[str, int]] | None = None
+    mean: list[float] | None = None
+
+
+class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors."""
+
+    cluster: int
+    size: int
+    first_time: float | None
+    last_time: float | None
+    last_seq: int
+    weight: float
+    words: list[tuple[str, int]] | None = None
+    mean: list[float] | None = None
+
+
+class Answers(msgspec.Struct, frozen=True, gc=False):
+    """What a call of the engine produced, each list in processing order."""
+
+    lines: list[Assignment | Final]
+    rejects: list[Reject]
+    events: list[Event]

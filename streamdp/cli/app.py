@@ -1,0 +1,110 @@
+"""The commands and their options; what they do stands in modules of their own, imported when called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streamdp._version import __version__
+from streamdp.cli.options import with_settings
+from streamdp.settings import Settings
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Cluster a stream while it flows. Assignments go to stdout, logs and progress to stderr.",
+    epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
+)
+
+Config = Annotated[
+    str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"streamdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+@with_settings
+def consume(
+    settings: Settings,
+    file: Annotated[str, typer.Option(help="JSON lines, CSV or text, .gz or not; - for standard input")],
+    output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
+    state: Annotated[str | None, typer.Option(help="folder of snapshots; resumes from the newest")] = None,
+    rejects: Annotated[
+        str | None, typer.Option(help="where refused records go (default: next to the output)")
+    ] = None,
+    events: Annotated[str | None, typer.Option(help="where cluster events go, if anywhere")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="wait for a growing file, like tail -F")] = False,
+    final_only: Annotated[
+        bool, typer.Option("--final-only", help="write each record once, when its cluster is final")
+    ] = False,
+    frozen: Annotated[
+        bool, typer.Option("--frozen", help="score against the state without learning from the records")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    config: Config = None,
+) -> None:
+    """Read records in time order, say of each at once which cluster it belongs to."""
+    from streamdp.cli.consume import Paths, consume
+
+    consume(
+        settings,
+        Paths(file=file, output=output, state=state, rejects=rejects, events=events),
+        follow=follow,
+        final_only=final_only,
+        frozen=frozen,
+        overwrite=overwrite,
+    )
+
+
+@app.command()
+@with_settings
+def demo(
+    settings: Settings,
+    records: Annotated[int, typer.Option(min=1, help="records to generate")] = 5000,
+    config: Config = None,
+) -> None:
+    """Cluster a generated stream of news whose stories are born, drift and die; score it at the end."""
+    from streamdp.cli.demo import demo
+
+    demo(settings, records)
+
+
+@app.command()
+def show(
+    state: Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")],
+    json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
+    top: Annotated[int, typer.Option(min=1, help="clusters in each table")] = 15,
+) -> None:
+    """Show the clusters of a snapshot: size, life, top words."""
+    from streamdp.cli.show import show
+
+    show(state, as_json=json, top=top)
+
+
+@app.command()
+def score(
+    assignments: Annotated[str, typer.Argument(help="output of streamdp consume", metavar="ASSIGNMENTS")],
+    truth: Annotated[str, typer.Option(help="JSON lines that hold the true cluster of each record")],
+    field: Annotated[str, typer.Option(help="field of the truth")] = "cluster",
+    json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
+) -> None:
+    """Compare assignments with a known truth: NMI, ARI, homogeneity, completeness, V."""
+    from streamdp.cli.score import show_scores
+
+    show_scores(assignments, truth, field, as_json=json)

@@ -1,0 +1,273 @@
+"""``streamdp consume``: from a source through the engine to the sinks, and back after a crash."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+
+from streamdp.cli.errors import say
+from streamdp.cli.interrupt import Interrupt
+from streamdp.config import ConfigError, differences, model_settings
+from streamdp.decode import Decoder, Format
+from streamdp.engine import Engine
+from streamdp.records import Answers, Record, Reject
+from streamdp.settings import Settings
+from streamdp.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
+from streamdp_connectors.files import FileSink, FileSource
+from streamdp_connectors.protocol import SinkClosed
+from streamdp_connectors.rejects import RejectSink
+
+BATCH = 1000
+WAIT = 0.2
+"""Seconds after which a source without news is asked again."""
+
+
+class Paths(NamedTuple):
+    """Where everything is."""
+
+    file: str
+    output: str
+    state: str | None
+    rejects: str | None
+    events: str | None
+
+
+def format_of(settings: Settings, file: str) -> Format:
+    """The input's format: as set, else by the ending of its name."""
+    if settings.format != "auto":
+        return settings.format
+    name = file.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return "csv"
+    return "text" if name.endswith((".txt", ".log")) else "jsonl"
+
+
+def _rejects_path(paths: Paths) -> str:
+    if paths.rejects is not None:
+        return paths.rejects
+    if paths.output != "-":
+        return paths.output + ".rejects.jsonl"
+    return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
+
+
+class Sinks:
+    """The output, the dead letters and the events, written and cut back together."""
+
+    def __init__(self, paths: Paths, resumed: Header | None, overwrite: bool) -> None:
+        lengths = {} if resumed is None else resumed.outputs
+        self.output = FileSink(paths.output, lengths.get("output"), overwrite)
+        path = _rejects_path(paths)
+        length = lengths.get("rejects")
+        if length is None and paths.rejects is None and paths.output == "-" and os.path.exists(path):
+            length = os.path.getsize(path)  # the default file of standard output collects
+        self.rejects_path = path
+        self.rejects = RejectSink(path, length, overwrite)
+        self.events = None
+        if paths.events is not None:
+            self.events = FileSink(paths.events, lengths.get("events"), overwrite)
+        self.refused: Counter[str] = Counter()
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, answers: Answers, undecoded: list[Reject]) -> None:
+        """Append all answers."""
+        if answers.lines:
+            self.output.write(self._encoder.encode_lines(answers.lines))
+        for reject in (*undecoded, *answers.rejects):
+            self.rejects.write(reject)
+            self.refused[reject.reason] += 1
+        if self.events is not None and answers.events:
+            self.events.write(self._encoder.encode_lines(answers.events))
+
+    def flush(self, sync: bool) -> None:
+        """Hand everything over; with ``sync`` to the disk."""
+        self.output.flush(sync)
+        self.rejects.flush(sync)
+        if self.events is not None:
+            self.events.flush(sync)
+
+    def lengths(self) -> dict[str, int]:
+        """What a snapshot keeps of them."""
+        lengths = {"output": self.output.length(), "rejects": self.rejects.length()}
+        if self.events is not None:
+            lengths["events"] = self.events.length()
+        return lengths
+
+    def close(self) -> None:
+        """Close all."""
+        self.output.close()
+        self.rejects.close()
+        if self.events is not None:
+            self.events.close()
+
+
+class Run:
+    """One run of ``consume``."""
+
+    def __init__(
+        self, settings: Settings, paths: Paths, *, follow: bool, final_only: bool, frozen: bool, overwrite: bool
+    ) -> None:
+        self.settings = settings
+        self.frozen = frozen
+        self.modes = {"final_only": final_only, "events": paths.events is not None}
+        input_format = format_of(settings, paths.file)
+        self.decoder = self._decoder(input_format)
+        self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
+        resumed = self._resume(paths)
+        self.source = FileSource(
+            paths.file, input_format, follow, max_line=max(16 << 20, settings.max_record_bytes + 1)
+        )
+        if input_format == "csv":
+            self._set_header()
+        if resumed is not None:
+            self.source.seek(resumed.positions)
+        self.sinks = Sinks(paths, resumed, overwrite)
+        self.saved = self.engine.seq
+        if self.folder is not None and resumed is None and not frozen:
+            self.snapshot()  # so that a crash at any moment finds one
+
+    def _decoder(self, input_format: Format) -> Decoder:
+        s = self.settings
+        try:
+            return Decoder(
+                input_format,
+                text_field=s.text_field,
+                vector_field=s.vector_field,
+                features_field=s.features_field,
+                time_field=s.time_field,
+                id_field=s.id_field,
+                keep=s.keep,
+                max_bytes=s.max_record_bytes,
+            )
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+    def _set_header(self) -> None:
+        try:
+            self.decoder.header = self.source.header or []
+        except ValueError as error:
+            raise ConfigError(str(error), exit_code=65) from error
+
+    def _resume(self, paths: Paths) -> Header | None:
+        """Load the newest snapshot, where there is one; leave an engine in either case."""
+        found = None if self.folder is None else self.folder.newest(say)
+        modes = {"final_only": self.modes["final_only"], "with_events": self.modes["events"]}
+        if found is None:
+            if self.frozen:
+                raise SnapshotError("--frozen needs a --state that holds a snapshot: nothing was learned yet", NO_INPUT)
+            self.engine = Engine(self.settings, **modes)
+            return None
+        header, body = found
+        now = model_settings(self.settings)
+        changed = [] if self.frozen else differences(header.settings, now)
+        if changed:
+            raise SnapshotError(
+                f"{paths.state}: its snapshots were made under other settings ({'; '.join(changed)}); "
+                "restore them, or name another --state",
+                CONFIG,
+            )
+        if self.frozen:
+            learned = msgspec.convert(header.settings, Settings)
+            self.engine = Engine.loads(body, learned)
+            return None
+        if header.modes != self.modes:
+            raise SnapshotError(
+                f"{paths.state}: was written {_modes(header.modes)}, and this run is {_modes(self.modes)}; "
+                "use the same options, or name another --state",
+                CONFIG,
+            )
+        self.engine = Engine.loads(body, self.settings, **modes)
+        say(f"resuming from record {header.seq:,} of {paths.state}")
+        return header
+
+    def snapshot(self) -> None:
+        """Make everything written so far durable, and remember where that was."""
+        assert self.folder is not None
+        self.sinks.flush(sync=True)
+        header = Header(
+            settings=model_settings(self.settings),
+            seq=self.engine.seq,
+            positions=self.source.positions(),
+            outputs=self.sinks.lengths(),
+            modes=self.modes,
+            written=time.time(),
+        )
+        self.folder.write(header, self.engine.dumps())
+        self.saved = self.engine.seq
+
+    def step(self) -> None:
+        """Read what is there, and answer it."""
+        raws = self.source.read(BATCH, WAIT)
+        if not raws:
+            return
+        records: list[Record] = []
+        refused: list[Reject] = []
+        for raw in raws:
+            decoded = self.decoder.decode(raw)
+            if isinstance(decoded, Record):
+                records.append(decoded)
+            else:
+                refused.append(decoded)
+        answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
+        self.sinks.write(answers, refused)
+        self.sinks.flush(sync=False)
+        if self.folder is not None and not self.frozen and self.engine.seq - self.saved >= self.settings.snapshot_every:
+            self.snapshot()
+
+    def end(self, stopped: bool) -> None:
+        """Close the stream (or, with a state folder, only leave it) and tell what happened."""
+        if self.folder is not None and not self.frozen:
+            self.snapshot()
+        if not self.frozen and not (stopped and self.folder is not None):
+            self.sinks.write(self.engine.finish(), [])
+            self.sinks.flush(sync=True)
+
+
+def _modes(modes: dict[str, bool]) -> str:
+    names = {"final_only": "--final-only", "events": "--events"}
+    chosen = [names[name] for name, on in modes.items() if on]
+    return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
+
+
+def _summary(run: Run, seconds: float, records: int) -> None:
+    counters = run.engine.counters()
+    rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
+    say(
+        f"{records:,} records into {counters.get('clusters_created', 0):,} clusters, "
+        f"{counters.get('clusters_live', 0):,} of them live; "
+        f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
+    )
+    if run.sinks.refused:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in run.sinks.refused.most_common())
+        say(f"{run.sinks.refused.total():,} records refused ({reasons}): see {run.sinks.rejects_path}")
+    if counters.get("words_dropped"):
+        say(f"{counters['words_dropped']:,} words found no room in the vocabulary: raise max_words")
+
+
+def consume(
+    settings: Settings, paths: Paths, *, follow: bool, final_only: bool, frozen: bool, overwrite: bool
+) -> None:
+    """Run until the source ends, the reader of the output goes away, or a signal comes."""
+    with Interrupt() as interrupt:
+        run = Run(
+            settings, paths, follow=follow, final_only=final_only, frozen=frozen, overwrite=overwrite
+        )
+        started, first = time.monotonic(), run.engine.seq
+        try:
+            while not run.source.at_end and not interrupt.asked:
+                run.step()
+            run.end(stopped=interrupt.asked)
+            _summary(run, time.monotonic() - started, run.engine.seq - first)
+        except SinkClosed:
+            pass
+        finally:
+            run.source.close()
+            try:
+                run.sinks.close()
+            except SinkClosed:
+                pass
+            if run.folder is not None:
+                run.folder.close()

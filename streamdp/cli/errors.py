@@ -1,0 +1,22 @@
+"""Foreseen errors become one line; the others are defects, and show where they happened."""
+
+from __future__ import annotations
+
+import sys
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    print(f"streamdp: {message}", file=sys.stderr, flush=True)
+
+
+def report(error: Exception) -> int | None:
+    """Print a foreseen error and return its exit code; None for a defect."""
+    code = getattr(error, "exit_code", None)
+    if type(error).__module__.startswith(("streamdp.", "streamdp_connectors.")) and isinstance(code, int):
+        say(str(error))
+        return code
+    if isinstance(error, MemoryError):
+        say("out of memory: bound the clusters (retire_after, max_clusters) or the vocabulary (max_words)")
+        return 71
+    return None

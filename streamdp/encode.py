@@ -1,0 +1,203 @@
+"""Records to the arrays that the beam reads: word counts, or vectors of one fixed length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamdp.records import Record, Reject
+from streamdp.reorder import refuse
+from streamdp.text import Tokenizer, TooManyTokens
+from streamdp.vocabulary import Vocabulary
+
+HUGE = 1e100
+"""Larger components are refused: their squares would leave the range of a double."""
+
+
+class SparseBatch:
+    """Encoded word counts, growing record by record; words of count one come first in each."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = [0]
+        self.words: list[int] = []
+        self.counts: list[int] = []
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The keyword arguments of ``BeamSearch.run``."""
+        return {
+            "offsets": np.array(self.offsets, np.int64),
+            "words": np.array(self.words, np.int32),
+            "counts": np.array(self.counts, np.int32),
+        }
+
+
+class WordEncoder:
+    """Texts (or features that are counts) to word counts over a vocabulary."""
+
+    sparse = True
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+        self.frozen = frozen
+        self.batch = SparseBatch()
+
+    def add(self, record: Record) -> Reject | None:
+        """Append a record to the batch, or say why it cannot be clustered."""
+        value = record.value
+        if isinstance(value, str):
+            try:
+                tokens = self.tokenizer.tokens(value)
+            except TooManyTokens as error:
+                return refuse(record, error.reason, str(error))
+            return self._add_tokens(record, tokens)
+        if isinstance(value, dict):
+            return self._add_counts(record, value)
+        return refuse(record, "wrong_kind", "it holds a vector where this stream holds texts")
+
+    def _add_tokens(self, record: Record, tokens: Sequence[str]) -> Reject | None:
+        known = self.vocabulary.ids.get
+        if self.frozen:
+            return self._add_frozen(record, tokens)
+        ids = [known(token, -1) for token in tokens]
+        if -1 in ids:
+            add = self.vocabulary.add
+            for i, number in enumerate(ids):
+                if number < 0:
+                    token = tokens[i]
+                    number = known(token, -1)  # it may have come twice in this record
+                    ids[i] = add(token) if number < 0 else number
+            ids = [number for number in ids if number >= 0]
+        if not ids:
+            return refuse(record, "empty", "no words are left of its text")
+        batch = self.batch
+        distinct = set(ids)
+        if len(distinct) == len(ids):
+            batch.words += ids
+            batch.counts += [1] * len(ids)
+        else:
+            counts: dict[int, int] = {}
+            for number in ids:
+                counts[number] = counts.get(number, 0) + 1
+            self._append(counts)
+        batch.offsets.append(len(batch.words))
+        return None
+
+    def _add_frozen(self, record: Record, tokens: Sequence[str]) -> Reject | None:
+        """Without learning words: unknown ones share the first id that no word has (none has postings)."""
+        if not tokens:
+            return refuse(record, "empty", "no words are left of its text")
+        counts: dict[str, int] = {}
+        for token in tokens:
+            counts[token] = counts.get(token, 0) + 1
+        unknown = len(self.vocabulary.words)
+        ordered = sorted(counts, key=lambda token: counts[token] > 1)
+        self.batch.words += [self.vocabulary.ids.get(token, unknown) for token in ordered]
+        self.batch.counts += [counts[token] for token in ordered]
+        self.batch.offsets.append(len(self.batch.words))
+        return None
+
+    def _add_counts(self, record: Record, features: dict[str, float]) -> Reject | None:
+        counts: dict[int, int] = {}
+        for name in sorted(features):
+            value = features[name]
+            if value < 0 or value != int(value) or value > 1_000_000:
+                return refuse(
+                    record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
+                )
+            if value == 0:
+                continue
+            number = self.vocabulary.ids.get(name, -1)
+            if number < 0:
+                number = len(self.vocabulary.words) if self.frozen else self.vocabulary.add(name)
+            if number >= 0:
+                counts[number] = int(value)
+        if not counts:
+            return refuse(record, "empty", "all its counts are zero")
+        self._append(counts)
+        self.batch.offsets.append(len(self.batch.words))
+        return None
+
+    def _append(self, counts: dict[int, int]) -> None:
+        single = [number for number, count in counts.items() if count == 1]
+        several = [number for number, count in counts.items() if count > 1]
+        self.batch.words += single + several
+        self.batch.counts += [1] * len(single) + [counts[number] for number in several]
+
+    def take(self) -> dict[str, np.ndarray]:
+        """The batch as arrays; a new one is begun."""
+        arrays = self.batch.arrays()
+        self.batch = SparseBatch()
+        return arrays
+
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+        return {"kind": "words", "vocabulary": self.vocabulary.dump()}
+
+
+class VectorEncoder:
+    """Vectors, or named features in a fixed order, to rows."""
+
+    sparse = False
+
+    def __init__(self, dimension: int, names: list[str] | None) -> None:
+        self.dimension = dimension
+        self.names = names
+        self.rows: list[list[float]] = []
+
+    @classmethod
+    def like(cls, record: Record) -> VectorEncoder:
+        """An encoder for records of this one's form."""
+        if isinstance(record.value, dict):
+            names = sorted(record.value)
+            return cls(len(names), names)
+        return cls(len(record.value), None)
+
+    def add(self, record: Record) -> Reject | None:
+        """Append a record to the batch, or say why it cannot be clustered."""
+        value = record.value
+        if isinstance(value, str):
+            return refuse(record, "wrong_kind", "it holds a text where this stream holds vectors")
+        if isinstance(value, dict):
+            if self.names is None:
+                return refuse(record, "wrong_kind", "it holds features where this stream holds vectors")
+            strange = value.keys() - set(self.names)
+            if strange:
+                return refuse(
+                    record, "unknown_feature", f"feature {min(strange)!r} was not in the first record of the stream"
+                )
+            row = [value.get(name, 0.0) for name in self.names]
+        else:
+            if self.names is not None:
+                return refuse(record, "wrong_kind", "it holds a vector where this stream holds features")
+            row = value
+            if len(row) != self.dimension:
+                return refuse(
+                    record, "wrong_length", f"its vector has {len(row)} numbers where this stream has {self.dimension}"
+                )
+        if max(row) > HUGE or min(row) < -HUGE:
+            return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
+        self.rows.append(row)
+        return None
+
+    def take(self) -> dict[str, np.ndarray]:
+        """The batch as arrays; a new one is begun."""
+        rows = np.array(self.rows, float).reshape(len(self.rows), self.dimension)
+        self.rows = []
+        return {"vectors": rows}
+
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+        return {"kind": "vectors", "dimension": self.dimension, "names": self.names}
+
+
+Encoder = WordEncoder | VectorEncoder
+
+
+def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
+    """The inverse of the encoders' ``dump``."""
+    if stored["kind"] == "words":
+        return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
+    return VectorEncoder(stored["dimension"], stored["names"])

@@ -1,0 +1,411 @@
+"""Records in, assignments out: a pure function of what was seen before.
+
+The engine has no clock and does no input or output. Its answers and its state do not depend on how
+the records were cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.arrays import pack, unpack
+from streamdp.assemble import (
+    build_model,
+    build_prior,
+    build_vectors,
+    build_words,
+    is_sparse,
+    warmup_length,
+)
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.state import EVENTS, REVISIONS, Output
+from streamdp.describe import event_of, summarise
+from streamdp.encode import Encoder, VectorEncoder, WordEncoder, load_encoder
+from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+from streamdp.reorder import ReorderBuffer, refuse
+from streamdp.retained import Chunk, Retained
+from streamdp.settings import Settings
+from streamdp.text import Tokenizer
+from streamdp.transfer import dump_state, load_state
+from streamdp.vocabulary import EVICT_EVERY, Vocabulary
+
+FINAL_EVERY = 100
+"""Records between two finality lines."""
+
+
+class Engine:
+    """Clusters a stream.
+
+    Parameters
+    ----------
+    settings
+        Model, search, text, time and engine settings.
+    final_only
+        Answer each record once, when its assignment is final (or at :meth:`finish`).
+    with_events
+        Whether cluster events are reported.
+    """
+
+    def __init__(self, settings: Settings, *, final_only: bool = False, with_events: bool = False) -> None:
+        self.settings = settings
+        self.final_only = final_only
+        self.with_events = with_events
+        self._tokenizer = Tokenizer(
+            stem=settings.stem,
+            ngrams=settings.ngrams,
+            urls=settings.urls,
+            mentions=settings.mentions,
+            hashtags=settings.hashtags,
+        )
+        self._order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+        self._retained = Retained(settings.retain)
+        self._encoder: Encoder | None = None
+        self._search: BeamSearch | None = None
+        self._warm: list[tuple[float, Record]] = []
+        self._undecided: dict[int, Assignment] = {}
+        self._final = -1
+        self._moments: tuple[np.ndarray, np.ndarray] | None = None
+        if is_sparse(settings):
+            build_words(settings)  # a wrong setting is told now, not at the first record
+        build_prior(settings, sparse=is_sparse(settings) is not False)
+
+    # ---------------------------------------------------------------- records in
+
+    def advance(self, records: Sequence[Record]) -> Answers:
+        """Take records in order of arrival; return what is known of them now."""
+        answers = Answers([], [], [])
+        ready: list[tuple[float, Record]] = []
+        needs_time = self.settings.distance == "seconds"
+        for record in records:
+            if needs_time and record.time is None:
+                detail = "it has no time, and distance is measured in seconds"
+                answers.rejects.append(refuse(record, "missing_time", detail))
+                continue
+            reject = self._order.push(record, ready)
+            if reject is not None:
+                answers.rejects.append(reject)
+        self._absorb(ready, answers)
+        return answers
+
+    def finish(self) -> Answers:
+        """End the stream: nothing is held back any more, and every assignment is final."""
+        answers = Answers([], [], [])
+        ready: list[tuple[float, Record]] = []
+        self._order.drain(ready)
+        self._absorb(ready, answers)
+        if self._warm:
+            self._end_warmup(answers)
+        if self.final_only:
+            answers.lines.extend(self._undecided.values())
+        last = self.seq - 1
+        if last > self._final and not self.final_only:
+            answers.lines.append(Final(last))
+        self._undecided.clear()
+        self._final = last
+        return answers
+
+    def score(self, records: Sequence[Record]) -> Answers:
+        """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any."""
+        answers = Answers([], [], [])
+        if self._encoder is None or self._search is None:
+            answers.rejects.extend(refuse(r, "untrained", "nothing has been learned yet") for r in records)
+            return answers
+        encoder: Encoder
+        if isinstance(self._encoder, WordEncoder):
+            encoder = WordEncoder(self._tokenizer, self._encoder.vocabulary, frozen=True)
+        else:
+            encoder = VectorEncoder(self._encoder.dimension, self._encoder.names)
+        taken: list[Record] = []
+        for record in records:
+            reject = encoder.add(record)
+            if reject is None:
+                taken.append(record)
+            else:
+                answers.rejects.append(reject)
+        if not taken:
+            return answers
+        arrays = encoder.take()
+        times = np.array([self._order.latest if r.time is None else r.time for r in taken])
+        out = self._search.score(times, **arrays)
+        for i, record in enumerate(taken):
+            answers.lines.append(self._assignment(out, i, -1, record.time, record))
+        return answers
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def seq(self) -> int:
+        """Number of the next record."""
+        return 0 if self._search is None else self._search.seq
+
+    def _absorb(self, ready: list[tuple[float, Record]], answers: Answers) -> None:
+        """Encode and run, cut where words may be evicted."""
+        pending: list[tuple[float, Record]] = []
+        for time, record in ready:
+            encoder = self._encoder or self._begin(record)
+            if encoder is None:
+                detail = f"it holds a text, and the {self.settings.likelihood} likelihood is for vectors"
+                answers.rejects.append(refuse(record, "wrong_kind", detail))
+                continue
+            reject = encoder.add(record)
+            if reject is not None:
+                answers.rejects.append(reject)
+                continue
+            pending.append((time, record))
+            if self._search is None:
+                if self._warm_up(pending, answers):
+                    pending = []
+            elif (self.seq + len(pending)) % EVICT_EVERY == 0:
+                self._run(pending, answers)
+                pending = []
+        if self._search is None:
+            self._warm += pending
+        elif pending:
+            self._run(pending, answers)
+
+    def _begin(self, record: Record) -> Encoder | None:
+        """The first record says whether the stream holds words or vectors; None where it does not fit."""
+        settings = self.settings
+        sparse = is_sparse(settings)
+        if sparse is None:
+            sparse = isinstance(record.value, str)
+        if not sparse:
+            if not isinstance(record.value, str):
+                self._encoder = VectorEncoder.like(record)
+            return self._encoder
+        limit = settings.max_words
+        if settings.vocabulary_size is not None:
+            limit = min(limit, settings.vocabulary_size)
+        self._encoder = WordEncoder(self._tokenizer, Vocabulary(limit))
+        self._search = BeamSearch(build_model(settings, build_prior(settings, True), build_words(settings)))
+        return self._encoder
+
+    def _warm_up(self, pending: list[tuple[float, Record]], answers: Answers) -> bool:
+        """Hold vectors back until there are enough to learn scales from."""
+        if len(self._warm) + len(pending) < max(warmup_length(self.settings), 1):
+            return False
+        self._warm += pending
+        self._end_warmup(answers)
+        return True
+
+    def _end_warmup(self, answers: Answers) -> None:
+        assert isinstance(self._encoder, VectorEncoder)
+        rows = np.array(self._encoder.rows, float)
+        variance = rows.var(axis=0)
+        typical = float(variance.mean())
+        variance = np.maximum(variance, 1e-6 * typical if typical > 0.0 else 1.0)
+        self._moments = (rows.mean(axis=0), variance)
+        self._search = self._new_search()
+        held, self._warm = self._warm, []
+        self._run(held, answers)
+
+    def _new_search(self) -> BeamSearch:
+        assert self._moments is not None
+        likelihood = build_vectors(self.settings, *self._moments)
+        return BeamSearch(build_model(self.settings, build_prior(self.settings, False), likelihood))
+
+    def _run(self, pending: list[tuple[float, Record]], answers: Answers) -> None:
+        """Let the beam absorb encoded records, and tell what it says."""
+        search, encoder = self._search, self._encoder
+        assert search is not None and encoder is not None
+        arrays = encoder.take()
+        times = np.array([time for time, _ in pending])
+        first = search.seq
+        labels = np.zeros(len(pending), np.int64)
+        if isinstance(encoder, WordEncoder):
+            vocabulary = encoder.vocabulary
+            search.ensure_words(len(vocabulary.words) + 1)  # one to spare for unknown words while frozen
+            lengths = np.diff(arrays["offsets"])
+            vocabulary.touch(arrays["words"], np.repeat(np.arange(first, first + len(pending)), lengths))
+            chunk = Chunk(first, times, labels, arrays["offsets"], arrays["words"], arrays["counts"], np.zeros((1, 0)))
+        else:
+            nothing = np.zeros(0, np.int32)
+            chunk = Chunk(first, times, labels, np.zeros(1, np.int64), nothing, nothing, arrays["vectors"])
+        self._retained.append(chunk)
+        for start, stop, out in search.run(times, **arrays):
+            labels[start:stop] = out.label[start:stop]
+            self._tell(out, first, start, stop, pending, answers)
+        if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0 and encoder.vocabulary.wants_eviction():
+            self._evict(encoder.vocabulary)
+
+    def _evict(self, vocabulary: Vocabulary) -> None:
+        assert self._search is not None
+        index = self._search.state.index
+        gone = vocabulary.evict(index.length > 0, self.seq - self.settings.retain)
+        index.totals[0] -= index.base[gone].sum()
+        index.totals[1] -= np.count_nonzero(index.base[gone])
+        index.base[gone] = 0
+
+    def _tell(
+        self,
+        out: Output,
+        first: int,
+        start: int,
+        stop: int,
+        pending: list[tuple[float, Record]],
+        answers: Answers,
+    ) -> None:
+        """Turn a stretch of the beam's output into lines, in processing order."""
+        revisions = int(out.meta[REVISIONS])
+        r = 0
+        by = out.revision_by[:revisions].tolist()
+        decided = out.decided[start:stop].tolist()
+        undecided = self._undecided
+        lines = answers.lines
+        for i in range(start, stop):
+            seq = first + i
+            record = pending[i][1]
+            assignment = self._assignment(out, i, seq, record.time, record)
+            through = decided[i - start]
+            if not self.final_only:
+                lines.append(assignment)
+            if through < seq or undecided:
+                undecided[seq] = assignment
+            while r < revisions and by[r] == seq:
+                self._revise(out, r, lines)
+                r += 1
+            if undecided:
+                self._settle(through, lines)
+            elif self.final_only:
+                lines.append(assignment)
+            if (seq + 1) % FINAL_EVERY == 0 and through > self._final:
+                self._final = through
+                if not self.final_only:
+                    lines.append(Final(through))
+        if self.with_events:
+            assert self._encoder is not None
+            words = self._encoder.vocabulary.words if isinstance(self._encoder, WordEncoder) else None
+            for e in range(int(out.meta[EVENTS])):
+                time = pending[int(out.event_by[e]) - first][1].time
+                answers.events.append(event_of(out, e, time, words))
+
+    def _assignment(self, out: Output, i: int, seq: int, time: float | None, record: Record) -> Assignment:
+        link = int(out.link[i])
+        return Assignment(
+            seq=seq,
+            id=record.id,
+            position=record.position,
+            time=time,
+            cluster=int(out.label[i]),
+            probability=round(float(out.probability[i]), 6),
+            new=bool(out.founded[i]),
+            link=link if link >= 0 and self._has_links else None,
+            log_predictive=round(float(out.log_predictive[i]), 6),
+            keep=msgspec.UNSET if record.keep is None else record.keep,
+        )
+
+    @property
+    def _has_links(self) -> bool:
+        return self.settings.prior in ("auto", "distance-dependent")
+
+    def _revise(self, out: Output, r: int, lines: list[Assignment | Final]) -> None:
+        seq, link = int(out.revision_seq[r]), int(out.revision_link[r])
+        before = self._undecided[seq]
+        after = msgspec.structs.replace(
+            before,
+            cluster=int(out.revision_label[r]),
+            probability=round(float(out.revision_probability[r]), 6),
+            new=bool(out.revision_founded[r]),
+            link=link if link >= 0 and self._has_links else None,
+            revision=before.revision + 1,
+        )
+        self._undecided[seq] = after
+        self._retained.revise(seq, after.cluster)
+        if not self.final_only:
+            lines.append(after)
+
+    def _settle(self, through: int, lines: list[Assignment | Final]) -> None:
+        """Forget what is decided (its answers, in order, where only final ones are wanted)."""
+        undecided = self._undecided
+        while undecided:
+            seq = next(iter(undecided))
+            if seq > through:
+                return
+            assignment = undecided.pop(seq)
+            if self.final_only:
+                lines.append(assignment)
+
+    # ---------------------------------------------------------------- looking in
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+        counts = {} if self._search is None else self._search.counters()
+        counts["held_back"] = len(self._order.heap) + len(self._warm)
+        if isinstance(self._encoder, WordEncoder):
+            vocabulary = self._encoder.vocabulary
+            counts |= {
+                "words": len(vocabulary),
+                "words_dropped": vocabulary.dropped,
+                "words_evicted": vocabulary.evicted,
+            }
+        return counts
+
+    @property
+    def log_evidence(self) -> float:
+        """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+        return 0.0 if self._search is None else self._search.log_evidence
+
+    @property
+    def log_joint(self) -> float:
+        """log p(z, x) of the best hypothesis, in nats."""
+        return 0.0 if self._search is None else float(self._search.log_joints[self._search.head])
+
+    def clusters(self) -> list[ClusterSummary]:
+        """The live clusters of the best hypothesis, largest first."""
+        if self._search is None:
+            return []
+        words = self._encoder.vocabulary.words if isinstance(self._encoder, WordEncoder) else None
+        return summarise(self._search, words)
+
+    # ---------------------------------------------------------------- state
+
+    def dumps(self) -> bytes:
+        """All state as msgpack, the same bytes however the records came in batches."""
+        body: dict[str, Any] = {
+            "order": self._order.dump(),
+            "encoder": None if self._encoder is None else self._encoder.dump(),
+            "warm": [(t, msgspec.to_builtins(record, builtin_types=(bytes,))) for t, record in self._warm],
+            "undecided": list(self._undecided.values()),
+            "final": self._final,
+            "moments": None if self._moments is None else [pack(m) for m in self._moments],
+            "retained": self._retained.dump(),
+            "state": None if self._search is None else dump_state(self._search.state),
+        }
+        return msgspec.msgpack.encode(body)
+
+    @classmethod
+    def loads(
+        cls, data: bytes, settings: Settings, *, final_only: bool = False, with_events: bool = False
+    ) -> Engine:
+        """The engine whose :meth:`dumps` gave ``data``, under the same model settings."""
+        self = cls(settings, final_only=final_only, with_events=with_events)
+        body = msgspec.msgpack.decode(data)
+        self._order.load(body["order"])
+        self._final = body["final"]
+        self._undecided = {
+            a["seq"]: msgspec.convert(a, Assignment) for a in body["undecided"]
+        }
+        self._retained.load(body["retained"])
+        if body["encoder"] is not None:
+            self._encoder = load_encoder(body["encoder"], self._tokenizer)
+        for time, record in body["warm"]:
+            known = msgspec.convert(record, Record, builtin_types=(bytes,))
+            self._warm.append((time, known))
+            assert self._encoder is not None
+            self._encoder.add(known)
+        if body["moments"] is not None:
+            mean, variance = (unpack(m) for m in body["moments"])
+            self._moments = (mean, variance)
+        if body["state"] is not None:
+            if self._moments is None:
+                likelihood = build_words(settings)
+                model = build_model(settings, build_prior(settings, True), likelihood)
+                self._search = BeamSearch(model, load_state(body["state"]))
+            else:
+                self._search = self._new_search()
+                self._search.state = load_state(body["state"])
+        return self

@@ -1,0 +1,149 @@
+"""The sequential distance-dependent Chinese restaurant process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from streamdp.beam import model
+from streamdp.priors.base import Prior, positive
+from streamdp.priors.decays import Decay, Exponential, Logistic, Window
+
+Unit = Literal["records", "seconds"]
+
+
+@dataclass(frozen=True)
+class DistanceDependent(Prior):
+    """Recent company counts: a record links to one before it by their distance, or to itself.
+
+    Parameters
+    ----------
+    concentration
+        Weight of a new cluster, > 0, against f(distance) for each earlier record.
+    decay
+        f: :class:`~streamdp.priors.decays.Window`, ``Exponential`` or ``Logistic``.
+    unit
+        What distance is measured in: "records" or "seconds" of event time.
+    close_below
+        The stream closes a cluster when its weight falls below this, in [0, 1). An approximation that
+        bounds memory under the smooth decays (a window closes clusters exactly, at weight 0); it
+        enters neither :meth:`weights` nor :meth:`log_probability`.
+
+    Notes
+    -----
+    Blei and Frazier 2011, section 2, restricted to links to earlier records. Summed over the links,
+    cluster k is joined with weight W_k = sum of f over its members, so clusterings are searched, not
+    links; :meth:`link_posterior` recovers those.
+    """
+
+    concentration: float
+    decay: Window | Exponential | Logistic
+    unit: Unit = "records"
+    close_below: float = 1e-3
+
+    exchangeable = False
+
+    def __post_init__(self) -> None:
+        positive("concentration", self.concentration)
+        if not isinstance(self.decay, Decay):
+            raise ValueError(f"decay must be a Window, an Exponential or a Logistic, not {self.decay!r}")
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"unit must be 'records' or 'seconds', not {self.unit!r}")
+        if not 0.0 <= self.close_below < 1.0:
+            raise ValueError(f"close_below must be at least 0 and below 1, not {self.close_below!r}")
+
+    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
+        """Write the parameters where the kernels read them."""
+        ints[model.PRIOR] = model.DISTANCE_DEPENDENT
+        ints[model.DECAY] = self.decay.kind
+        ints[model.UNIT] = model.RECORDS if self.unit == "records" else model.SECONDS
+        ints[model.RETIRE_AFTER] = 0
+        ints[model.MAX_CLUSTERS] = 0
+        floats[model.CONCENTRATION] = self.concentration
+        floats[model.DISCOUNT] = 0.0
+        floats[model.DECAY_SCALE] = self.decay.scale
+        floats[model.CLOSE_BELOW] = self.close_below
+
+    def weights(
+        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
+    ) -> tuple[list[float], float]:
+        """W_k = sum of f over the members to join, the concentration to found."""
+        joins = [float(self.decay(self._distances(cluster, now, times)).sum()) for cluster in members]
+        return joins, self.concentration
+
+    def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
+        """Product over records of W_k, or the concentration, over their sum; in nats.
+
+        -inf when a record joins a cluster that has no weight left. O(N) under a window or an exponential
+        decay; under a logistic one O(N) times the records within its reach.
+
+        Parameters
+        ----------
+        labels
+            The cluster of every record.
+        times
+            Event times in seconds, non-decreasing; needed when the unit is "seconds".
+        """
+        positions = self._positions(len(labels), times)
+        clusters: dict[int, list[int]] = {}
+        for i, label in enumerate(labels):
+            clusters.setdefault(label, []).append(i)
+        chosen = np.empty(len(labels))
+        for cluster in clusters.values():
+            chosen[cluster] = self.decay.earlier(positions[cluster])
+            chosen[cluster[0]] = self.concentration
+        if (chosen == 0.0).any():
+            return -math.inf
+        total = self.concentration + self.decay.earlier(positions)
+        return float(np.log(chosen).sum() - np.log(total).sum())
+
+    def link_posterior(
+        self, labels: Sequence[int], i: int, times: Sequence[float] | None = None
+    ) -> dict[int, float]:
+        """p(c_i = j | z): which earlier record of its cluster record ``i`` links to.
+
+        Proportional to f over the earlier members of the cluster, those of weight 0 left out; a founder
+        links to itself. Given the clustering, the links are independent of each other and of the
+        records, so this is also the posterior.
+
+        Parameters
+        ----------
+        labels
+            The cluster of every record, at least up to ``i``.
+        i
+            Number of the record.
+        times
+            Event times in seconds, non-decreasing; needed when the unit is "seconds".
+        """
+        if not 0 <= i < len(labels):
+            raise ValueError(f"there is no record {i} among {len(labels)}")
+        earlier = [j for j in range(i) if labels[j] == labels[i]]
+        if not earlier:
+            return {i: 1.0}
+        positions = self._positions(len(labels), times)
+        pull = self.decay(positions[i] - positions[earlier])
+        if pull.sum() == 0.0:
+            raise ValueError(f"record {i} is too far from its cluster to have joined it")
+        share = pull / pull.sum()
+        return {j: float(p) for j, p in zip(earlier, share, strict=True) if p > 0.0}
+
+    def _distances(self, cluster: Sequence[int], now: int, times: Sequence[float]) -> np.ndarray:
+        if self.unit == "records":
+            return np.float64(now) - np.array(cluster, dtype=np.float64)
+        return times[now] - np.array([times[j] for j in cluster], dtype=np.float64)
+
+    def _positions(self, n: int, times: Sequence[float] | None) -> np.ndarray:
+        if self.unit == "records":
+            return np.arange(n, dtype=np.float64)
+        if times is None:
+            raise ValueError("times are needed: the prior measures distance in seconds of event time")
+        positions = np.asarray(times, dtype=np.float64)
+        if positions.shape != (n,):
+            raise ValueError(f"{len(times)} times for {n} records")
+        if not (np.isfinite(positions).all() and (np.diff(positions) >= 0.0).all()):
+            raise ValueError("times must be finite and must not decrease")
+        return positions

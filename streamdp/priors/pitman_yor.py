@@ -1,0 +1,71 @@
+"""The Pitman-Yor process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.beam import model
+from streamdp.priors.base import discount_in_range, positive
+from streamdp.priors.partition import cluster_sizes
+from streamdp.priors.retiring import Retiring
+
+
+@dataclass(frozen=True)
+class PitmanYor(Retiring):
+    """Cluster sizes follow a power law: every cluster gives a little of its weight to new ones.
+
+    Parameters
+    ----------
+    concentration
+        Weight of a new cluster before there is any, > 0.
+    discount
+        What each cluster gives away, in [0, 1): N records make about N^discount clusters; 0 is the
+        Chinese restaurant process.
+    retire_after, max_clusters
+        See :class:`~streamdp.priors.retiring.Retiring`.
+
+    Notes
+    -----
+    Pitman and Yor 1997; Pitman 2002, section 3.2, theorem 3.2.
+    """
+
+    concentration: float
+    discount: float
+
+    exchangeable = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("concentration", self.concentration)
+        discount_in_range("discount", self.discount)
+
+    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
+        """Write the parameters where the kernels read them."""
+        super().configure(ints, floats)
+        ints[model.PRIOR] = model.PITMAN_YOR
+        floats[model.CONCENTRATION] = self.concentration
+        floats[model.DISCOUNT] = self.discount
+
+    def weights(
+        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
+    ) -> tuple[list[float], float]:
+        """n_k - discount to join, concentration + K discount to found."""
+        joins = [len(cluster) - self.discount for cluster in members]
+        return joins, self.concentration + len(members) * self.discount
+
+    def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
+        """prod_{k<K} (a + k d) prod_k (1 - d)_{n_k - 1} / (a + 1)_{N-1}, in nats.
+
+        (x)_m is the rising factorial, a the concentration, d the discount.
+        """
+        if len(labels) == 0:
+            return 0.0
+        alpha, d = self.concentration, self.discount
+        sizes = cluster_sizes(labels)
+        founding = math.fsum(math.log(alpha + k * d) for k in range(1, len(sizes)))
+        joining = math.fsum(math.lgamma(n - d) for n in sizes) - len(sizes) * math.lgamma(1.0 - d)
+        return founding + joining - (math.lgamma(alpha + len(labels)) - math.lgamma(alpha + 1.0))

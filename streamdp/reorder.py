@@ -1,0 +1,82 @@
+"""Event-time order: late records wait for their turn, too late ones are refused."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import msgspec
+
+from streamdp.records import Record, Reject
+
+
+def refuse(record: Record, reason: str, detail: str) -> Reject:
+    """The reject of a decoded record."""
+    return Reject(record.position, reason, detail, record.raw)
+
+
+class ReorderBuffer:
+    """Holds records back until no earlier one is expected.
+
+    A record is released when one ``max_lateness`` seconds younger has been seen. Records of equal time
+    keep their order of arrival, those without a time pass at the latest time seen.
+    """
+
+    def __init__(self, max_lateness: float, max_ahead: float) -> None:
+        self.max_lateness = max_lateness
+        self.max_ahead = max_ahead
+        self.latest = -float("inf")
+        self.released = -float("inf")
+        self.arrivals = 0
+        self.heap: list[tuple[float, int, Record]] = []
+
+    def push(self, record: Record, ready: list[tuple[float, Record]]) -> Reject | None:
+        """Take a record in, append what may go now to ``ready``; or say why it cannot be taken."""
+        time = record.time
+        if time is None:
+            time = self.latest if self.latest > -float("inf") else 0.0
+        elif record.arrival is not None and time > record.arrival + self.max_ahead:
+            return refuse(
+                record, "ahead", f"its time is {time - record.arrival:.0f} s beyond its arrival; the limit is {self.max_ahead:g} s"
+            )
+        elif time < self.released:
+            return refuse(
+                record, "late", f"its time is {self.released - time:g} s before a record already processed (see max_lateness)"
+            )
+        self.latest = max(self.latest, time)
+        if self.max_lateness == 0.0:
+            self.released = time
+            ready.append((time, record))
+            return None
+        heapq.heappush(self.heap, (time, self.arrivals, record))
+        self.arrivals += 1
+        while self.heap and self.heap[0][0] <= self.latest - self.max_lateness:
+            self._release(ready)
+        return None
+
+    def _release(self, ready: list[tuple[float, Record]]) -> None:
+        time, _, record = heapq.heappop(self.heap)
+        self.released = time
+        ready.append((time, record))
+
+    def drain(self, ready: list[tuple[float, Record]]) -> None:
+        """Release everything: the stream has ended."""
+        while self.heap:
+            self._release(ready)
+
+    def dump(self) -> dict[str, Any]:
+        """What is held back, as plain values."""
+        return {
+            "latest": self.latest,
+            "released": self.released,
+            "arrivals": self.arrivals,
+            "heap": [(time, number, msgspec.to_builtins(record, builtin_types=(bytes,))) for time, number, record in self.heap],
+        }
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`."""
+        self.latest, self.released, self.arrivals = stored["latest"], stored["released"], stored["arrivals"]
+        self.heap = [
+            (time, number, msgspec.convert(record, Record, builtin_types=(bytes,)))
+            for time, number, record in stored["heap"]
+        ]

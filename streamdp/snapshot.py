@@ -1,0 +1,167 @@
+"""Snapshots: one file each, written whole or not at all, and never trusted unchecked.
+
+Layout: magic, format version (2 bytes), length of the header (4), length of the body (8), all
+little-endian; the header in msgpack (settings, positions, output lengths, wall clock); the body
+(``Engine.dumps``); CRC-32C of everything before it (4 bytes).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import msgspec
+
+MAGIC = b"STREAMDP"
+VERSION = 1
+PREFIX = struct.Struct("<8sHIQ")
+SUFFIX = ".sdp"
+NO_INPUT, BAD_DATA, CANNOT_CREATE, IO_ERROR, CONFIG = 66, 65, 73, 74, 78
+
+
+class SnapshotError(Exception):
+    """A snapshot or a state folder cannot be used: one line for people, an exit code for scripts."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a snapshot says of itself."""
+
+    settings: dict[str, Any]
+    seq: int
+    positions: dict[str, Any]
+    outputs: dict[str, int]
+    modes: dict[str, bool]
+    written: float
+
+
+def pack(header: Header, body: bytes) -> bytes:
+    """The bytes of a snapshot file."""
+    head = msgspec.msgpack.encode(header)
+    start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
+    checksum = crc32c.crc32c(body, crc32c.crc32c(start))
+    return b"".join((start, body, checksum.to_bytes(4, "little")))
+
+
+def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
+    """Header and body of a snapshot file. Raises SnapshotError."""
+    if len(data) < PREFIX.size + 4 or data[:8] != MAGIC:
+        raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", BAD_DATA)
+    _, version, head, body = PREFIX.unpack_from(data)
+    if version > VERSION:
+        raise SnapshotError(
+            f"{name}: has snapshot format {version}, and this streamdp reads formats up to {VERSION}: upgrade streamdp",
+            CONFIG,
+        )
+    end = PREFIX.size + head + body
+    if len(data) != end + 4 or crc32c.crc32c(data[:end]) != int.from_bytes(data[end:], "little"):
+        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", BAD_DATA)
+    header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
+    return header, data[PREFIX.size + head : end]
+
+
+def read(path: Path) -> tuple[Header, bytes]:
+    """Read and check one snapshot file. Raises SnapshotError."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise SnapshotError(f"{path}: no such file", NO_INPUT) from None
+    except OSError as error:
+        raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", NO_INPUT) from error
+    return unpack(data, str(path))
+
+
+class StateFolder:
+    """The folder that holds a stream's snapshots; one process at a time.
+
+    Raises SnapshotError where the folder cannot be made, or another process holds it (73).
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], keep: int = 3) -> None:
+        self.folder = Path(folder)
+        self.keep = keep
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise SnapshotError(
+                f"{self.folder}: the state folder cannot be used: {error.strerror or error}", CANNOT_CREATE
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise SnapshotError(
+                f"{self.folder}: in use by another streamdp process; stop it, or name another --state", CANNOT_CREATE
+            ) from None
+        for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
+            leftover.unlink()
+
+    def close(self) -> None:
+        """Let another process use the folder."""
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+    def write(self, header: Header, body: bytes) -> Path:
+        """Add a snapshot and drop the oldest beyond ``keep``. Raises SnapshotError (74)."""
+        path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
+        temporary = path.with_suffix(SUFFIX + ".tmp")
+        try:
+            with open(temporary, "wb") as file:
+                file.write(pack(header, body))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            directory = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise SnapshotError(f"{path}: cannot be written: {error.strerror or error}", IO_ERROR) from error
+        for old in snapshots(self.folder)[self.keep :]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+        return path
+
+    def newest(self, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:
+        """The newest sound snapshot, None where there is none yet. Raises SnapshotError.
+
+        Damaged ones are reported and passed over; where all are damaged, the error says so (78).
+        """
+        return newest(self.folder, warn)
+
+
+def snapshots(folder: Path) -> list[Path]:
+    """The snapshot files of a folder, newest first."""
+    return sorted(folder.glob(f"snapshot-*{SUFFIX}"), reverse=True)
+
+
+def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:
+    """See :meth:`StateFolder.newest`."""
+    found = snapshots(folder)
+    for path in found:
+        try:
+            return read(path)
+        except SnapshotError as error:
+            if error.exit_code == CONFIG:
+                raise
+            warn(f"{error}; trying the one before it")
+    if found:
+        raise SnapshotError(
+            f"{folder}: none of its {len(found)} snapshots is sound; "
+            "move the folder away to start anew (records already read will be read again)",
+            CONFIG,
+        )
+    return None

@@ -1,0 +1,108 @@
+"""Words to ids: growing, bounded, and giving up words that nothing refers to any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+EVICT_EVERY = 4096
+"""Records between two looks for words to evict: a rule of the record number, not of the batch."""
+
+FULL = 0.75
+"""Share of the bound at which words are evicted."""
+
+
+class Vocabulary:
+    """Ids for at most ``limit`` words.
+
+    Ids of evicted words are used again. ``dropped`` counts words that found no room.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.ids: dict[str, int] = {}
+        self.words: list[str | None] = []
+        self.free: list[int] = []
+        self.last_seen = np.zeros(64, np.int64)
+        self.dropped = 0
+        self.evicted = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def add(self, word: str) -> int:
+        """The id of a word that has none yet, or -1 where the vocabulary is full."""
+        if len(self.ids) >= self.limit:
+            self.dropped += 1
+            return -1
+        if self.free:
+            number = self.free.pop()
+            self.words[number] = word
+        else:
+            number = len(self.words)
+            self.words.append(word)
+        self.ids[word] = number
+        return number
+
+    def touch(self, words: np.ndarray, seqs: np.ndarray) -> None:
+        """Note that word ``words[i]`` was seen in record ``seqs[i]``, in rising order of records."""
+        if len(self.words) > self.last_seen.shape[0]:
+            larger = np.zeros(2 * len(self.words), np.int64)
+            larger[: self.last_seen.shape[0]] = self.last_seen
+            self.last_seen = larger
+        self.last_seen[words] = seqs
+
+    def wants_eviction(self) -> bool:
+        """Whether the vocabulary is so full that room should be made."""
+        return len(self.ids) > FULL * self.limit
+
+    def evict(self, held: np.ndarray, before: int) -> np.ndarray:
+        """Give up the words that no cluster holds and no record from ``before`` on contains.
+
+        Parameters
+        ----------
+        held
+            Whether a live cluster holds word i; shape (at least len(words),).
+        before
+            Record number; words last seen earlier may go.
+
+        Returns
+        -------
+        The ids given up.
+        """
+        count = len(self.words)
+        known = np.array([word is not None for word in self.words], bool)
+        gone = np.flatnonzero(known & ~held[:count] & (self.last_seen[:count] < before))
+        for number in gone[::-1].tolist():
+            word = self.words[number]
+            assert word is not None
+            del self.ids[word]
+            self.words[number] = None
+            self.free.append(number)
+        self.evicted += len(gone)
+        return gone
+
+    def dump(self) -> dict[str, Any]:
+        """Everything, as plain values."""
+        return {
+            "limit": self.limit,
+            "words": self.words,
+            "free": self.free,
+            "last_seen": self.last_seen[: len(self.words)].tobytes(),
+            "dropped": self.dropped,
+            "evicted": self.evicted,
+        }
+
+    @classmethod
+    def load(cls, stored: dict[str, Any]) -> Vocabulary:
+        """The inverse of :meth:`dump`."""
+        self = cls(stored["limit"])
+        self.words = stored["words"]
+        self.ids = {word: i for i, word in enumerate(self.words) if word is not None}
+        self.free = stored["free"]
+        self.last_seen = np.zeros(max(64, 2 * len(self.words)), np.int64)
+        seen = np.frombuffer(stored["last_seen"], np.int64)
+        self.last_seen[: len(seen)] = seen
+        self.dropped, self.evicted = stored["dropped"], stored["evicted"]
+        return self
