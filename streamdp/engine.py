@@ -25,7 +25,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, REVISIONS, Output
 from streamdp.describe import event_of, summarise
 from streamdp.encode import Encoder, VectorEncoder, WordEncoder, load_encoder
-from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+from streamdp.records import Answers, Assignment, ClusterSummary, Final, Record
 from streamdp.reorder import ReorderBuffer, refuse
 from streamdp.retained import Chunk, Retained
 from streamdp.settings import Settings

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.beam.jit import kernel
 from streamdp.beam.lifecycle import emit_event
-from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
+from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, PLANE, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT
 
 
@@ -23,6 +23,7 @@ class Walk(NamedTuple):
     node: np.ndarray  # int32[U] the head's node of a record
     key: np.ndarray  # int64[U] label and lineage of a record, packed
     order: np.ndarray  # int64[U]
+    affected: np.ndarray  # uint8[U] by founder: whether its cluster differs from that of the last head
     level_node: np.ndarray  # int32[B]
     level_mass: np.ndarray  # float64[B]
 
@@ -33,6 +34,7 @@ def new_walk(undecided: int, width: int) -> Walk:
         np.zeros(undecided, np.int32),
         np.zeros(undecided, np.int64),
         np.zeros(undecided, np.int64),
+        np.zeros(undecided, np.uint8),
         np.zeros(width, np.int32),
         np.zeros(width),
     )
@@ -54,7 +56,7 @@ def slot_of_head(state, lineage):  # type: ignore[no-untyped-def]
     for slot in range(pool.meta[SLOT_HIGH]):
         if pool.state[slot] != VACANT and pool.lineage[slot] == lineage:
             column = pool.column[slot]
-            if column < 0 or pool.holds[head, column] == 1:
+            if column < 0 or pool.holds[pool.meta[PLANE]][head, column] == 1:
                 return slot
     return -1
 
@@ -144,7 +146,7 @@ def _inherit(state, out, walk, count):  # type: ignore[no-untyped-def]
     pairs = 0
     for back in range(1, count + 1):
         lineage = trellis.lineage[walk.node[back]]
-        if lineages.founder[lineage] <= decided:
+        if lineages.founder[lineage] <= decided or not walk.affected[lineages.founder[lineage] & mask]:
             continue
         lineages.label[lineage] = -1
         if state.announced_founder[(seq - back) & mask] <= decided:
@@ -237,7 +239,16 @@ def announce(state, out, walk, extends, slot, founded):  # type: ignore[no-untyp
         node = beam.leaf[beam.meta[HEAD]]
         for back in range(count + 1):
             walk.node[back] = node
+            walk.affected[(seq - back) & mask] = 0
             node = trellis.parent[node]
+        for back in range(1, count + 1):
+            now = lineages.founder[trellis.lineage[walk.node[back]]]
+            before = state.announced_founder[(seq - back) & mask]
+            if now != before:
+                if now > decided:
+                    walk.affected[now & mask] = 1
+                if before > decided:
+                    walk.affected[before & mask] = 1
         _inherit(state, out, walk, count)
         for back in range(count, 0, -1):
             lineage_then = trellis.lineage[walk.node[back]]

@@ -18,26 +18,28 @@ import numpy as np
 
 from streamdp.beam.jit import kernel
 from streamdp.beam.model import BEAM, CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, SLACK, TEMPER
-from streamdp.beam.pool import ALIVE, CONTESTED, SCALE, SEQ, SLOT_HIGH, WIDTH
+from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, SLOT_HIGH, WIDTH
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED
 from streamdp.beam.sizes import HIGH
 
 UNIT_NATS = 1e9
 GUARD = 1e-6
 """Nats by which early tests are laxer than the rounded comparison that decides."""
-CANDIDATES, CHILDREN, BEST_CHILD = 0, 1, 2
+CANDIDATES, CHILDREN, BEST_CHILD, HOPEFUL = range(4)
 NEW = -1
 
 
 class Choice(NamedTuple):
     """Scratch space of a choice, and the children chosen, best first."""
 
-    meta: np.ndarray  # int64[3]
+    meta: np.ndarray  # int64[4]
     slot: np.ndarray  # int32[B] agreed candidates
     score: np.ndarray  # float64[B] their weight and predictive, in nats
     rank: np.ndarray  # int64[B] the score rounded
-    offer: np.ndarray  # float64[M] the same of contested columns; -inf where hopeless
-    mass: np.ndarray  # float64[M] true weight x value of contested columns
+    hopeful: np.ndarray  # int32[M] contested columns that may come into the beam, best first
+    offer: np.ndarray  # float64[M] their weight and predictive, in nats
+    mass: np.ndarray  # float64[M] true weight x value of all contested columns
+    weight: np.ndarray  # float64[M] their stored weights
     contested_sum: np.ndarray  # float64[B] per hypothesis
     contested_weight: np.ndarray  # float64[B]
     new_weight: np.ndarray  # float64[B]
@@ -49,6 +51,11 @@ class Choice(NamedTuple):
     child_founder: np.ndarray  # int64[B]
     child_select: np.ndarray  # float64[B]
     child_joint: np.ndarray  # float64[B]
+    base: np.ndarray  # float64[B] what a hypothesis brings to its children's scores, in nats
+    order: np.ndarray  # int32[B] hypotheses by it, best first
+    group: np.ndarray  # int32[B] the first child that joins the same slot
+    group_size: np.ndarray  # int32[B] of a first child: how many join its slot
+    held: np.ndarray  # int32[M] hypotheses that hold a column
     old_leaf: np.ndarray  # int32[B] of the parents
     old_founded: np.ndarray  # int64[B] of the parents
     dropped: np.ndarray  # uint8[B]
@@ -63,10 +70,12 @@ def new_choice(width: int, columns: int) -> Choice:
         [np.zeros(width, np.int64) for _ in range(3)],
     )
     return Choice(
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
         i[0],
         f[0],
         k[0],
+        np.zeros(columns, np.int32),
+        np.zeros(columns),
         np.zeros(columns),
         np.zeros(columns),
         f[1],
@@ -80,6 +89,11 @@ def new_choice(width: int, columns: int) -> Choice:
         k[2],
         f[6],
         f[7],
+        np.zeros(width),
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int32),
+        np.zeros(width, np.int32),
+        np.zeros(columns, np.int32),
         np.zeros(width, np.int32),
         np.zeros(width, np.int64),
         np.zeros(width, np.uint8),
@@ -192,15 +206,13 @@ def tally(model, state, scores, choice):  # type: ignore[no-untyped-def]
     pool, beam = state.pool, state.beam
     width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
     scale = beam.sums[SCALE]
-    for h in range(width):
-        choice.contested_sum[h] = 0.0
-        choice.contested_weight[h] = 0.0
     dense = state.dense.mean.shape[0] > 0
     tick = scores.meta[TICK]
     for j in range(columns):
         slot = pool.slot_of[j]
         if pool.state[slot] != ALIVE:
             choice.mass[j] = 0.0
+            choice.weight[j] = 0.0
             continue
         if dense or scores.stamp[slot] == tick:
             value = scores.value[slot]
@@ -208,15 +220,22 @@ def tally(model, state, scores, choice):  # type: ignore[no-untyped-def]
             value = scores.ratio[state.sizes.of[slot]]
         scores.value[slot] = value
         choice.mass[j] = pool.weight[slot] * scale * value
+        choice.weight[j] = pool.weight[slot]
+    mass_of_column, weight_of_column = choice.mass, choice.weight
     for h in range(width):
-        total, weight = 0.0, 0.0
-        row = pool.holds[h]
-        for j in range(columns):
-            if row[j]:
-                total += choice.mass[j]
-                weight += pool.weight[pool.slot_of[j]]
-        choice.contested_sum[h] = total
-        choice.contested_weight[h] = weight * scale
+        row = pool.holds[pool.meta[PLANE], h]
+        # two chains of additions each: the processor need not wait for one to end
+        total, total_odd, weight, weight_odd = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, columns - 1, 2):
+            total += row[j] * mass_of_column[j]
+            weight += row[j] * weight_of_column[j]
+            total_odd += row[j + 1] * mass_of_column[j + 1]
+            weight_odd += row[j + 1] * weight_of_column[j + 1]
+        if columns % 2 == 1:
+            total += row[columns - 1] * mass_of_column[columns - 1]
+            weight += row[columns - 1] * weight_of_column[columns - 1]
+        choice.contested_sum[h] = total + total_odd
+        choice.contested_weight[h] = (weight + weight_odd) * scale
     concentration = model.floats[CONCENTRATION]
     pitman_yor = model.ints[PRIOR] == PITMAN_YOR
     agreed_weight = scores.sums[CLASS_WEIGHT] * scale
@@ -239,36 +258,48 @@ def tally(model, state, scores, choice):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gather(model, state, scores, choice, best_base):  # type: ignore[no-untyped-def]
-    """The agreed candidates, best first, and the offers of the contested; the best child's score."""
+def _rank_parents(model, beam, choice):  # type: ignore[no-untyped-def]
+    """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
+    temper = model.floats[TEMPER]
+    base, order = choice.base, choice.order
+    for h in range(beam.meta[WIDTH]):
+        value = beam.select[h] - temper * choice.log_total[h]
+        base[h] = value
+        i = h
+        while i > 0 and base[order[i - 1]] < value:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = h
+
+
+@kernel
+def _gather(model, state, scores, choice):  # type: ignore[no-untyped-def]
+    """The agreed candidates, best first, and the hopeful contested ones; the best child's score.
+
+    Early tests leave out what cannot survive: what falls below ``slack``, and, in a full beam, what is
+    worse than the worst hypothesis joining the best agreed cluster.
+    """
     pool, beam, sizes = state.pool, state.beam, state.sizes
     width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
     limit = model.ints[BEAM]
-    slack = model.floats[SLACK]
-    scale, reference = beam.sums[SCALE], scores.sums[REFERENCE]
     temper = model.floats[TEMPER]
-    best = -np.inf
-    for j in range(columns):
-        slot = pool.slot_of[j]
-        choice.offer[j] = -np.inf
-        if pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
-            choice.offer[j] = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
+    scale, reference = beam.sums[SCALE], scores.sums[REFERENCE]
+    base, order = choice.base, choice.order
+    best_base = base[order[0]]
+    reach = base[order[width - 1]] - best_base if width == limit else -np.inf
     log_new = math.log(scores.sums[NEW_VALUE]) + reference
+    best = -np.inf
     for h in range(width):
-        base = beam.select[h] - temper * choice.log_total[h]
-        best = max(best, base + temper * math.log(choice.new_weight[h]) + log_new)
-        row = pool.holds[h]
-        for j in range(columns):
-            if row[j] and choice.offer[j] + base > best:
-                best = choice.offer[j] + base
-    choice.meta[CANDIDATES] = 0
-    floor = best - slack - best_base - GUARD
-    dense = state.dense.mean.shape[0] > 0
-    count = pool.meta[SLOT_HIGH] if dense else scores.meta[TOUCHED]
-    anchor = best - best_base
+        best = max(best, base[h] + temper * math.log(choice.new_weight[h]) + log_new)
+    anchor = best - best_base  # what all candidates are rounded against
+    slack = model.floats[SLACK] + GUARD
+    floor = anchor - slack
     flat = temper == 1.0
     # a linear threshold spares most logarithms
-    bar = math.exp(floor - reference) if floor - reference > -700.0 else 0.0
+    bar = math.exp(floor - reference) if flat and floor - reference > -700.0 else 0.0
+    choice.meta[CANDIDATES] = 0
+    dense = state.dense.mean.shape[0] > 0
+    count = pool.meta[SLOT_HIGH] if dense else scores.meta[TOUCHED]
     for i in range(count):
         slot = i if dense else scores.touched[i]
         if pool.column[slot] >= 0 or pool.state[slot] != ALIVE:
@@ -279,22 +310,51 @@ def _gather(model, state, scores, choice, best_base):  # type: ignore[no-untyped
         score = log_offer(model, pool.weight[slot], scale, value, reference)
         if score < floor:
             continue
-        if score + best_base > best:
-            best = score + best_base
-            floor = best - slack - best_base - GUARD
-            bar = math.exp(floor - reference) if floor - reference > -700.0 else 0.0
         _offer_candidate(choice, pool.founder, limit, slot, score, anchor)
+        best = max(best, score + best_base)
+        higher = max(best - best_base - slack, score + reach - GUARD)
+        if higher > floor:
+            floor = higher
+            bar = math.exp(floor - reference) if flat and floor - reference > -700.0 else 0.0
     if not dense:
         for c in range(1, sizes.meta[HIGH]):
             if sizes.count[c] == 0 or (flat and sizes.top[c] * scale * scores.ratio[c] < bar):
                 continue
             _explore_class(model, state, scores, choice, c, limit, floor, anchor)
+            if flat and choice.meta[CANDIDATES] == limit and choice.score[0] - GUARD > floor:
+                floor = choice.score[0] - GUARD
+                bar = math.exp(floor - reference) if floor - reference > -700.0 else 0.0
     n = choice.meta[CANDIDATES]
     for last in range(n - 1, 0, -1):  # heap sort: the worst goes last
         _swap_candidates(choice, 0, last)
         _sink_candidate(choice, pool.founder, 0, last)
-    if n > 0 and choice.score[0] + best_base > best:
-        best = choice.score[0] + best_base
+    if n > 0:
+        best = max(best, choice.score[0] + best_base)
+        floor = max(best - best_base - slack, choice.score[0] + reach - GUARD)
+    hopeful = 0
+    for j in range(columns):
+        slot = pool.slot_of[j]
+        if pool.state[slot] != ALIVE or scores.value[slot] <= 0.0:
+            continue
+        offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
+        if offer < floor:
+            continue
+        i = hopeful
+        while i > 0 and choice.offer[i - 1] < offer:
+            choice.offer[i] = choice.offer[i - 1]
+            choice.hopeful[i] = choice.hopeful[i - 1]
+            i -= 1
+        choice.offer[i] = offer
+        choice.hopeful[i] = j
+        hopeful += 1
+        for k in range(width):
+            h = order[k]
+            if base[h] + offer <= best:
+                break
+            if pool.holds[pool.meta[PLANE], h, j]:
+                best = base[h] + offer
+                break
+    choice.meta[HOPEFUL] = hopeful
     return best
 
 
@@ -364,51 +424,61 @@ def _offer_child(choice, limit, rank, parent, slot, founder, select, joint):  # 
 
 
 @kernel
+def _join_all(model, state, choice, slot, column, score, best, cut):  # type: ignore[no-untyped-def]
+    """Offer the children that join one cluster, best parent first; False where none can survive."""
+    pool, beam = state.pool, state.beam
+    limit = model.ints[BEAM]
+    temper = model.floats[TEMPER]
+    extra = 0.0
+    if temper != 1.0:
+        extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
+    for k in range(beam.meta[WIDTH]):
+        h = choice.order[k]
+        select = choice.base[h] + score
+        rank = rounded(select - best)
+        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.child_rank[0]):
+            return k > 0
+        if column >= 0 and not pool.holds[pool.meta[PLANE], h, column]:
+            continue
+        joint = beam.joint[h] - choice.log_total[h] + score + extra
+        _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
+    return True
+
+
+@kernel
 def choose(model, state, scores, choice, seq):  # type: ignore[no-untyped-def]
     """Select the children of all hypotheses, best first; find the one with the best true log joint."""
     pool, beam = state.pool, state.beam
-    width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
+    width = beam.meta[WIDTH]
     limit = model.ints[BEAM]
     temper = model.floats[TEMPER]
-    scale, reference = beam.sums[SCALE], scores.sums[REFERENCE]
-    best_base = -np.inf
-    for h in range(width):
-        best_base = max(best_base, beam.select[h] - temper * choice.log_total[h])
-    best = _gather(model, state, scores, choice, best_base)
+    _rank_parents(model, beam, choice)
+    best = _gather(model, state, scores, choice)
     cut = -rounded(model.floats[SLACK])
     choice.meta[CHILDREN] = 0
-    log_new = math.log(scores.sums[NEW_VALUE]) + reference
+    # the best clusters first: what they fill the beam with turns the others away early
+    i, k = 0, 0
+    while i < choice.meta[CANDIDATES] or k < choice.meta[HOPEFUL]:
+        agreed = k == choice.meta[HOPEFUL] or (
+            i < choice.meta[CANDIDATES] and choice.score[i] >= choice.offer[k]
+        )
+        if agreed:
+            more = _join_all(model, state, choice, choice.slot[i], -1, choice.score[i], best, cut)
+            i += 1
+        else:
+            j = choice.hopeful[k]
+            more = _join_all(model, state, choice, pool.slot_of[j], j, choice.offer[k], best, cut)
+            k += 1
+        if not more:
+            break
+    log_new = math.log(scores.sums[NEW_VALUE]) + scores.sums[REFERENCE]
     for h in range(width):
-        base = beam.select[h] - temper * choice.log_total[h]
-        true_base = beam.joint[h] - choice.log_total[h]
         log_weight = math.log(choice.new_weight[h])
-        select = base + temper * log_weight + log_new
+        select = choice.base[h] + temper * log_weight + log_new
         rank = rounded(select - best)
         if rank >= cut:
-            _offer_child(choice, limit, rank, h, NEW, seq, select, true_base + log_weight + log_new)
-        row = pool.holds[h]
-        for j in range(columns):
-            if not row[j] or choice.offer[j] == -np.inf:
-                continue
-            select = base + choice.offer[j]
-            rank = rounded(select - best)
-            if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.child_rank[0]):
-                continue
-            slot = pool.slot_of[j]
-            joint = true_base + choice.offer[j]
-            if temper != 1.0:
-                joint += (1.0 - temper) * math.log(pool.weight[slot] * scale)
-            _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
-        for i in range(choice.meta[CANDIDATES]):
-            select = base + choice.score[i]
-            rank = rounded(select - best)
-            if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.child_rank[0]):
-                break
-            slot = choice.slot[i]
-            joint = true_base + choice.score[i]
-            if temper != 1.0:
-                joint += (1.0 - temper) * math.log(pool.weight[slot] * scale)
-            _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
+            joint = beam.joint[h] - choice.log_total[h] + log_weight + log_new
+            _offer_child(choice, limit, rank, h, NEW, seq, select, joint)
     n = choice.meta[CHILDREN]
     for last in range(n - 1, 0, -1):
         _swap_children(choice, 0, last)
@@ -441,6 +511,6 @@ def mass_of(state, scores, choice, slot):  # type: ignore[no-untyped-def]
     for j in range(pool.meta[CONTESTED]):
         if pool.founder[pool.slot_of[j]] == founder:
             for h in range(width):
-                if pool.holds[h, j]:
+                if pool.holds[pool.meta[PLANE]][h, j]:
                     total += choice.expect[h] * choice.mass[j]
     return total

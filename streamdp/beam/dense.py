@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     FAMILY,
@@ -23,7 +21,7 @@ from streamdp.beam.model import (
     SHAPE,
     VARIANCE,
 )
-from streamdp.beam.pool import ALIVE, CONTESTED, SLOT_HIGH
+from streamdp.beam.pool import ALIVE, SLOT_HIGH
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE
 
 CHUNK = 16

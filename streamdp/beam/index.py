@@ -6,6 +6,7 @@ knows where its posting stands, a posting knows which entry of its cluster it be
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from streamdp.beam.arena import allocate, new_header, release, size_index
 from streamdp.beam.jit import kernel
 
-TOTAL, SEEN = 0, 1
+TOTAL, SEEN, POSTED = 0, 1, 2
 
 
 class Index(NamedTuple):
@@ -32,7 +33,7 @@ class Index(NamedTuple):
     word: np.ndarray  # int32[...] payload: the word
     where: np.ndarray  # int32[...] payload: index of its posting; its count once the slot is closed
     base: np.ndarray  # int64[V] T_w or N_w of the learned base measure
-    totals: np.ndarray  # int64[2] their sum, and the number of words with any
+    totals: np.ndarray  # int64[3] their sum, the number of words with any, postings in use
 
 
 def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
@@ -51,7 +52,7 @@ def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
         np.zeros(entries, np.int32),
         np.zeros(entries, np.int32),
         np.zeros(words, np.int64),
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
     )
 
 
@@ -99,6 +100,7 @@ def _append_posting(index, word, slot, count, back):  # type: ignore[no-untyped-
     index.count[at] = count
     index.back[at] = back
     index.length[word] = n + 1
+    index.totals[POSTED] += 1
     return n
 
 
@@ -159,6 +161,7 @@ def unindex(index, pool, slot):  # type: ignore[no-untyped-def]
             index.back[at] = index.back[last]
             index.where[index.own_start[index.slot[at]] + index.back[at]] = at - start
         index.length[w] -= 1
+        index.totals[POSTED] -= 1
         if index.length[w] == 0:
             release(index.postings, index.slot, start, index.block[w])
             index.block[w] = -1
@@ -173,8 +176,14 @@ def release_words(index, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def top_words(index, pool, slot, closed, words, counts):  # type: ignore[no-untyped-def]
-    """Fill ``words``/``counts`` with the slot's most frequent words (older entry first), -1 padded."""
+def _telling(index, word, count, clusters):  # type: ignore[no-untyped-def]
+    """How much a word says of a cluster: frequent in it, rare among the live clusters."""
+    return count * math.log((1.0 + clusters) / max(index.length[word], 1))
+
+
+@kernel
+def top_words(index, pool, slot, closed, clusters, words, counts):  # type: ignore[no-untyped-def]
+    """Fill ``words``/``counts`` with the slot's most telling words (older entry first), -1 padded."""
     size = words.shape[0]
     for j in range(size):
         words[j] = -1
@@ -184,12 +193,13 @@ def top_words(index, pool, slot, closed, words, counts):  # type: ignore[no-unty
         w = index.word[begin + i]
         where = index.where[begin + i]
         count = where if closed else index.count[index.start[w] + where]
-        if count <= counts[size - 1]:
-            continue
-        j = size - 1
-        while j > 0 and counts[j - 1] < count:
-            words[j] = words[j - 1]
-            counts[j] = counts[j - 1]
+        score = _telling(index, w, count, clusters)
+        j = size
+        while j > 0 and (words[j - 1] < 0 or _telling(index, words[j - 1], counts[j - 1], clusters) < score):
+            if j < size:
+                words[j] = words[j - 1]
+                counts[j] = counts[j - 1]
             j -= 1
-        words[j] = w
-        counts[j] = count
+        if j < size:
+            words[j] = w
+            counts[j] = count

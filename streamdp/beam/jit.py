@@ -58,7 +58,7 @@ def kernel(function: F) -> F:
     takes Python objects.
     """
     return numba.njit(  # type: ignore[no-any-return]
-        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
     )(function)
 
 

@@ -34,6 +34,7 @@ from streamdp.beam.pool import (
     HEAD,
     NOW,
     OPEN,
+    PLANE,
     RETIRED,
     SCALE,
     SEQ,
@@ -76,7 +77,8 @@ def emit_event(state, out, kind, slot, label, other, size):  # type: ignore[no-u
         out.event_first[e] = state.pool.first_time[slot]
         out.event_last[e] = state.pool.last_time[slot]
         closed = state.pool.state[slot] == CLOSED
-        top_words(state.index, state.pool, slot, closed, out.event_words[e], out.event_counts[e])
+        clusters = state.pool.meta[OPEN]
+        top_words(state.index, state.pool, slot, closed, clusters, out.event_words[e], out.event_counts[e])
         for d in range(state.dense.mean.shape[0]):
             out.event_centre[e, d] = state.dense.mean[d, slot]
     else:
@@ -230,7 +232,7 @@ def _fade_logistic(model, state, out, now):  # type: ignore[no-untyped-def]
 @kernel
 def _held_by_head(state, slot):  # type: ignore[no-untyped-def]
     column = state.pool.column[slot]
-    return column < 0 or state.pool.holds[state.beam.meta[HEAD], column] == 1
+    return column < 0 or state.pool.holds[state.pool.meta[PLANE]][state.beam.meta[HEAD], column] == 1
 
 
 @kernel
@@ -238,9 +240,9 @@ def open_in_head(state):  # type: ignore[no-untyped-def]
     """How many open clusters the best hypothesis has."""
     pool = state.pool
     total = pool.meta[OPEN]
-    head = state.beam.meta[HEAD]
+    row = pool.holds[pool.meta[PLANE]][state.beam.meta[HEAD]]
     for j in range(pool.meta[CONTESTED]):
-        if pool.state[pool.slot_of[j]] == ALIVE and pool.holds[head, j] == 0:
+        if pool.state[pool.slot_of[j]] == ALIVE and row[j] == 0:
             total -= 1
     return total
 

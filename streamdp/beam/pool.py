@@ -13,14 +13,14 @@ import numpy as np
 from streamdp.beam.jit import kernel
 from streamdp.beam.trellis import free_chain
 
-SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN = 0, 1, 2, 3, 4
+SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN, PLANE = range(6)
 VACANT, ALIVE, CLOSED = 0, 1, 2
 
 
 class Pool(NamedTuple):
     """One entry per slot, and the table of who holds the contested ones."""
 
-    meta: np.ndarray  # int64[5]
+    meta: np.ndarray  # int64[6]
     next: np.ndarray  # int32[S] free list
     state: np.ndarray  # int8[S] VACANT, ALIVE or CLOSED
     lineage: np.ndarray  # int32[S]
@@ -34,8 +34,7 @@ class Pool(NamedTuple):
     last_time: np.ndarray  # float64[S]
     column: np.ndarray  # int32[S] column among the contested, -1 when agreed
     slot_of: np.ndarray  # int32[M] slot of a contested column
-    holds: np.ndarray  # uint8[B, M] hypothesis x column
-    spare: np.ndarray  # uint8[B, M] the same, being built for the next step
+    holds: np.ndarray  # uint8[2, B, M] hypothesis x column; one plane is in use, the next step fills the other
 
 
 class Beam(NamedTuple):
@@ -57,7 +56,7 @@ def new_pool(slots: int, width: int, columns: int) -> Pool:
     """No cluster yet."""
     minus = np.full(slots, -1, np.int32)
     return Pool(
-        np.zeros(5, np.int64),
+        np.zeros(6, np.int64),
         free_chain(0, slots),
         np.zeros(slots, np.int8),
         minus.copy(),
@@ -71,8 +70,7 @@ def new_pool(slots: int, width: int, columns: int) -> Pool:
         np.zeros(slots),
         minus.copy(),
         np.full(columns, -1, np.int32),
-        np.zeros((width, columns), np.uint8),
-        np.zeros((width, columns), np.uint8),
+        np.zeros((2, width, columns), np.uint8),
     )
 
 

@@ -92,7 +92,7 @@ def _more_slots(state: State, size: int) -> State:
 
 def _more_columns(pool: Pool, size: int) -> Pool:
     return pool._replace(
-        slot_of=padded(pool.slot_of, size, -1), holds=padded(pool.holds, size), spare=padded(pool.spare, size)
+        slot_of=padded(pool.slot_of, size, -1), holds=padded(pool.holds, size)
     )
 
 

@@ -27,6 +27,7 @@ class Scores(NamedTuple):
     log_gain: np.ndarray  # float64[S]
     shared: np.ndarray  # int32[S] shared words met so far
     held: np.ndarray  # float64[S] n_kw of the repeated word at hand
+    owner: np.ndarray  # int32[S] first child that joins the slot
     ratio: np.ndarray  # float64[C] value of a class
     partial: np.ndarray  # float64[C] the same before repeated words
     below: np.ndarray  # float64[C]
@@ -51,6 +52,7 @@ def new_scores(slots: int, classes: int, words: int) -> Scores:
         slot[2],
         np.zeros(slots, np.int32),
         slot[3],
+        np.zeros(slots, np.int32),
         size[0],
         size[1],
         size[2],

@@ -23,6 +23,7 @@ from streamdp.beam.pool import (
     HEAD,
     JOINT,
     JOINT_LOW,
+    PLANE,
     RETIRED,
     SEQ,
     SWITCHES,
@@ -234,7 +235,7 @@ class BeamSearch:
         pool = self.state.pool
         slots = np.flatnonzero(pool.state == ALIVE)
         columns = pool.column[slots]
-        return slots[(columns < 0) | (pool.holds[self.head, np.maximum(columns, 0)] == 1)]
+        return slots[(columns < 0) | (pool.holds[pool.meta[PLANE], self.head, np.maximum(columns, 0)] == 1)]
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""

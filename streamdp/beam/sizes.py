@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.arena import allocate, release, size_index
+from streamdp.beam.arena import allocate, release
 from streamdp.beam.jit import entry, kernel
 from streamdp.beam.trellis import free_chain
 

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from streamdp.beam.index import SEEN, TOTAL
 from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     BASE,
@@ -36,7 +35,6 @@ from streamdp.beam.model import (
     WORD_DISCOUNT,
     WORD_SPACE,
 )
-from streamdp.beam.index import SEEN, TOTAL
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED
 from streamdp.beam.sizes import HIGH
 

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.beam.announce import announce, weigh_revisions
 from streamdp.beam.choose import BEST_CHILD, CHILDREN, NEW, choose, mass_of, tally
 from streamdp.beam.dense import add_vector, clear_vector, copy_vector, score_dense
-from streamdp.beam.index import add_words, copy_words
+from streamdp.beam.index import POSTED, add_words, copy_words
 from streamdp.beam.jit import entry, kernel
 from streamdp.beam.lifecycle import announce_closed, begin_record, discard_slot, weigh_joined
 from streamdp.beam.members import copy_members
@@ -40,6 +40,7 @@ from streamdp.beam.pool import (
     HEAD,
     JOINT,
     NOW,
+    PLANE,
     SCALE,
     SEQ,
     SLOT_USED,
@@ -47,8 +48,8 @@ from streamdp.beam.pool import (
     add_sum,
     take_slot,
 )
-from streamdp.beam.sizes import agree, contest, join_class, leave_class
 from streamdp.beam.sizes import USED as CLASSES_USED
+from streamdp.beam.sizes import agree, contest, join_class, leave_class
 from streamdp.beam.sparse import learn_base, score_sparse
 from streamdp.beam.state import (
     COMPLETE,
@@ -120,39 +121,66 @@ def _room_before(model, state, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _group(scores, choice):  # type: ignore[no-untyped-def]
+    """Which children join the same slot."""
+    fresh = -1
+    for a in range(choice.meta[CHILDREN]):
+        slot = choice.child_slot[a]
+        if slot == NEW:
+            first = fresh if fresh >= 0 else a
+            fresh = first
+        else:
+            first = scores.owner[slot]
+            if first >= a or choice.child_slot[first] != slot:
+                first = a
+                scores.owner[slot] = a
+        if first == a:
+            choice.group_size[a] = 0
+        choice.group[a] = first
+        choice.group_size[first] += 1
+
+
+@kernel
 def _room_for_choice(model, state, out, choice, words):  # type: ignore[no-untyped-def]
-    """Whether the arenas can take the copies that the chosen children may need."""
+    """Whether the arenas can take the copies that the chosen children may need.
+
+    A posting list that moves takes a block of at most four times its new length in all, so four times
+    all postings, old and new, is enough; only where there is not that much is the need worked out.
+    """
     index, pool = state.index, state.pool
     children = choice.meta[CHILDREN]
-    postings, entries, times = 0, 0, 0
     fresh = words.shape[0]
-    entries += 4 * (fresh + 2)
-    for i in range(fresh):
-        n = index.length[words[i]] + children + 2
-        block = index.block[words[i]]
-        if block < 0 or n > (4 << block):
-            postings += 4 * n
+    entries, times, new = 4 * (fresh + 2), 0, fresh
     for a in range(children):
         slot = choice.child_slot[a]
-        known = slot == NEW
-        for b in range(a):
-            known = known or choice.child_slot[b] == slot
-        if known:
+        if slot == NEW or choice.group[a] != a:
             continue
         times += 4 * (state.members.length[slot] + 4)
         entries += 4 * (pool.types[slot] + fresh + 2)
-        if children == 1 or index.own_block[slot] < 0:
-            continue
-        begin = index.own_start[slot]
-        for i in range(begin, begin + pool.types[slot]):
-            w = index.word[i]
-            n = index.length[w] + children + 2
-            if n > (4 << index.block[w]):
-                postings += 4 * n
-    _demand(out, NEED_POSTINGS, index.postings[0] + postings, index.slot.shape[0])
+        new += pool.types[slot] + fresh
+    enough = index.postings[0] + 4 * (index.totals[POSTED] + new)
+    if fresh > 0 and enough > index.slot.shape[0]:
+        postings = 0
+        for i in range(fresh):
+            postings += _posting_need(index, words[i], children)
+        for a in range(children):
+            slot = choice.child_slot[a]
+            if slot != NEW and choice.group[a] == a and children > 1:
+                begin = index.own_start[slot]
+                for i in range(begin, begin + pool.types[slot]):
+                    postings += _posting_need(index, index.word[i], children)
+        if index.postings[0] + postings > index.slot.shape[0]:
+            _demand(out, NEED_POSTINGS, enough, index.slot.shape[0])
     _demand(out, NEED_ENTRIES, index.entries[0] + entries, index.word.shape[0])
     _demand(out, NEED_TIMES, state.members.header[0] + times, state.members.time.shape[0])
     return out.meta[STATUS] == COMPLETE
+
+
+@kernel
+def _posting_need(index, word, children):  # type: ignore[no-untyped-def]
+    n = index.length[word] + children + 2
+    block = index.block[word]
+    return 4 * n if block < 0 or n > (4 << block) else 0
 
 
 @kernel
@@ -224,15 +252,21 @@ def _found(model, state, lineage, seq, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _settle(model, state, out, children):  # type: ignore[no-untyped-def]
+def _settle(model, state, out, choice, width):  # type: ignore[no-untyped-def]
     """Free the contested slots that nobody holds; promote those that all hold."""
     pool, sizes = state.pool, state.sizes
+    holds, held = pool.holds[pool.meta[PLANE]], choice.held
+    columns = pool.meta[CONTESTED]
+    for j in range(columns):
+        held[j] = 0
+    for h in range(width):
+        row = holds[h]
+        for j in range(columns):
+            held[j] += row[j]
     j = 0
     while j < pool.meta[CONTESTED]:
-        held = 0
-        for h in range(children):
-            held += pool.holds[h, j]
-        if held != 0 and held != children:
+        count = held[j]
+        if count != 0 and count != width:
             j += 1
             continue
         slot = pool.slot_of[j]
@@ -242,10 +276,11 @@ def _settle(model, state, out, children):  # type: ignore[no-untyped-def]
             moved = pool.slot_of[last]
             pool.slot_of[j] = moved
             pool.column[moved] = j
-            for h in range(children):
-                pool.holds[h, j] = pool.holds[h, last]
+            held[j] = held[last]
+            for h in range(width):
+                holds[h, j] = holds[h, last]
         pool.column[slot] = -1
-        if held == 0:
+        if count == 0:
             discard_slot(state, slot)
         elif pool.state[slot] == CLOSED:
             announce_closed(model, state, out, slot)
@@ -257,14 +292,12 @@ def _settle(model, state, out, children):  # type: ignore[no-untyped-def]
 def _extend_holders(pool, choice, children):  # type: ignore[no-untyped-def]
     """Each child starts with what its parent held."""
     columns = pool.meta[CONTESTED]
+    before = pool.holds[pool.meta[PLANE]]
+    pool.meta[PLANE] = 1 - pool.meta[PLANE]
+    after = pool.holds[pool.meta[PLANE]]
     for c in range(children):
-        source = pool.holds[choice.child_parent[c]]
-        target = pool.spare[c]
-        for j in range(columns):
-            target[j] = source[j]
-    for c in range(children):
-        source = pool.spare[c]
-        target = pool.holds[c]
+        source = before[choice.child_parent[c]]
+        target = after[c]
         for j in range(columns):
             target[j] = source[j]
 
@@ -272,24 +305,19 @@ def _extend_holders(pool, choice, children):  # type: ignore[no-untyped-def]
 @kernel
 def _absorb(model, state, scores, choice, seq, time, words, counts, x):  # type: ignore[no-untyped-def]
     """Write the chosen children's clusters: in place where all holders agree, else a copy."""
-    pool, sizes, beam = state.pool, state.sizes, state.beam
+    pool, sizes = state.pool, state.sizes
     children = choice.meta[CHILDREN]
-    head = choice.meta[BEST_CHILD]
-    head_slot = choice.child_slot[head]
+    head_group = choice.group[choice.meta[BEST_CHILD]]
     _extend_holders(pool, choice, children)
-    lineage = -1
+    holds = pool.holds[pool.meta[PLANE]]
     for a in range(children):
-        slot = choice.child_slot[a]
-        if slot < NEW:  # done with an earlier child: -2 - the slot written
-            choice.child_slot[a] = -2 - slot
+        if choice.group[a] != a:
+            choice.child_slot[a] = choice.child_slot[choice.group[a]]
             continue
-        choosers = 0
-        for b in range(a, children):
-            if choice.child_slot[b] == slot:
-                choosers += 1
+        slot = choice.child_slot[a]
+        choosers = choice.group_size[a]
         if slot == NEW:
-            lineage = new_lineage(state.lineages, seq)
-            target = _found(model, state, lineage, seq, time)
+            target = _found(model, state, new_lineage(state.lineages, seq), seq, time)
             remaining = children - choosers
         else:
             held = children
@@ -297,7 +325,7 @@ def _absorb(model, state, scores, choice, seq, time, words, counts, x):  # type:
             if column >= 0:
                 held = 0
                 for b in range(children):
-                    held += pool.holds[b, column]
+                    held += holds[b, column]
             remaining = held - choosers
             if remaining == 0:
                 target = slot
@@ -308,26 +336,20 @@ def _absorb(model, state, scores, choice, seq, time, words, counts, x):  # type:
                     contest(sizes, slot, pool.weight, pool.founder)
                     column = _new_column(pool, slot)
                     for b in range(children):
-                        pool.holds[b, column] = 1
+                        holds[b, column] = 1
                 for b in range(a, children):
-                    if choice.child_slot[b] == slot:
-                        pool.holds[b, column] = 0
-        if (slot == NEW or target != slot) and remaining > 0:
+                    if choice.group[b] == a:
+                        holds[b, column] = 0
+        if target != slot and remaining > 0:
             fresh_column = _new_column(pool, target)
             for b in range(children):
-                pool.holds[b, fresh_column] = 0
-            for b in range(a, children):
-                if choice.child_slot[b] == slot:
-                    pool.holds[b, fresh_column] = 1
+                holds[b, fresh_column] = choice.group[b] == a
         _join(model, state, scores, target, seq, time, words, counts, x)
         if pool.column[target] < 0:
             agree(sizes, target, pool.weight, pool.founder)
-        if slot == head_slot:
+        if a == head_group:
             for i in range(words.shape[0]):
                 scores.base_fresh[i] = scores.fresh[i]
-        for b in range(a + 1, children):
-            if choice.child_slot[b] == slot:
-                choice.child_slot[b] = -2 - target
         choice.child_slot[a] = target
 
 
@@ -360,8 +382,9 @@ def _drop_dissenters(model, state, choice, seq):  # type: ignore[no-untyped-def]
                 beam.select[to] = beam.select[h]
                 beam.founded[to] = beam.founded[h]
                 beam.leaf[to] = beam.leaf[h]
+                holds = pool.holds[pool.meta[PLANE]]
                 for j in range(pool.meta[CONTESTED]):
-                    pool.holds[to, j] = pool.holds[h, j]
+                    holds[to, j] = holds[h, j]
             to += 1
         beam.meta[WIDTH] = to
         decided = advance_root(trellis, lineages)
@@ -400,6 +423,7 @@ def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, 
     pool, beam = state.pool, state.beam
     log_evidence, mass = tally(model, state, scores, choice)
     choose(model, state, scores, choice, seq)
+    _group(scores, choice)
     if not _room_for_choice(model, state, out, choice, words):
         return False
     children = choice.meta[CHILDREN]
@@ -425,7 +449,7 @@ def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, 
     decided = _drop_dissenters(model, state, choice, seq)
     weigh_revisions(state, out, walk, revisions, decided)
     beam.meta[DECIDED] = decided
-    _settle(model, state, out, beam.meta[WIDTH])
+    _settle(model, state, out, choice, beam.meta[WIDTH])
     out.probability[i] = probability
     out.log_predictive[i] = log_evidence
     out.founded[i] = founded

@@ -8,6 +8,9 @@ from collections import Counter
 from typing import NamedTuple
 
 import msgspec
+from streamdp_connectors.files import FileSink, FileSource
+from streamdp_connectors.protocol import SinkClosed
+from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.errors import say
 from streamdp.cli.interrupt import Interrupt
@@ -17,9 +20,6 @@ from streamdp.engine import Engine
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
 from streamdp.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
-from streamdp_connectors.files import FileSink, FileSource
-from streamdp_connectors.protocol import SinkClosed
-from streamdp_connectors.rejects import RejectSink
 
 BATCH = 1000
 WAIT = 0.2
