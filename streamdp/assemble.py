@@ -23,7 +23,8 @@ from streamdp.settings import Settings
 
 SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
 DENSE_FAMILIES = ("gaussian", "normal-inverse-gamma")
-SLACK_NATS = 20.0
+SHARED_BASE = ("base_smoothing", "base_discount", "base_escape")
+SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
 WITHIN = 0.1
@@ -64,12 +65,18 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
         return PitmanYor(_or(settings.concentration, 1.0), _or(settings.discount, 0.25), **retire)
     if kind == "uniform":
         return Uniform(_or(settings.concentration, 1.0), **retire)
-    decays = {"window": Window, "exponential": Exponential, "logistic": Logistic}
+    decays: dict[str, type[Window | Exponential | Logistic]] = {
+        "window": Window,
+        "exponential": Exponential,
+        "logistic": Logistic,
+    }
     scale = settings.decay_scale
     if scale is None:
         if settings.distance == "seconds":
-            raise ConfigError("decay_scale must be given when distance is seconds: only you know the pace of the stream")
-        scale = 500.0 if sparse else 2000.0
+            raise ConfigError(
+                "decay_scale must be given when distance is seconds: only you know the pace of the stream"
+            )
+        scale = 400.0 if sparse else 2000.0
     decay = decays[_or(settings.decay, "exponential")](scale)
     concentration = _or(settings.concentration, 60.0 if sparse else 1.0)
     return DistanceDependent(concentration, decay, unit=settings.distance, close_below=settings.close_below)
@@ -80,9 +87,13 @@ def build_words(settings: Settings) -> Likelihood[Any, Any]:
     kind = "hierarchical-pitman-yor" if settings.likelihood == "auto" else settings.likelihood
     vectors = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
     _refuse_unused(settings, vectors, f"the {kind} likelihood")
-    smoothing, escape = _or(settings.base_smoothing, 0.2), _or(settings.base_escape, 1.0)
+    base = {
+        "smoothing": _or(settings.base_smoothing, 0.0),
+        "discount": _or(settings.base_discount, 0.35),
+        "escape": _or(settings.base_escape, 1000.0),
+    }
     if kind == "dirichlet-multinomial":
-        unused = ("base_concentration", "word_discount", "document_beta", "base_smoothing", "base_escape")
+        unused = ("base_concentration", "word_discount", "document_beta", *SHARED_BASE)
         _refuse_unused(settings, unused, f"the {kind} likelihood")
         return DirichletMultinomial(_or(settings.beta, 0.03), settings.vocabulary_size)
     _refuse_unused(settings, ("beta", "vocabulary_size"), f"the {kind} likelihood")
@@ -91,15 +102,13 @@ def build_words(settings: Settings) -> Likelihood[Any, Any]:
         return HierarchicalDirichlet(
             base_concentration=_or(settings.base_concentration, 100.0),
             document_beta=settings.document_beta,
-            smoothing=smoothing,
-            escape=escape,
+            **base,
         )
     _refuse_unused(settings, ("document_beta",), f"the {kind} likelihood")
     return HierarchicalPitmanYor(
         base_concentration=_or(settings.base_concentration, 30.0),
-        word_discount=_or(settings.word_discount, 0.5),
-        smoothing=smoothing,
-        escape=escape,
+        word_discount=_or(settings.word_discount, 0.6),
+        **base,
     )
 
 
@@ -113,7 +122,7 @@ def warmup_length(settings: Settings) -> int:
 def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) -> Likelihood[Any, Any]:
     """The likelihood of vectors; mean and variance are those of the warm-up, each of shape (D,)."""
     kind = "normal-inverse-gamma" if settings.likelihood == "auto" else settings.likelihood
-    words = ("base_concentration", "word_discount", "beta", "document_beta", "base_smoothing", "base_escape")
+    words = ("base_concentration", "word_discount", "beta", "document_beta", *SHARED_BASE)
     _refuse_unused(settings, (*words, "vocabulary_size"), f"the {kind} likelihood")
     dimension = mean.shape[0]
     forget = _or(settings.forget, 1.0)
@@ -145,7 +154,7 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
 
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:
     """What the kernels read."""
-    ints, floats = np.zeros(10, np.int64), np.zeros(16)
+    ints, floats = np.zeros(10, np.int64), np.zeros(17)
     ints[BEAM] = settings.beam
     ints[MAX_UNDECIDED] = settings.max_undecided
     floats[TEMPER] = settings.temper

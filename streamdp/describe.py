@@ -47,10 +47,10 @@ def event_of(out: Output, e: int, time: float | None, words: Sequence[str | None
 
 def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
     """The most telling words of a slot: frequent in it, and more so than in the stream as a whole."""
-    index, pool = search.state.index, search.state.pool
+    index, pool = search.state.inverted, search.state.pool
     begin, n = int(index.own_start[slot]), int(pool.types[slot])
     own = index.word[begin : begin + n]
-    counts = index.count[index.start[own] + index.where[begin : begin + n]]
+    counts = index.occurrences[index.start[own] + index.where[begin : begin + n]]
     spread = np.maximum(index.base[own], 1)
     telling = counts * np.log1p((1.0 + index.totals[0]) / spread)
     best = np.lexsort((np.arange(n), -telling))[:TOP]

@@ -166,7 +166,9 @@ class VectorEncoder:
             strange = value.keys() - set(self.names)
             if strange:
                 return refuse(
-                    record, "unknown_feature", f"feature {min(strange)!r} was not in the first record of the stream"
+                    record,
+                    "unknown_feature",
+                    f"feature {min(strange)!r} was not in the first record of the stream",
                 )
             row = [value.get(name, 0.0) for name in self.names]
         else:
@@ -175,7 +177,9 @@ class VectorEncoder:
             row = value
             if len(row) != self.dimension:
                 return refuse(
-                    record, "wrong_length", f"its vector has {len(row)} numbers where this stream has {self.dimension}"
+                    record,
+                    "wrong_length",
+                    f"its vector has {len(row)} numbers where this stream has {self.dimension}",
                 )
         if max(row) > HUGE or min(row) < -HUGE:
             return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")

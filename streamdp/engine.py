@@ -6,7 +6,7 @@ the records were cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -33,8 +33,34 @@ from streamdp.text import Tokenizer
 from streamdp.transfer import dump_state, load_state
 from streamdp.vocabulary import EVICT_EVERY, Vocabulary
 
+DIGITS = 6
+"""Decimals of probabilities and log predictives in assignments."""
+
 FINAL_EVERY = 100
 """Records between two finality lines."""
+
+
+def _assignment(
+    seq: int,
+    record: Record,
+    label: int,
+    probability: float,
+    new: bool,
+    link: int | None,
+    log_predictive: float,
+) -> Assignment:
+    return Assignment(
+        seq=seq,
+        id=record.id,
+        position=record.position,
+        time=record.time,
+        cluster=label,
+        probability=probability,
+        new=new,
+        link=link,
+        log_predictive=log_predictive,
+        keep=msgspec.UNSET if record.keep is None else record.keep,
+    )
 
 
 class Engine:
@@ -131,8 +157,8 @@ class Engine:
         arrays = encoder.take()
         times = np.array([self._order.latest if r.time is None else r.time for r in taken])
         out = self._search.score(times, **arrays)
-        for i, record in enumerate(taken):
-            answers.lines.append(self._assignment(out, i, -1, record.time, record))
+        for record, row in zip(taken, self._rows(out, 0, len(taken)), strict=True):
+            answers.lines.append(_assignment(-1, record, *row))
         return answers
 
     # ---------------------------------------------------------------- inside
@@ -211,7 +237,8 @@ class Engine:
     def _run(self, pending: list[tuple[float, Record]], answers: Answers) -> None:
         """Let the beam absorb encoded records, and tell what it says."""
         search, encoder = self._search, self._encoder
-        assert search is not None and encoder is not None
+        assert search is not None
+        assert encoder is not None
         arrays = encoder.take()
         times = np.array([time for time, _ in pending])
         first = search.seq
@@ -221,7 +248,9 @@ class Engine:
             search.ensure_words(len(vocabulary.words) + 1)  # one to spare for unknown words while frozen
             lengths = np.diff(arrays["offsets"])
             vocabulary.touch(arrays["words"], np.repeat(np.arange(first, first + len(pending)), lengths))
-            chunk = Chunk(first, times, labels, arrays["offsets"], arrays["words"], arrays["counts"], np.zeros((1, 0)))
+            chunk = Chunk(
+                first, times, labels, arrays["offsets"], arrays["words"], arrays["counts"], np.zeros((1, 0))
+            )
         else:
             nothing = np.zeros(0, np.int32)
             chunk = Chunk(first, times, labels, np.zeros(1, np.int64), nothing, nothing, arrays["vectors"])
@@ -229,12 +258,16 @@ class Engine:
         for start, stop, out in search.run(times, **arrays):
             labels[start:stop] = out.label[start:stop]
             self._tell(out, first, start, stop, pending, answers)
-        if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0 and encoder.vocabulary.wants_eviction():
+        if (
+            isinstance(encoder, WordEncoder)
+            and search.seq % EVICT_EVERY == 0
+            and encoder.vocabulary.wants_eviction()
+        ):
             self._evict(encoder.vocabulary)
 
     def _evict(self, vocabulary: Vocabulary) -> None:
         assert self._search is not None
-        index = self._search.state.index
+        index = self._search.state.inverted
         gone = vocabulary.evict(index.length > 0, self.seq - self.settings.retain)
         index.totals[0] -= index.base[gone].sum()
         index.totals[1] -= np.count_nonzero(index.base[gone])
@@ -251,30 +284,28 @@ class Engine:
     ) -> None:
         """Turn a stretch of the beam's output into lines, in processing order."""
         revisions = int(out.meta[REVISIONS])
-        r = 0
         by = out.revision_by[:revisions].tolist()
+        r = 0
+        undecided, lines, final_only = self._undecided, answers.lines, self.final_only
+        rows = self._rows(out, start, stop)
         decided = out.decided[start:stop].tolist()
-        undecided = self._undecided
-        lines = answers.lines
-        for i in range(start, stop):
+        for i, row, through in zip(range(start, stop), rows, decided, strict=True):
             seq = first + i
             record = pending[i][1]
-            assignment = self._assignment(out, i, seq, record.time, record)
-            through = decided[i - start]
-            if not self.final_only:
+            assignment = _assignment(seq, record, *row)
+            if not final_only:
                 lines.append(assignment)
             if through < seq or undecided:
                 undecided[seq] = assignment
-            while r < revisions and by[r] == seq:
-                self._revise(out, r, lines)
-                r += 1
-            if undecided:
+                while r < revisions and by[r] == seq:
+                    self._revise(out, r, lines)
+                    r += 1
                 self._settle(through, lines)
-            elif self.final_only:
+            elif final_only:
                 lines.append(assignment)
             if (seq + 1) % FINAL_EVERY == 0 and through > self._final:
                 self._final = through
-                if not self.final_only:
+                if not final_only:
                     lines.append(Final(through))
         if self.with_events:
             assert self._encoder is not None
@@ -283,19 +314,22 @@ class Engine:
                 time = pending[int(out.event_by[e]) - first][1].time
                 answers.events.append(event_of(out, e, time, words))
 
-    def _assignment(self, out: Output, i: int, seq: int, time: float | None, record: Record) -> Assignment:
-        link = int(out.link[i])
-        return Assignment(
-            seq=seq,
-            id=record.id,
-            position=record.position,
-            time=time,
-            cluster=int(out.label[i]),
-            probability=round(float(out.probability[i]), 6),
-            new=bool(out.founded[i]),
-            link=link if link >= 0 and self._has_links else None,
-            log_predictive=round(float(out.log_predictive[i]), 6),
-            keep=msgspec.UNSET if record.keep is None else record.keep,
+    def _rows(
+        self, out: Output, start: int, stop: int
+    ) -> Iterable[tuple[int, float, bool, int | None, float]]:
+        """(label, probability, new, link, log predictive) of a stretch of answers."""
+        links: list[int | None] = out.link[start:stop].tolist()
+        if self._has_links:
+            links = [None if link is None or link < 0 else link for link in links]
+        else:
+            links = [None] * (stop - start)
+        return zip(
+            out.label[start:stop].tolist(),
+            np.round(out.probability[start:stop], DIGITS).tolist(),
+            out.founded[start:stop].astype(bool).tolist(),
+            links,
+            np.round(out.log_predictive[start:stop], DIGITS).tolist(),
+            strict=True,
         )
 
     @property
@@ -308,7 +342,7 @@ class Engine:
         after = msgspec.structs.replace(
             before,
             cluster=int(out.revision_label[r]),
-            probability=round(float(out.revision_probability[r]), 6),
+            probability=round(float(out.revision_probability[r]), DIGITS),
             new=bool(out.revision_founded[r]),
             link=link if link >= 0 and self._has_links else None,
             revision=before.revision + 1,
@@ -386,9 +420,7 @@ class Engine:
         body = msgspec.msgpack.decode(data)
         self._order.load(body["order"])
         self._final = body["final"]
-        self._undecided = {
-            a["seq"]: msgspec.convert(a, Assignment) for a in body["undecided"]
-        }
+        self._undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in body["undecided"]}
         self._retained.load(body["retained"])
         if body["encoder"] is not None:
             self._encoder = load_encoder(body["encoder"], self._tokenizer)

@@ -72,7 +72,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Something that happened to a cluster: born, closed, retired, merged (into ``other``) or split (from it)."""
+    """What happened to a cluster: born, closed, retired, merged (into ``other``) or split (from it)."""
 
     event: str
     seq: int

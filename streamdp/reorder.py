@@ -36,13 +36,11 @@ class ReorderBuffer:
         if time is None:
             time = self.latest if self.latest > -float("inf") else 0.0
         elif record.arrival is not None and time > record.arrival + self.max_ahead:
-            return refuse(
-                record, "ahead", f"its time is {time - record.arrival:.0f} s beyond its arrival; the limit is {self.max_ahead:g} s"
-            )
+            beyond = f"its time is {time - record.arrival:.0f} s beyond its arrival"
+            return refuse(record, "ahead", f"{beyond}; the limit is {self.max_ahead:g} s")
         elif time < self.released:
-            return refuse(
-                record, "late", f"its time is {self.released - time:g} s before a record already processed (see max_lateness)"
-            )
+            before = f"its time is {self.released - time:g} s before that of a record already processed"
+            return refuse(record, "late", f"{before} (see max_lateness)")
         self.latest = max(self.latest, time)
         if self.max_lateness == 0.0:
             self.released = time
@@ -70,7 +68,10 @@ class ReorderBuffer:
             "latest": self.latest,
             "released": self.released,
             "arrivals": self.arrivals,
-            "heap": [(time, number, msgspec.to_builtins(record, builtin_types=(bytes,))) for time, number, record in self.heap],
+            "heap": [
+                (time, number, msgspec.to_builtins(record, builtin_types=(bytes,)))
+                for time, number, record in self.heap
+            ],
         }
 
     def load(self, stored: dict[str, Any]) -> None:

@@ -105,11 +105,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     document_beta: Annotated[
         Positive | None, _model(description="document level's concentration (hierarchical Dirichlet)")
     ] = None
+    base_discount: Annotated[
+        Discount | None, _model(description="discount of every word seen in the shared base")
+    ] = None
     base_smoothing: Annotated[
-        Positive | None, _model(description="mass added to every word seen in the shared base")
+        NonNegative | None, _model(description="mass added to every word seen in the shared base")
     ] = None
     base_escape: Annotated[
-        Positive | None, _model(description="mass of all words not yet seen in the shared base")
+        Positive | None, _model(description="concentration of the shared base: mass of words not yet seen")
     ] = None
     vocabulary_size: Annotated[
         Count | None, _model(description="fixed vocabulary size (Dirichlet-multinomial)")

@@ -59,7 +59,7 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     _, version, head, body = PREFIX.unpack_from(data)
     if version > VERSION:
         raise SnapshotError(
-            f"{name}: has snapshot format {version}, and this streamdp reads formats up to {VERSION}: upgrade streamdp",
+            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
             CONFIG,
         )
     end = PREFIX.size + head + body
@@ -101,7 +101,8 @@ class StateFolder:
         except OSError:
             os.close(self._lock)
             raise SnapshotError(
-                f"{self.folder}: in use by another streamdp process; stop it, or name another --state", CANNOT_CREATE
+                f"{self.folder}: in use by another streamdp process; stop it, or name another --state",
+                CANNOT_CREATE,
             ) from None
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
             leftover.unlink()

@@ -21,7 +21,7 @@ PARTS = {
     "sizes": Sizes,
     "due": Due,
     "members": Members,
-    "index": Index,
+    "inverted": Index,
     "dense": Dense,
     "trellis": Trellis,
     "lineages": Lineages,

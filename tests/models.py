@@ -54,13 +54,15 @@ def _prior(name: str, ints: np.ndarray, floats: np.ndarray) -> Any:
     scale = {"window": 4.0, "exponential": 2.5, "logistic": 3.0}[kind]
     floats[m.DECAY_SCALE] = scale
     ints[m.DECAY] = {"window": m.WINDOW, "exponential": m.EXPONENTIAL, "logistic": m.LOGISTIC}[kind]
-    decay = {"window": priors.Window, "exponential": priors.Exponential, "logistic": priors.Logistic}[kind](scale)
+    decay = {"window": priors.Window, "exponential": priors.Exponential, "logistic": priors.Logistic}[kind](
+        scale
+    )
     return priors.DistanceDependent(0.9, decay, unit, close_below=0.05)
 
 
 def _family(name: str, ints: np.ndarray, floats: np.ndarray) -> tuple[Any, Any, dict[str, np.ndarray]]:
     floats[m.FORGET] = 0.9 if name.endswith("forget") else 1.0
-    floats[m.SMOOTHING], floats[m.ESCAPE] = 0.3, 1.5
+    floats[m.SMOOTHING], floats[m.ESCAPE], floats[m.BASE_DISCOUNT] = 0.3, 1.5, 0.2
     if name.startswith("flat"):
         ints[m.FAMILY], floats[m.BASE_CONCENTRATION] = m.FLAT, 0.4
         growing = name == "flat_growing"
@@ -81,7 +83,7 @@ def _family(name: str, ints: np.ndarray, floats: np.ndarray) -> tuple[Any, Any, 
         floats[m.BASE_CONCENTRATION], ints[m.BASE] = 2.0, m.TOKENS
         beta = 1.3 if name == "dirichlet_document" else None
         floats[m.INVERSE_DOCUMENT_BETA] = 0.0 if beta is None else 1.0 / beta
-        return families.HierarchicalDirichlet(2.0, beta), families.LearnedBase("tokens", 0.3, 1.5), {}
+        return families.HierarchicalDirichlet(2.0, beta), families.LearnedBase("tokens", 0.3, 1.5, 0.2), {}
     floats[m.BASE_CONCENTRATION], floats[m.WORD_DISCOUNT] = 1.5, 0.4
     family = families.HierarchicalPitmanYor(1.5, 0.4)
     if name == "pitman_yor_fixed":
@@ -90,7 +92,7 @@ def _family(name: str, ints: np.ndarray, floats: np.ndarray) -> tuple[Any, Any, 
         ints[m.BASE] = m.FIXED
         return family, families.FixedBase(p.tolist()), {"base": p}
     ints[m.BASE] = m.TABLES
-    return family, families.LearnedBase("tables", 0.3, 1.5), {}
+    return family, families.LearnedBase("tables", 0.3, 1.5, 0.2), {}
 
 
 def pair(
@@ -102,7 +104,7 @@ def pair(
     max_undecided: int = 10_000,
 ) -> tuple[Model, Beam]:
     """The kernel's model and the naive beam for one combination."""
-    ints, floats = np.zeros(10, np.int64), np.zeros(16)
+    ints, floats = np.zeros(10, np.int64), np.zeros(17)
     ints[m.BEAM], ints[m.MAX_UNDECIDED] = width, max_undecided
     floats[m.TEMPER], floats[m.SLACK] = temper, min(slack, m.MAX_SLACK)
     naive_prior = _prior(prior, ints, floats)

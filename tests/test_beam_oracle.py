@@ -50,7 +50,9 @@ def compare(prior: str, family: str, width: int, seed: int, n: int, **settings: 
         assert int(out.decided[0]) == expected.frontier
         assert full_histories(beam, decided) == [h.founders for h in expected.hypotheses]
         assert beam.head == expected.head
-        np.testing.assert_allclose(beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(
+            beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9
+        )
         assert out.log_predictive[0] == pytest.approx(expected.evidence, rel=1e-10, abs=1e-9)
         assert out.probability[0] == pytest.approx(expected.probability, rel=1e-9, abs=1e-12)
         assert bool(out.founded[0]) == expected.new
@@ -58,7 +60,12 @@ def compare(prior: str, family: str, width: int, seed: int, n: int, **settings: 
         assert int(out.label[0]) == announced.label
         r = int(out.meta[REVISIONS])
         got = [
-            (int(out.revision_seq[k]), int(out.revision_label[k]), bool(out.revision_founded[k]), int(out.revision_link[k]))
+            (
+                int(out.revision_seq[k]),
+                int(out.revision_label[k]),
+                bool(out.revision_founded[k]),
+                int(out.revision_link[k]),
+            )
             for k in range(r)
         ]
         assert got == [(v.seq, v.label, v.new, -1 if v.link is None else v.link) for v in announced.revisions]
@@ -85,7 +92,7 @@ def check_pool(beam: BeamSearch) -> None:
         agreed = alive[pool.column[alive] < 0]
         for c in set(sizes.of[agreed].tolist()):
             members = agreed[sizes.of[agreed] == c]
-            assert sizes.count[c] == len(members)
+            assert sizes.agreed[c] == len(members)
             assert sizes.weight[c] == pytest.approx(pool.weight[members].sum(), rel=1e-9)
             assert sizes.top[c] == pool.weight[members].max()
         assert pool.tokens[alive].tolist() == sizes.tokens[sizes.of[alive]].tolist()
@@ -101,7 +108,14 @@ def test_kernel_equals_naive_beam(prior: str, family: str) -> None:
         for seed in range(2):
             outcomes[
                 compare(
-                    prior, family, width, seed=97 * seed + width, n=12, slack=slack, temper=temper, max_undecided=undecided
+                    prior,
+                    family,
+                    width,
+                    seed=97 * seed + width,
+                    n=12,
+                    slack=slack,
+                    temper=temper,
+                    max_undecided=undecided,
                 )
             ] += 1
     assert outcomes["equal"] >= 10, outcomes

@@ -391,13 +391,14 @@ CONFIGURED: list[tuple[Likelihood[Any, Any], dict[int, int], dict[int, float], d
         {},
     ),
     (
-        HierarchicalDirichlet(50.0, 4.0, smoothing=0.3, escape=2.0),
+        HierarchicalDirichlet(50.0, 4.0, smoothing=0.3, discount=0.1, escape=2.0),
         {model.FAMILY: model.INTERPOLATED, model.BASE: model.TOKENS, model.VOCABULARY: 0},
         {
             model.BASE_CONCENTRATION: 50.0,
             model.WORD_DISCOUNT: 0.0,
             model.INVERSE_DOCUMENT_BETA: 0.25,
             model.SMOOTHING: 0.3,
+            model.BASE_DISCOUNT: 0.1,
             model.ESCAPE: 2.0,
         },
         {},
@@ -412,10 +413,11 @@ CONFIGURED: list[tuple[Likelihood[Any, Any], dict[int, int], dict[int, float], d
             },
             {
                 model.BASE_CONCENTRATION: 30.0,
-                model.WORD_DISCOUNT: 0.5,
+                model.WORD_DISCOUNT: 0.6,
                 model.INVERSE_DOCUMENT_BETA: 0.0,
-                model.SMOOTHING: 0.2,
-                model.ESCAPE: 1.0,
+                model.SMOOTHING: 0.0,
+                model.BASE_DISCOUNT: 0.35,
+                model.ESCAPE: 1000.0,
             },
             {"base": list(base)} if base else {},
         )
@@ -443,7 +445,7 @@ def test_configures_the_kernels(
     floats: dict[int, float],
     arrays: dict[str, list[float]],
 ) -> None:
-    written, written_floats = np.full(10, -9, np.int64), np.full(16, -9.0)
+    written, written_floats = np.full(10, -9, np.int64), np.full(17, -9.0)
     found = family.configure(written, written_floats)
     assert {i: v for i, v in enumerate(written.tolist()) if v != -9} == ints
     assert {i: v for i, v in enumerate(written_floats.tolist()) if v != -9.0} == floats
@@ -474,7 +476,8 @@ def test_arrays_become_tuples() -> None:
         (DirichletMultinomial, {"vocabulary_size": True}, "vocabulary_size"),
         (HierarchicalDirichlet, {"base_concentration": 0.0}, "base_concentration must be a positive"),
         (HierarchicalDirichlet, {"document_beta": -1.0}, "document_beta must be a positive"),
-        (HierarchicalDirichlet, {"smoothing": 0.0}, "smoothing must be a positive"),
+        (HierarchicalDirichlet, {"smoothing": -0.1}, "smoothing must be zero or a positive"),
+        (HierarchicalDirichlet, {"discount": 1.0}, "discount must be"),
         (HierarchicalDirichlet, {"escape": 0.0}, "escape must be a positive"),
         (HierarchicalDirichlet, {"base": (0.5, 0.4)}, "base must be positive probabilities that sum to one"),
         (HierarchicalDirichlet, {"base": (1.0, 0.0)}, "base must be positive"),

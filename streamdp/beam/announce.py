@@ -14,7 +14,8 @@ import numpy as np
 from streamdp.beam.jit import kernel
 from streamdp.beam.lifecycle import emit_event
 from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, PLANE, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
-from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT
+from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
+from streamdp.beam.trellis import Lineages
 
 
 class Walk(NamedTuple):
@@ -41,7 +42,7 @@ def new_walk(undecided: int, width: int) -> Walk:
 
 
 @kernel
-def mint(state, lineage):  # type: ignore[no-untyped-def]
+def mint(state: State, lineage: int) -> int:
     """Give a lineage a label that was never used."""
     label = state.beam.meta[NEXT_LABEL]
     state.beam.meta[NEXT_LABEL] = label + 1
@@ -50,7 +51,7 @@ def mint(state, lineage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slot_of_head(state, lineage):  # type: ignore[no-untyped-def]
+def slot_of_head(state: State, lineage: int) -> int:
     """The slot in which the best hypothesis holds a lineage, or -1 (closed and freed)."""
     pool, head = state.pool, state.beam.meta[HEAD]
     for slot in range(pool.meta[SLOT_HIGH]):
@@ -62,7 +63,7 @@ def slot_of_head(state, lineage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weigh_revisions(state, out, walk, first, decided):  # type: ignore[no-untyped-def]
+def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: int) -> None:
     """Write the probability of the newest record's revisions, from ``first`` on (oldest record first).
 
     It is the mass of the surviving hypotheses that share the head's cluster. The distinct ancestors of
@@ -113,7 +114,7 @@ def weigh_revisions(state, out, walk, first, decided):  # type: ignore[no-untype
 
 
 @kernel
-def sort_ascending(values, n):  # type: ignore[no-untyped-def]
+def sort_ascending(values: np.ndarray, n: int) -> None:
     """Heap sort in place: kernels allocate nothing."""
     for start in range(n // 2 - 1, -1, -1):
         _sift(values, start, n)
@@ -123,7 +124,7 @@ def sort_ascending(values, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sift(values, i, n):  # type: ignore[no-untyped-def]
+def _sift(values: np.ndarray, i: int, n: int) -> None:
     while True:
         c = 2 * i + 1
         if c >= n:
@@ -137,7 +138,7 @@ def _sift(values, i, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _inherit(state, out, walk, count):  # type: ignore[no-untyped-def]
+def _inherit(state: State, out: Output, walk: Walk, count: int) -> None:
     """Relabel the undecided lineages of a new head; ``count`` undecided earlier records."""
     beam, trellis, lineages = state.beam, state.trellis, state.lineages
     seq, decided = beam.meta[SEQ], beam.meta[DECIDED]
@@ -203,14 +204,14 @@ def _inherit(state, out, walk, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _older_pair(lineages, a, b):  # type: ignore[no-untyped-def]
+def _older_pair(lineages: Lineages, a: int, b: int) -> bool:
     if a >> 24 != b >> 24:
         return a >> 24 < b >> 24
     return lineages.founder[a & 0xFFFFFF] < lineages.founder[b & 0xFFFFFF]
 
 
 @kernel
-def _label_taken(state, walk, upto, label):  # type: ignore[no-untyped-def]
+def _label_taken(state: State, walk: Walk, upto: int, label: int) -> bool:
     """Whether a lineage of an earlier pair has it, or a decided cluster."""
     for a in range(upto):
         if state.lineages.label[walk.key[a] & 0xFFFFFF] == label:
@@ -219,7 +220,7 @@ def _label_taken(state, walk, upto, label):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _label_lives(state, walk, distinct, label):  # type: ignore[no-untyped-def]
+def _label_lives(state: State, walk: Walk, distinct: int, label: int) -> bool:
     for a in range(distinct):
         if state.lineages.label[walk.key[a] & 0xFFFFFF] == label:
             return True
@@ -227,7 +228,7 @@ def _label_lives(state, walk, distinct, label):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def announce(state, out, walk, extends, slot, founded):  # type: ignore[no-untyped-def]
+def announce(state: State, out: Output, walk: Walk, extends: bool, slot: int, founded: bool) -> int:
     """Label the newest record, and revise older ones if the best hypothesis has changed."""
     beam, trellis, lineages = state.beam, state.trellis, state.lineages
     seq, decided = beam.meta[SEQ], beam.meta[DECIDED]

@@ -22,7 +22,7 @@ def new_header() -> np.ndarray:
 
 
 @kernel
-def size_index(entries):  # type: ignore[no-untyped-def]
+def size_index(entries: int) -> int:
     """The index of the smallest block size that holds ``entries``."""
     j = 0
     while (4 << j) < entries:
@@ -31,7 +31,7 @@ def size_index(entries):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def allocate(header, payload, j):  # type: ignore[no-untyped-def]
+def allocate(header: np.ndarray, payload: np.ndarray, j: int) -> int:
     """Offset of a block of ``4 << j`` entries; the caller has made sure that there is room."""
     offset = header[1 + j]
     if offset >= 0:
@@ -43,7 +43,7 @@ def allocate(header, payload, j):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release(header, payload, offset, j):  # type: ignore[no-untyped-def]
+def release(header: np.ndarray, payload: np.ndarray, offset: int, j: int) -> None:
     """Give a block back."""
     payload[offset] = header[1 + j]
     header[1 + j] = offset

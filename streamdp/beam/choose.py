@@ -17,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.jit import kernel
-from streamdp.beam.model import BEAM, CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, SLACK, TEMPER
-from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, SLOT_HIGH, WIDTH
-from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED
+from streamdp.beam.model import BEAM, CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, SLACK, TEMPER, Model
+from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, SLOT_HIGH, WIDTH, Beam
+from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH
+from streamdp.beam.state import State
 
 UNIT_NATS = 1e9
 GUARD = 1e-6
@@ -102,27 +103,27 @@ def new_choice(width: int, columns: int) -> Choice:
 
 
 @kernel
-def rounded(nats):  # type: ignore[no-untyped-def]
+def rounded(nats: float) -> int:
     """A score in units of 1e-9 nats; what is hopelessly far below stays comparable."""
-    return np.int64(math.floor(max(nats, -1e9) * UNIT_NATS + 0.5))
+    return int(math.floor(max(nats, -1e9) * UNIT_NATS + 0.5))
 
 
 @kernel
-def _worse_candidate(choice, founder, a, b):  # type: ignore[no-untyped-def]
+def _worse_candidate(choice: Choice, founder: np.ndarray, a: int, b: int) -> bool:
     if choice.rank[a] != choice.rank[b]:
         return choice.rank[a] < choice.rank[b]
     return founder[choice.slot[a]] > founder[choice.slot[b]]
 
 
 @kernel
-def _swap_candidates(choice, a, b):  # type: ignore[no-untyped-def]
+def _swap_candidates(choice: Choice, a: int, b: int) -> None:
     choice.slot[a], choice.slot[b] = choice.slot[b], choice.slot[a]
     choice.score[a], choice.score[b] = choice.score[b], choice.score[a]
     choice.rank[a], choice.rank[b] = choice.rank[b], choice.rank[a]
 
 
 @kernel
-def _sink_candidate(choice, founder, i, n):  # type: ignore[no-untyped-def]
+def _sink_candidate(choice: Choice, founder: np.ndarray, i: int, n: int) -> None:
     while True:
         c = 2 * i + 1
         if c >= n:
@@ -136,7 +137,9 @@ def _sink_candidate(choice, founder, i, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _offer_candidate(choice, founder, limit, slot, score, best):  # type: ignore[no-untyped-def]
+def _offer_candidate(
+    choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float, best: float
+) -> None:
     """Put an agreed slot among the ``limit`` best so far: a heap with the worst on top."""
     n = choice.meta[CANDIDATES]
     rank = rounded(score - best)
@@ -158,7 +161,7 @@ def _offer_candidate(choice, founder, limit, slot, score, best):  # type: ignore
 
 
 @kernel
-def log_offer(model, weight, scale, value, reference):  # type: ignore[no-untyped-def]
+def log_offer(model: Model, weight: float, scale: float, value: float, reference: float) -> float:
     """A cluster's weight (tempered for selection) and predictive, in nats."""
     temper = model.floats[TEMPER]
     if temper == 1.0:
@@ -167,10 +170,12 @@ def log_offer(model, weight, scale, value, reference):  # type: ignore[no-untype
 
 
 @kernel
-def _explore_class(model, state, scores, choice, c, limit, floor, best):  # type: ignore[no-untyped-def]
+def _explore_class(
+    model: Model, state: State, scores: Scores, choice: Choice, c: int, limit: int, floor: float, best: float
+) -> None:
     """Offer the untouched agreed clusters of a size class, heaviest first, down to ``floor`` nats."""
     sizes, pool = state.sizes, state.pool
-    base, n = sizes.start[c], sizes.count[c]
+    base, n = sizes.start[c], sizes.agreed[c]
     scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
     tick = scores.meta[TICK]
     stack = choice.stack
@@ -201,7 +206,7 @@ def _explore_class(model, state, scores, choice, c, limit, floor, best):  # type
 
 
 @kernel
-def tally(model, state, scores, choice):  # type: ignore[no-untyped-def]
+def tally(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
     """Normalisers and expected masses of all hypotheses; the record's log evidence."""
     pool, beam = state.pool, state.beam
     width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
@@ -251,14 +256,12 @@ def tally(model, state, scores, choice):  # type: ignore[no-untyped-def]
         joint = math.exp(beam.joint[h])
         prior_mass += joint
         choice.expect[h] = joint / total
-        mass += choice.expect[h] * (
-            agreed_sum + choice.contested_sum[h] + new * scores.sums[NEW_VALUE]
-        )
+        mass += choice.expect[h] * (agreed_sum + choice.contested_sum[h] + new * scores.sums[NEW_VALUE])
     return math.log(mass / prior_mass) + scores.sums[REFERENCE], mass
 
 
 @kernel
-def _rank_parents(model, beam, choice):  # type: ignore[no-untyped-def]
+def _rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
     """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
     temper = model.floats[TEMPER]
     base, order = choice.base, choice.order
@@ -273,7 +276,7 @@ def _rank_parents(model, beam, choice):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _gather(model, state, scores, choice):  # type: ignore[no-untyped-def]
+def _gather(model: Model, state: State, scores: Scores, choice: Choice) -> float:
     """The agreed candidates, best first, and the hopeful contested ones; the best child's score.
 
     Early tests leave out what cannot survive: what falls below ``slack``, and, in a full beam, what is
@@ -318,7 +321,7 @@ def _gather(model, state, scores, choice):  # type: ignore[no-untyped-def]
             bar = math.exp(floor - reference) if flat and floor - reference > -700.0 else 0.0
     if not dense:
         for c in range(1, sizes.meta[HIGH]):
-            if sizes.count[c] == 0 or (flat and sizes.top[c] * scale * scores.ratio[c] < bar):
+            if sizes.agreed[c] == 0 or (flat and sizes.top[c] * scale * scores.ratio[c] < bar):
                 continue
             _explore_class(model, state, scores, choice, c, limit, floor, anchor)
             if flat and choice.meta[CANDIDATES] == limit and choice.score[0] - GUARD > floor:
@@ -359,7 +362,7 @@ def _gather(model, state, scores, choice):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _worse_child(choice, a, b):  # type: ignore[no-untyped-def]
+def _worse_child(choice: Choice, a: int, b: int) -> bool:
     if choice.child_rank[a] != choice.child_rank[b]:
         return choice.child_rank[a] < choice.child_rank[b]
     if choice.child_parent[a] != choice.child_parent[b]:
@@ -368,7 +371,7 @@ def _worse_child(choice, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _swap_children(choice, a, b):  # type: ignore[no-untyped-def]
+def _swap_children(choice: Choice, a: int, b: int) -> None:
     choice.child_rank[a], choice.child_rank[b] = choice.child_rank[b], choice.child_rank[a]
     choice.child_parent[a], choice.child_parent[b] = choice.child_parent[b], choice.child_parent[a]
     choice.child_slot[a], choice.child_slot[b] = choice.child_slot[b], choice.child_slot[a]
@@ -378,7 +381,7 @@ def _swap_children(choice, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sink_child(choice, i, n):  # type: ignore[no-untyped-def]
+def _sink_child(choice: Choice, i: int, n: int) -> None:
     while True:
         c = 2 * i + 1
         if c >= n:
@@ -392,7 +395,9 @@ def _sink_child(choice, i, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _offer_child(choice, limit, rank, parent, slot, founder, select, joint):  # type: ignore[no-untyped-def]
+def _offer_child(
+    choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
+) -> bool:
     """Put a child among the ``limit`` best so far; False where it is worse than all of a full beam."""
     n = choice.meta[CHILDREN]
     at = n
@@ -424,7 +429,9 @@ def _offer_child(choice, limit, rank, parent, slot, founder, select, joint):  # 
 
 
 @kernel
-def _join_all(model, state, choice, slot, column, score, best, cut):  # type: ignore[no-untyped-def]
+def _join_all(
+    model: Model, state: State, choice: Choice, slot: int, column: int, score: float, best: float, cut: int
+) -> bool:
     """Offer the children that join one cluster, best parent first; False where none can survive."""
     pool, beam = state.pool, state.beam
     limit = model.ints[BEAM]
@@ -446,7 +453,7 @@ def _join_all(model, state, choice, slot, column, score, best, cut):  # type: ig
 
 
 @kernel
-def choose(model, state, scores, choice, seq):  # type: ignore[no-untyped-def]
+def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
     """Select the children of all hypotheses, best first; find the one with the best true log joint."""
     pool, beam = state.pool, state.beam
     width = beam.meta[WIDTH]
@@ -494,7 +501,7 @@ def choose(model, state, scores, choice, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mass_of(state, scores, choice, slot):  # type: ignore[no-untyped-def]
+def mass_of(state: State, scores: Scores, choice: Choice, slot: int) -> float:
     """Mass, before pruning, of the children that choose the cluster of ``slot`` (or a new one)."""
     pool, beam = state.pool, state.beam
     width = beam.meta[WIDTH]

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     FAMILY,
@@ -20,25 +22,27 @@ from streamdp.beam.model import (
     MEAN_VARIANCE,
     SHAPE,
     VARIANCE,
+    Model,
 )
 from streamdp.beam.pool import ALIVE, SLOT_HIGH
-from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE
+from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.state import Dense, State
 
 CHUNK = 16
 """Factors of a Student t product that are multiplied before a logarithm is taken."""
 
 
 @kernel
-def _student_constant(dimension, shape, log_precision):  # type: ignore[no-untyped-def]
+def _student_constant(dimension: int, shape: float, log_precision: float) -> float:
     per = math.lgamma(shape + 0.5) - math.lgamma(shape) - 0.5 * math.log(math.pi)
     return dimension * per + 0.5 * log_precision
 
 
 @kernel
-def derive(model, dense, slot):  # type: ignore[no-untyped-def]
+def derive(model: Model, dense: Dense, slot: int) -> None:
     """Recompute a slot's predictive from its statistics."""
     dimension = dense.mean.shape[0]
-    n = dense.count[slot]
+    n = dense.effective[slot]
     if model.ints[FAMILY] == GAUSSIAN:
         s2, v0 = model.floats[VARIANCE], model.floats[MEAN_VARIANCE]
         v = 1.0 / (1.0 / v0 + n / s2)
@@ -63,9 +67,9 @@ def derive(model, dense, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_vector(model, dense, slot, x):  # type: ignore[no-untyped-def]
+def add_vector(model: Model, dense: Dense, slot: int, x: np.ndarray) -> None:
     """Let a vector join a slot; what the slot held before is discounted by ``forget``."""
-    kept = model.floats[FORGET] * dense.count[slot]
+    kept = model.floats[FORGET] * dense.effective[slot]
     total = kept + 1.0
     spread = model.ints[FAMILY] != GAUSSIAN
     for d in range(x.shape[0]):
@@ -73,14 +77,14 @@ def add_vector(model, dense, slot, x):  # type: ignore[no-untyped-def]
         dense.mean[d, slot] += gap / total
         if spread:
             dense.spread[d, slot] = model.floats[FORGET] * dense.spread[d, slot] + kept / total * gap * gap
-    dense.count[slot] = total
+    dense.effective[slot] = total
     derive(model, dense, slot)
 
 
 @kernel
-def clear_vector(dense, slot):  # type: ignore[no-untyped-def]
+def clear_vector(dense: Dense, slot: int) -> None:
     """An empty slot."""
-    dense.count[slot] = 0.0
+    dense.effective[slot] = 0.0
     for d in range(dense.mean.shape[0]):
         dense.mean[d, slot] = 0.0
     for d in range(dense.spread.shape[0]):
@@ -88,9 +92,9 @@ def clear_vector(dense, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_vector(dense, source, target):  # type: ignore[no-untyped-def]
+def copy_vector(dense: Dense, source: int, target: int) -> None:
     """Copy the statistics of a slot (what is derived follows with the next record)."""
-    dense.count[target] = dense.count[source]
+    dense.effective[target] = dense.effective[source]
     for d in range(dense.mean.shape[0]):
         dense.mean[d, target] = dense.mean[d, source]
     for d in range(dense.spread.shape[0]):
@@ -98,7 +102,7 @@ def copy_vector(dense, source, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_prior_predictive(model, x):  # type: ignore[no-untyped-def]
+def _log_prior_predictive(model: Model, x: np.ndarray) -> float:
     dimension = x.shape[0]
     if model.ints[FAMILY] == GAUSSIAN:
         v = model.floats[VARIANCE] + model.floats[MEAN_VARIANCE]
@@ -116,7 +120,7 @@ def _log_prior_predictive(model, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _distances(model, dense, scores, high, x):  # type: ignore[no-untyped-def]
+def _distances(model: Model, dense: Dense, scores: Scores, high: int, x: np.ndarray) -> None:
     """Log predictive of every slot below ``high``, vacant ones included, into ``scores.value``."""
     value, product = scores.value, scores.gain
     for s in range(high):
@@ -148,7 +152,7 @@ def _distances(model, dense, scores, high, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def score_dense(model, state, scores, x):  # type: ignore[no-untyped-def]
+def score_dense(model: Model, state: State, scores: Scores, x: np.ndarray) -> None:
     """Fill ``scores``: the value of every open cluster and of a new one."""
     pool = state.pool
     high = pool.meta[SLOT_HIGH]

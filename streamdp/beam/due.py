@@ -14,9 +14,9 @@ from streamdp.beam.jit import kernel
 
 
 class Due(NamedTuple):
-    """``count[0]`` slots in ``heap``; ``place[slot]`` is a slot's index in it, or -1."""
+    """``length[0]`` slots in ``heap``; ``place[slot]`` is a slot's index in it, or -1."""
 
-    count: np.ndarray  # int64[1]
+    length: np.ndarray  # int64[1]
     heap: np.ndarray  # int32[S]
     place: np.ndarray  # int32[S]
     key: np.ndarray  # float64[S]
@@ -30,12 +30,12 @@ def new_due(slots: int) -> Due:
 
 
 @kernel
-def _before(due, a, b):  # type: ignore[no-untyped-def]
+def _before(due: Due, a: int, b: int) -> bool:
     return due.key[a] < due.key[b] or (due.key[a] == due.key[b] and a < b)
 
 
 @kernel
-def _up(due, i):  # type: ignore[no-untyped-def]
+def _up(due: Due, i: int) -> None:
     slot = due.heap[i]
     while i > 0:
         p = (i - 1) >> 1
@@ -50,8 +50,8 @@ def _up(due, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _down(due, i):  # type: ignore[no-untyped-def]
-    n = due.count[0]
+def _down(due: Due, i: int) -> None:
+    n = due.length[0]
     slot = due.heap[i]
     while True:
         c = 2 * i + 1
@@ -70,13 +70,13 @@ def _down(due, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def set_due(due, slot, key):  # type: ignore[no-untyped-def]
+def set_due(due: Due, slot: int, key: float) -> None:
     """Insert a slot, or move it to its new key."""
     due.key[slot] = key
     i = due.place[slot]
     if i < 0:
-        i = due.count[0]
-        due.count[0] = i + 1
+        i = due.length[0]
+        due.length[0] = i + 1
         due.heap[i] = slot
         due.place[slot] = i
     _up(due, i)
@@ -84,14 +84,14 @@ def set_due(due, slot, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_due(due, slot):  # type: ignore[no-untyped-def]
+def drop_due(due: Due, slot: int) -> None:
     """Take a slot out, if it is in."""
     i = due.place[slot]
     if i < 0:
         return
     due.place[slot] = -1
-    last = due.count[0] - 1
-    due.count[0] = last
+    last = due.length[0] - 1
+    due.length[0] = last
     if i == last:
         return
     moved = due.heap[last]

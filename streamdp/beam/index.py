@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.beam.arena import allocate, new_header, release, size_index
 from streamdp.beam.jit import kernel
+from streamdp.beam.pool import Pool
 
 TOTAL, SEEN, POSTED = 0, 1, 2
 
@@ -25,7 +26,7 @@ class Index(NamedTuple):
     block: np.ndarray  # int32[V] size index, -1 for none
     postings: np.ndarray  # arena header
     slot: np.ndarray  # int32[...] payload: the cluster
-    count: np.ndarray  # int32[...] payload: n_kw
+    occurrences: np.ndarray  # int32[...] payload: n_kw
     back: np.ndarray  # int32[...] payload: index of the cluster's entry
     own_start: np.ndarray  # int64[S] offset of the slot's entries (there are types[slot] of them)
     own_block: np.ndarray  # int32[S] size index, -1 for none
@@ -57,7 +58,7 @@ def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
 
 
 @kernel
-def _append_entry(index, slot, types, word, where):  # type: ignore[no-untyped-def]
+def _append_entry(index: Index, slot: int, types: int, word: int, where: int) -> None:
     j = index.own_block[slot]
     if j < 0:
         j = 0
@@ -78,7 +79,7 @@ def _append_entry(index, slot, types, word, where):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _append_posting(index, word, slot, count, back):  # type: ignore[no-untyped-def]
+def _append_posting(index: Index, word: int, slot: int, count: int, back: int) -> int:
     n = index.length[word]
     j = index.block[word]
     if j < 0:
@@ -90,14 +91,14 @@ def _append_posting(index, word, slot, count, back):  # type: ignore[no-untyped-
         old = index.start[word]
         for i in range(n):
             index.slot[offset + i] = index.slot[old + i]
-            index.count[offset + i] = index.count[old + i]
+            index.occurrences[offset + i] = index.occurrences[old + i]
             index.back[offset + i] = index.back[old + i]
         release(index.postings, index.slot, old, j)
         index.start[word] = offset
         index.block[word] = j + 1
     at = index.start[word] + n
     index.slot[at] = slot
-    index.count[at] = count
+    index.occurrences[at] = count
     index.back[at] = back
     index.length[word] = n + 1
     index.totals[POSTED] += 1
@@ -105,7 +106,9 @@ def _append_posting(index, word, slot, count, back):  # type: ignore[no-untyped-
 
 
 @kernel
-def add_words(index, pool, slot, words, counts, fresh):  # type: ignore[no-untyped-def]
+def add_words(
+    index: Index, pool: Pool, slot: int, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+) -> None:
     """Add a record's counts to a slot; ``fresh[i]`` tells whether word i was new to it."""
     for i in range(words.shape[0]):
         w = words[i]
@@ -113,7 +116,7 @@ def add_words(index, pool, slot, words, counts, fresh):  # type: ignore[no-untyp
         found = False
         for e in range(start, start + index.length[w]):
             if index.slot[e] == slot:
-                index.count[e] += counts[i]
+                index.occurrences[e] += counts[i]
                 found = True
                 break
         fresh[i] = not found
@@ -126,7 +129,7 @@ def add_words(index, pool, slot, words, counts, fresh):  # type: ignore[no-untyp
 
 
 @kernel
-def copy_words(index, pool, source, target):  # type: ignore[no-untyped-def]
+def copy_words(index: Index, pool: Pool, source: int, target: int) -> None:
     """Give an empty slot the words of another."""
     types = pool.types[source]
     j = size_index(types + 1)
@@ -136,7 +139,7 @@ def copy_words(index, pool, source, target):  # type: ignore[no-untyped-def]
     old = index.own_start[source]
     for i in range(types):
         w = index.word[old + i]
-        count = index.count[index.start[w] + index.where[old + i]]
+        count = index.occurrences[index.start[w] + index.where[old + i]]
         index.word[begin + i] = w
         index.where[begin + i] = _append_posting(index, w, target, count, i)
     pool.types[target] = types
@@ -144,7 +147,7 @@ def copy_words(index, pool, source, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unindex(index, pool, slot):  # type: ignore[no-untyped-def]
+def unindex(index: Index, pool: Pool, slot: int) -> None:
     """Take a slot's postings out of the index; its entries keep the counts."""
     if index.own_block[slot] < 0:
         return
@@ -154,10 +157,10 @@ def unindex(index, pool, slot):  # type: ignore[no-untyped-def]
         start = index.start[w]
         at = start + index.where[begin + i]
         last = start + index.length[w] - 1
-        index.where[begin + i] = index.count[at]
+        index.where[begin + i] = index.occurrences[at]
         if at != last:
             index.slot[at] = index.slot[last]
-            index.count[at] = index.count[last]
+            index.occurrences[at] = index.occurrences[last]
             index.back[at] = index.back[last]
             index.where[index.own_start[index.slot[at]] + index.back[at]] = at - start
         index.length[w] -= 1
@@ -168,7 +171,7 @@ def unindex(index, pool, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release_words(index, slot):  # type: ignore[no-untyped-def]
+def release_words(index: Index, slot: int) -> None:
     """Free an unindexed slot's entries."""
     if index.own_block[slot] >= 0:
         release(index.entries, index.word, index.own_start[slot], index.own_block[slot])
@@ -176,13 +179,15 @@ def release_words(index, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _telling(index, word, count, clusters):  # type: ignore[no-untyped-def]
+def _telling(index: Index, word: int, count: int, clusters: int) -> float:
     """How much a word says of a cluster: frequent in it, rare among the live clusters."""
     return count * math.log((1.0 + clusters) / max(index.length[word], 1))
 
 
 @kernel
-def top_words(index, pool, slot, closed, clusters, words, counts):  # type: ignore[no-untyped-def]
+def top_words(
+    index: Index, pool: Pool, slot: int, closed: bool, clusters: int, words: np.ndarray, counts: np.ndarray
+) -> None:
     """Fill ``words``/``counts`` with the slot's most telling words (older entry first), -1 padded."""
     size = words.shape[0]
     for j in range(size):
@@ -192,7 +197,7 @@ def top_words(index, pool, slot, closed, clusters, words, counts):  # type: igno
     for i in range(pool.types[slot]):
         w = index.word[begin + i]
         where = index.where[begin + i]
-        count = where if closed else index.count[index.start[w] + where]
+        count = where if closed else index.occurrences[index.start[w] + where]
         score = _telling(index, w, count, clusters)
         j = size
         while j > 0 and (words[j - 1] < 0 or _telling(index, words[j - 1], counts[j - 1], clusters) < score):

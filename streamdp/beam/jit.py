@@ -20,6 +20,12 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+# Any: some of what is used here is missing from numba's own stubs
+_njit: Any = numba.njit
+_config: Any = numba.config
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+
+
 @cache
 def _cache_folder() -> str | None:
     """A writable folder for compiled kernels, or None."""
@@ -27,7 +33,9 @@ def _cache_folder() -> str | None:
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     base = os.environ.get("STREAMDP_CACHE_DIR")
-    root = Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
+    root = (
+        Path(base) if base else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
+    )
     folder = root / f"kernels-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,25 +61,23 @@ def kernels_are_cached() -> bool:
 def kernel(function: F) -> F:
     """Compile a function that only other kernels call.
 
-    Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays
-    it would cost most of the run time, and most of the time to compile. Nor do they need a wrapper that
-    takes Python objects.
+    It is inlined, because a call would copy every field of every array of its arguments. Kernels
+    allocate nothing, so numba's reference counting is switched off: with tuples of many arrays it would
+    cost most of the run time. Nor is there a wrapper that takes Python objects: calling a kernel from
+    Python crashes, only an ``entry`` may be.
     """
-    return numba.njit(  # type: ignore[no-any-return]
-        nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True
-    )(function)
+    compiled: F = _njit(forceinline=True, no_cpython_wrapper=True, **_OPTIONS)(function)
+    return compiled
 
 
 def entry(function: F) -> F:
     """Compile a kernel that Python calls, caching the result where a folder can be written."""
     folder = _cache_folder()
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    before = _config.CACHE_DIR
     if folder is not None:
-        numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+        _config.CACHE_DIR = folder
     try:
-        compiled = numba.njit(
-            nogil=True, error_model="numpy", _nrt=False, cache=folder is not None, no_cfunc_wrapper=True
-        )(function)
+        compiled: F = _njit(cache=folder is not None, **_OPTIONS)(function)
     finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    return compiled  # type: ignore[no-any-return]
+        _config.CACHE_DIR = before
+    return compiled

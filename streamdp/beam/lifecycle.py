@@ -26,6 +26,7 @@ from streamdp.beam.model import (
     RETIRE_AFTER,
     UNIT,
     WINDOW,
+    Model,
 )
 from streamdp.beam.pool import (
     ALIVE,
@@ -42,7 +43,7 @@ from streamdp.beam.pool import (
     free_slot,
 )
 from streamdp.beam.sizes import leave_class, reweigh
-from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, TOP_WORDS
+from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, TOP_WORDS, Output, State
 from streamdp.beam.trellis import drop_lineage
 
 TINY_SCALE = 1e-120
@@ -50,7 +51,7 @@ TINY_SCALE = 1e-120
 
 
 @kernel
-def decay(kind, scale, distance):  # type: ignore[no-untyped-def]
+def decay(kind: int, scale: float, distance: float) -> float:
     """f(distance) of Blei & Frazier's three decays."""
     if kind == WINDOW:
         return 1.0 if distance < scale else 0.0
@@ -64,7 +65,7 @@ def decay(kind, scale, distance):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def emit_event(state, out, kind, slot, label, other, size):  # type: ignore[no-untyped-def]
+def emit_event(state: State, out: Output, kind: int, slot: int, label: int, other: int, size: int) -> None:
     """Write an event about the cluster in ``slot`` (or about no slot, -1)."""
     e = out.meta[EVENTS]
     out.meta[EVENTS] = e + 1
@@ -78,7 +79,7 @@ def emit_event(state, out, kind, slot, label, other, size):  # type: ignore[no-u
         out.event_last[e] = state.pool.last_time[slot]
         closed = state.pool.state[slot] == CLOSED
         clusters = state.pool.meta[OPEN]
-        top_words(state.index, state.pool, slot, closed, clusters, out.event_words[e], out.event_counts[e])
+        top_words(state.inverted, state.pool, slot, closed, clusters, out.event_words[e], out.event_counts[e])
         for d in range(state.dense.mean.shape[0]):
             out.event_centre[e, d] = state.dense.mean[d, slot]
     else:
@@ -92,21 +93,21 @@ def emit_event(state, out, kind, slot, label, other, size):  # type: ignore[no-u
 
 
 @kernel
-def discard_slot(state, slot):  # type: ignore[no-untyped-def]
+def discard_slot(state: State, slot: int) -> None:
     """Free a slot that no hypothesis holds, or that is closed for all of them."""
     pool = state.pool
     if pool.state[slot] == ALIVE:
         leave_class(state.sizes, slot, pool.weight, pool.founder)
         drop_due(state.due, slot)
-        unindex(state.index, pool, slot)
-    release_words(state.index, slot)
+        unindex(state.inverted, pool, slot)
+    release_words(state.inverted, slot)
     release_members(state.members, slot)
     drop_lineage(state.lineages, pool.lineage[slot])
     free_slot(pool, slot)
 
 
 @kernel
-def announce_closed(model, state, out, slot):  # type: ignore[no-untyped-def]
+def announce_closed(model: Model, state: State, out: Output, slot: int) -> None:
     """All hypotheses agree on a closed cluster: tell its end and free it."""
     exchangeable = model.ints[PRIOR] != DISTANCE_DEPENDENT
     kind = RETIRED_EVENT if exchangeable else CLOSED_EVENT
@@ -116,12 +117,12 @@ def announce_closed(model, state, out, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def close_slot(model, state, out, slot):  # type: ignore[no-untyped-def]
+def close_slot(model: Model, state: State, out: Output, slot: int) -> None:
     """The cluster can never grow again; a contested one waits, inert, until its hypotheses agree."""
     pool = state.pool
     leave_class(state.sizes, slot, pool.weight, pool.founder)
     drop_due(state.due, slot)
-    unindex(state.index, pool, slot)
+    unindex(state.inverted, pool, slot)
     pool.state[slot] = CLOSED
     pool.meta[OPEN] -= 1
     pool.weight[slot] = 0.0
@@ -132,7 +133,7 @@ def close_slot(model, state, out, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def change_weight(state, slot, weight):  # type: ignore[no-untyped-def]
+def change_weight(state: State, slot: int, weight: float) -> None:
     """Set a slot's stored weight."""
     change = weight - state.pool.weight[slot]
     state.pool.weight[slot] = weight
@@ -140,7 +141,7 @@ def change_weight(state, slot, weight):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weigh_joined(model, state, slot, seq, time):  # type: ignore[no-untyped-def]
+def weigh_joined(model: Model, state: State, slot: int, seq: int, time: float) -> None:
     """A slot's weight and due date after record ``seq`` has joined it (its size already counts it).
 
     The slot stands in no class's sums while this is called.
@@ -171,10 +172,10 @@ def weigh_joined(model, state, slot, seq, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _expire_window(model, state, out, now):  # type: ignore[no-untyped-def]
+def _expire_window(model: Model, state: State, out: Output, now: float) -> None:
     due, members = state.due, state.members
     scale = model.floats[DECAY_SCALE]
-    while due.count[0] > 0:
+    while due.length[0] > 0:
         slot = due.heap[0]
         if now - due.key[slot] < scale:
             return
@@ -191,12 +192,12 @@ def _expire_window(model, state, out, now):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fade_exponential(model, state, out, now):  # type: ignore[no-untyped-def]
+def _fade_exponential(model: Model, state: State, out: Output, now: float) -> None:
     sums, due, pool = state.beam.sums, state.due, state.pool
     if now > sums[NOW]:
         sums[SCALE] *= math.exp(-(now - sums[NOW]) / model.floats[DECAY_SCALE])
     limit = model.floats[CLOSE_BELOW]
-    while due.count[0] > 0 and due.key[due.heap[0]] * sums[SCALE] < limit:
+    while due.length[0] > 0 and due.key[due.heap[0]] * sums[SCALE] < limit:
         close_slot(model, state, out, due.heap[0])
     if sums[SCALE] < TINY_SCALE:
         factor = sums[SCALE]
@@ -210,7 +211,7 @@ def _fade_exponential(model, state, out, now):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fade_logistic(model, state, out, now):  # type: ignore[no-untyped-def]
+def _fade_logistic(model: Model, state: State, out: Output, now: float) -> None:
     pool, members = state.pool, state.members
     scale = model.floats[DECAY_SCALE]
     for slot in range(pool.meta[SLOT_HIGH]):
@@ -230,13 +231,13 @@ def _fade_logistic(model, state, out, now):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _held_by_head(state, slot):  # type: ignore[no-untyped-def]
+def _held_by_head(state: State, slot: int) -> bool:
     column = state.pool.column[slot]
     return column < 0 or state.pool.holds[state.pool.meta[PLANE]][state.beam.meta[HEAD], column] == 1
 
 
 @kernel
-def open_in_head(state):  # type: ignore[no-untyped-def]
+def open_in_head(state: State) -> int:
     """How many open clusters the best hypothesis has."""
     pool = state.pool
     total = pool.meta[OPEN]
@@ -248,17 +249,17 @@ def open_in_head(state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _retire(model, state, out, seq):  # type: ignore[no-untyped-def]
+def _retire(model: Model, state: State, out: Output, seq: int) -> None:
     due = state.due
     after = model.ints[RETIRE_AFTER]
     if after > 0:
-        while due.count[0] > 0 and seq - due.key[due.heap[0]] > after:
+        while due.length[0] > 0 and seq - due.key[due.heap[0]] > after:
             close_slot(model, state, out, due.heap[0])
     limit = model.ints[MAX_CLUSTERS]
     if limit > 0 and state.pool.meta[OPEN] > limit:
         excess = open_in_head(state) - limit
         reached = -1.0
-        while due.count[0] > 0 and (excess > 0 or due.key[due.heap[0]] <= reached):
+        while due.length[0] > 0 and (excess > 0 or due.key[due.heap[0]] <= reached):
             slot = due.heap[0]
             if _held_by_head(state, slot):
                 excess -= 1
@@ -267,7 +268,7 @@ def _retire(model, state, out, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_record(model, state, out, seq, time):  # type: ignore[no-untyped-def]
+def begin_record(model: Model, state: State, out: Output, seq: int, time: float) -> None:
     """Bring all weights to the time of record ``seq``; close what has none left. Idempotent."""
     if model.ints[PRIOR] != DISTANCE_DEPENDENT:
         _retire(model, state, out, seq)

@@ -34,7 +34,7 @@ def new_members(slots: int, room: int) -> Members:
 
 
 @kernel
-def push_member(members, slot, time):  # type: ignore[no-untyped-def]
+def push_member(members: Members, slot: int, time: float) -> None:
     """Append a time to a slot's queue."""
     j = members.block[slot]
     if j < 0:
@@ -63,7 +63,7 @@ def push_member(members, slot, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def copy_members(members, source, target):  # type: ignore[no-untyped-def]
+def copy_members(members: Members, source: int, target: int) -> None:
     """Give an empty slot the queue of another."""
     j = members.block[source]
     if j < 0:
@@ -79,7 +79,7 @@ def copy_members(members, source, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release_members(members, slot):  # type: ignore[no-untyped-def]
+def release_members(members: Members, slot: int) -> None:
     """Free a slot's queue."""
     j = members.block[slot]
     if j >= 0:

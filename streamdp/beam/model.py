@@ -41,7 +41,8 @@ TABLES, TOKENS, FIXED = range(3)
     KAPPA,
     SHAPE,
     FORGET,
-) = range(16)
+    BASE_DISCOUNT,
+) = range(17)
 
 WORD_SPACE = 1 << 20
 """Distinct words that the escape mass of a learned base measure is spread over."""
@@ -54,7 +55,7 @@ class Model(NamedTuple):
     """``ints`` and ``floats`` are read by the indices above."""
 
     ints: np.ndarray  # int64[10]
-    floats: np.ndarray  # float64[16]
+    floats: np.ndarray  # float64[17]
     location: np.ndarray  # float64[D] m0 of the dense families
     scale: np.ndarray  # float64[D] b of NormalInverseGamma
     base: np.ndarray  # float64[V] a fixed base measure, or empty

@@ -34,7 +34,9 @@ class Pool(NamedTuple):
     last_time: np.ndarray  # float64[S]
     column: np.ndarray  # int32[S] column among the contested, -1 when agreed
     slot_of: np.ndarray  # int32[M] slot of a contested column
-    holds: np.ndarray  # uint8[2, B, M] hypothesis x column; one plane is in use, the next step fills the other
+    holds: (
+        np.ndarray
+    )  # uint8[2, B, M] hypothesis x column; one plane is in use, the next step fills the other
 
 
 class Beam(NamedTuple):
@@ -87,7 +89,7 @@ def new_beam(width: int) -> Beam:
 
 
 @kernel
-def take_slot(pool):  # type: ignore[no-untyped-def]
+def take_slot(pool: Pool) -> int:
     """A free slot, agreed until it is given a column."""
     slot = pool.meta[SLOT_FREE]
     pool.meta[SLOT_FREE] = pool.next[slot]
@@ -101,7 +103,7 @@ def take_slot(pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def free_slot(pool, slot):  # type: ignore[no-untyped-def]
+def free_slot(pool: Pool, slot: int) -> None:
     """Give a slot back; its statistics are released already."""
     if pool.state[slot] == ALIVE:
         pool.meta[OPEN] -= 1
@@ -117,7 +119,7 @@ def free_slot(pool, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_sum(sums, index, value):  # type: ignore[no-untyped-def]
+def add_sum(sums: np.ndarray, index: int, value: float) -> None:
     """Add to one of the two running totals with Neumaier's compensation."""
     total = sums[index]
     new = total + value

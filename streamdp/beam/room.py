@@ -54,7 +54,7 @@ def _more_slots(state: State, size: int) -> State:
         state.sizes,
         state.due,
         state.members,
-        state.index,
+        state.inverted,
         state.dense,
     )
     chain, free = _chained(pool.next, size, int(pool.meta[0]))
@@ -76,14 +76,14 @@ def _more_slots(state: State, size: int) -> State:
     return state._replace(
         pool=pool,
         sizes=sizes._replace(of=padded(sizes.of, size, -1), place=padded(sizes.place, size, -1)),
-        due=Due(due.count, padded(due.heap, size, -1), padded(due.place, size, -1), padded(due.key, size)),
+        due=Due(due.length, padded(due.heap, size, -1), padded(due.place, size, -1), padded(due.key, size)),
         members=members._replace(
             start=padded(members.start, size),
             head=padded(members.head, size),
             length=padded(members.length, size),
             block=padded(members.block, size, -1),
         ),
-        index=index._replace(
+        inverted=index._replace(
             own_start=padded(index.own_start, size), own_block=padded(index.own_block, size, -1)
         ),
         dense=Dense(*(padded(array, size) for array in dense)),
@@ -91,9 +91,7 @@ def _more_slots(state: State, size: int) -> State:
 
 
 def _more_columns(pool: Pool, size: int) -> Pool:
-    return pool._replace(
-        slot_of=padded(pool.slot_of, size, -1), holds=padded(pool.holds, size)
-    )
+    return pool._replace(slot_of=padded(pool.slot_of, size, -1), holds=padded(pool.holds, size))
 
 
 def _more_nodes(trellis: Trellis, size: int) -> Trellis:
@@ -103,7 +101,14 @@ def _more_nodes(trellis: Trellis, size: int) -> Trellis:
         padded(array, size, -1) for array in (trellis.child, trellis.right, trellis.left, trellis.lineage)
     )
     return Trellis(
-        trellis.meta, chain, child, right, left, lineage, padded(trellis.seq, size, -1), padded(trellis.link, size, -1)
+        trellis.meta,
+        chain,
+        child,
+        right,
+        left,
+        lineage,
+        padded(trellis.seq, size, -1),
+        padded(trellis.link, size, -1),
     )
 
 
@@ -129,7 +134,7 @@ def _more_classes(sizes: Sizes, size: int) -> Sizes:
         next=chain,
         weight=padded(sizes.weight, size),
         top=padded(sizes.top, size),
-        count=padded(sizes.count, size),
+        agreed=padded(sizes.agreed, size),
         start=padded(sizes.start, size),
         block=padded(sizes.block, size, -1),
         table=np.full(power_of_two(4 * size), -1, np.int32),
@@ -175,14 +180,16 @@ def make_room(state: State, meta: np.ndarray) -> State:
         state = state._replace(sizes=state.sizes._replace(heap=padded(state.sizes.heap, size[NEED_HEAP])))
     if meta[NEED_ANNOUNCED]:
         state = _more_announced(state, size[NEED_ANNOUNCED])
-    index = state.index
+    index = state.inverted
     if meta[NEED_POSTINGS]:
         n = size[NEED_POSTINGS]
-        index = index._replace(slot=padded(index.slot, n), count=padded(index.count, n), back=padded(index.back, n))
+        index = index._replace(
+            slot=padded(index.slot, n), occurrences=padded(index.occurrences, n), back=padded(index.back, n)
+        )
     if meta[NEED_ENTRIES]:
         n = size[NEED_ENTRIES]
         index = index._replace(word=padded(index.word, n), where=padded(index.where, n))
     members: Members = state.members
     if meta[NEED_TIMES]:
         members = members._replace(time=padded(members.time, size[NEED_TIMES]))
-    return state._replace(index=index, members=members)
+    return state._replace(inverted=index, members=members)

@@ -98,15 +98,19 @@ class BeamSearch:
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
-        if count > self.state.index.length.shape[0]:
-            self.state = self.state._replace(index=more_words(self.state.index, power_of_two(count)))
+        if count > self.state.inverted.length.shape[0]:
+            self.state = self.state._replace(inverted=more_words(self.state.inverted, power_of_two(count)))
 
     def _prepare(self, records: int, longest: int) -> None:
         """Fit scratch space and buffers to the state and to a batch."""
         state = self.state
         slots, classes = state.pool.next.shape[0], state.sizes.next.shape[0]
         scores = self._scores
-        if scores.value.shape[0] != slots or scores.ratio.shape[0] != classes or scores.fresh.shape[0] < longest:
+        if (
+            scores.value.shape[0] != slots
+            or scores.ratio.shape[0] != classes
+            or scores.fresh.shape[0] < longest
+        ):
             tick = scores.meta.copy()
             self._scores = new_scores(slots, classes, power_of_two(max(longest, 16)))
             self._scores.meta[:] = tick
@@ -167,7 +171,17 @@ class BeamSearch:
             self._prepare(n, longest)
             out = self._out
             advance(
-                self.model, self.state, self._scores, self._choice, self._walk, out, times, offsets, words, counts, vectors
+                self.model,
+                self.state,
+                self._scores,
+                self._choice,
+                self._walk,
+                out,
+                times,
+                offsets,
+                words,
+                counts,
+                vectors,
             )
             status = int(out.meta[STATUS])
             if status == GROW:
@@ -198,7 +212,16 @@ class BeamSearch:
         self._out.meta[:] = 0
         self._prepare(n, longest)
         score_only(
-            self.model, self.state, self._scores, self._choice, self._out, times, offsets, words, counts, vectors
+            self.model,
+            self.state,
+            self._scores,
+            self._choice,
+            self._out,
+            times,
+            offsets,
+            words,
+            counts,
+            vectors,
         )
         return self._out
 

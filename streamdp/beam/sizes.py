@@ -32,7 +32,7 @@ class Sizes(NamedTuple):
     next: np.ndarray  # int32[C]
     weight: np.ndarray  # float64[C] summed stored weight of the agreed clusters
     top: np.ndarray  # float64[C] weight at the head of the heap
-    count: np.ndarray  # int32[C] agreed clusters
+    agreed: np.ndarray  # int32[C] clusters that all hypotheses hold
     start: np.ndarray  # int64[C] offset of the heap in the arena
     block: np.ndarray  # int32[C] its block size index, -1 for none
     table: np.ndarray  # int32[power of two] open addressing by (n, T); -1 empty
@@ -70,22 +70,22 @@ def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
 
 
 @kernel
-def _home(sizes, tokens, types):  # type: ignore[no-untyped-def]
+def _home(sizes: Sizes, tokens: int, types: int) -> int:
     mixed = np.int64(tokens) * 1000003 + np.int64(types) * 7919
     return (mixed ^ (mixed >> 15)) & (sizes.table.shape[0] - 1)
 
 
 @kernel
-def _class_of(sizes, tokens, types):  # type: ignore[no-untyped-def]
+def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
     """Find or make the class (tokens, types)."""
     mask = sizes.table.shape[0] - 1
     i = _home(sizes, tokens, types)
     while sizes.table[i] >= 0:
-        c = sizes.table[i]
+        c = int(sizes.table[i])
         if sizes.tokens[c] == tokens and sizes.types[c] == types:
             return c
         i = (i + 1) & mask
-    c = np.int32(sizes.meta[FREE])
+    c = sizes.meta[FREE]
     sizes.meta[FREE] = sizes.next[c]
     sizes.meta[USED] += 1
     if c >= sizes.meta[HIGH]:
@@ -96,12 +96,12 @@ def _class_of(sizes, tokens, types):  # type: ignore[no-untyped-def]
     sizes.refs[c] = 0
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
-    sizes.count[c] = 0
+    sizes.agreed[c] = 0
     return c
 
 
 @kernel
-def _free_class(sizes, c):  # type: ignore[no-untyped-def]
+def _free_class(sizes: Sizes, c: int) -> None:
     mask = sizes.table.shape[0] - 1
     i = _home(sizes, sizes.tokens[c], sizes.types[c])
     while sizes.table[i] != c:
@@ -132,15 +132,15 @@ def _free_class(sizes, c):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def heavier(weight, founder, a, b):  # type: ignore[no-untyped-def]
+def heavier(weight: np.ndarray, founder: np.ndarray, a: int, b: int) -> bool:
     """Whether slot ``a`` stands before slot ``b``: more weight, or as much and founded earlier."""
     return weight[a] > weight[b] or (weight[a] == weight[b] and founder[a] < founder[b])
 
 
 @kernel
-def _sift(sizes, c, i, weight, founder):  # type: ignore[no-untyped-def]
+def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray) -> None:
     base = sizes.start[c]
-    n = sizes.count[c]
+    n = sizes.agreed[c]
     heap = sizes.heap
     slot = heap[base + i]
     while i > 0:
@@ -169,12 +169,12 @@ def _sift(sizes, c, i, weight, founder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def agree(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
     """Every hypothesis holds the slot from now on: count it in its class."""
     c = sizes.of[slot]
     if c < 0:
         return
-    n = sizes.count[c]
+    n = sizes.agreed[c]
     j = sizes.block[c]
     if j < 0:
         j = 0
@@ -189,22 +189,22 @@ def agree(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
         sizes.start[c] = offset
         sizes.block[c] = j + 1
     sizes.heap[sizes.start[c] + n] = slot
-    sizes.count[c] = n + 1
+    sizes.agreed[c] = n + 1
     sizes.weight[c] += weight[slot]
     sizes.place[slot] = n
     _sift(sizes, c, n, weight, founder)
 
 
 @kernel
-def contest(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+def contest(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
     """Not every hypothesis holds the slot any more: take it out of its class's sums."""
     c = sizes.of[slot]
     if c < 0 or sizes.place[slot] < 0:
         return
     i = sizes.place[slot]
     sizes.place[slot] = -1
-    last = sizes.count[c] - 1
-    sizes.count[c] = last
+    last = sizes.agreed[c] - 1
+    sizes.agreed[c] = last
     base = sizes.start[c]
     moved = sizes.heap[base + last]
     if last == 0:
@@ -220,7 +220,7 @@ def contest(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def leave_class(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
+def leave_class(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> None:
     """Take a slot out of its class altogether."""
     c = sizes.of[slot]
     if c < 0:
@@ -233,16 +233,16 @@ def leave_class(sizes, slot, weight, founder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def join_class(sizes, slot, tokens, types):  # type: ignore[no-untyped-def]
+def join_class(sizes: Sizes, slot: int, tokens: int, types: int) -> None:
     """Put a (contested) slot into the class of its size."""
-    c = _class_of(sizes, np.float64(tokens), np.float64(types))
+    c = _class_of(sizes, tokens, types)
     sizes.of[slot] = c
     sizes.refs[c] += 1
     sizes.place[slot] = -1
 
 
 @kernel
-def reweigh(sizes, slot, change, weight, founder):  # type: ignore[no-untyped-def]
+def reweigh(sizes: Sizes, slot: int, change: float, weight: np.ndarray, founder: np.ndarray) -> None:
     """An agreed slot's stored weight has grown by ``change`` (already written to ``weight``)."""
     c = sizes.of[slot]
     if c < 0 or sizes.place[slot] < 0:
@@ -252,7 +252,7 @@ def reweigh(sizes, slot, change, weight, founder):  # type: ignore[no-untyped-de
 
 
 @entry
-def rehash(sizes):  # type: ignore[no-untyped-def]
+def rehash(sizes: Sizes) -> None:
     """Enter all classes into an empty table, in order."""
     mask = sizes.table.shape[0] - 1
     for c in range(sizes.meta[HIGH]):

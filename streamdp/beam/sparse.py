@@ -19,11 +19,14 @@ from __future__ import annotations
 
 import math
 
-from streamdp.beam.index import SEEN, TOTAL
+import numpy as np
+
+from streamdp.beam.index import SEEN, TOTAL, Index
 from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     BASE,
     BASE_CONCENTRATION,
+    BASE_DISCOUNT,
     ESCAPE,
     FAMILY,
     FIXED,
@@ -34,16 +37,21 @@ from streamdp.beam.model import (
     VOCABULARY,
     WORD_DISCOUNT,
     WORD_SPACE,
+    Model,
 )
-from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED
-from streamdp.beam.sizes import HIGH
+from streamdp.beam.pool import Pool
+from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
+from streamdp.beam.sizes import HIGH, Sizes
+from streamdp.beam.state import State
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
 
 
 @kernel
-def base_measure(model, index, words, counts, inverse):  # type: ignore[no-untyped-def]
+def base_measure(
+    model: Model, index: Index, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> tuple[float, float]:
     """Fill 1 / p_w; return log of the product of p_w over tokens, and b1."""
     b1 = model.floats[BASE_CONCENTRATION]
     if model.ints[FAMILY] == FLAT:
@@ -68,12 +76,14 @@ def base_measure(model, index, words, counts, inverse):  # type: ignore[no-untyp
         return log_base, b1
     seen = index.totals[SEEN]
     smoothing, escape = model.floats[SMOOTHING], model.floats[ESCAPE]
+    discount = model.floats[BASE_DISCOUNT]
     mass = index.totals[TOTAL] + smoothing * seen + escape
-    unseen = mass * max(WORD_SPACE - seen, 1) / escape
+    unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
+    shift = smoothing - discount
     product = 1.0
     for i in range(words.shape[0]):
         count = index.base[words[i]]
-        inverse[i] = mass / (count + smoothing) if count > 0 else unseen
+        inverse[i] = mass / (count + shift) if count > 0 else unseen
         if counts[i] == 1:
             product *= inverse[i]
             if product > 1e200:
@@ -85,7 +95,7 @@ def base_measure(model, index, words, counts, inverse):  # type: ignore[no-untyp
 
 
 @kernel
-def learn_base(model, index, words, counts, fresh):  # type: ignore[no-untyped-def]
+def learn_base(model: Model, index: Index, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
     """Count an absorbed record into the base measure; ``fresh``: new to the announced cluster."""
     if model.ints[FAMILY] == FLAT:
         if model.ints[VOCABULARY] > 0:
@@ -105,7 +115,16 @@ def learn_base(model, index, words, counts, fresh):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _score_classes(sizes, scores, high, singles, counts, b1, d, extra):  # type: ignore[no-untyped-def]
+def _score_classes(
+    sizes: Sizes,
+    scores: Scores,
+    high: int,
+    singles: int,
+    counts: np.ndarray,
+    b1: float,
+    d: float,
+    extra: float,
+) -> int:
     """``ratio`` of every size class, ``partial`` of it without the repeated words' numerators."""
     n, types = sizes.tokens, sizes.types
     ratio, partial, below, log_ratio = scores.ratio, scores.partial, scores.below, scores.log_ratio
@@ -162,7 +181,9 @@ def _score_classes(sizes, scores, high, singles, counts, b1, d, extra):  # type:
 
 
 @kernel
-def _touch(index, pool, scores, words, singles, b1, d):  # type: ignore[no-untyped-def]
+def _touch(
+    index: Index, pool: Pool, scores: Scores, words: np.ndarray, singles: int, b1: float, d: float
+) -> None:
     """Walk the postings of all words; multiply the gains of those that occur once."""
     tick = scores.meta[TICK] + 1
     scores.meta[TICK] = tick
@@ -187,7 +208,7 @@ def _touch(index, pool, scores, words, singles, b1, d):  # type: ignore[no-untyp
             if single:
                 r = shared[slot]
                 q = b1 + d * types[slot]
-                gain[slot] *= (index.count[e] - d) * inverse + (q + d * (i - r))
+                gain[slot] *= (index.occurrences[e] - d) * inverse + (q + d * (i - r))
                 loss[slot] *= q + d * (singles - 1 - r)
                 shared[slot] = r + 1
         if i % SHORT == SHORT - 1:
@@ -200,9 +221,19 @@ def _touch(index, pool, scores, words, singles, b1, d):  # type: ignore[no-untyp
 
 
 @kernel
-def _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra):  # type: ignore[no-untyped-def]
+def _repeat_gains(
+    index: Index,
+    pool: Pool,
+    scores: Scores,
+    words: np.ndarray,
+    counts: np.ndarray,
+    singles: int,
+    b1: float,
+    d: float,
+    extra: float,
+) -> None:
     """Numerators of the repeated words for every touched cluster, whether it holds them or not."""
-    touched, gain, held = scores.touched, scores.gain, scores.held
+    touched, held = scores.touched, scores.held
     met = scores.meta[TOUCHED]
     position = singles
     for j in range(met):
@@ -213,7 +244,7 @@ def _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra):  #
         stop = start + index.length[words[i]]
         inverse = scores.inverse[i]
         for e in range(start, stop):
-            held[index.slot[e]] = index.count[e]
+            held[index.slot[e]] = index.occurrences[e]
         for j in range(met):
             slot = touched[j]
             n = held[slot]
@@ -237,9 +268,9 @@ def _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra):  #
 
 
 @kernel
-def score_sparse(model, state, scores, words, counts):  # type: ignore[no-untyped-def]
+def score_sparse(model: Model, state: State, scores: Scores, words: np.ndarray, counts: np.ndarray) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
-    index, pool, sizes = state.index, state.pool, state.sizes
+    index, pool, sizes = state.inverted, state.pool, state.sizes
     log_base, b1 = base_measure(model, index, words, counts, scores.inverse)
     d = model.floats[WORD_DISCOUNT]
     extra = model.floats[INVERSE_DOCUMENT_BETA]

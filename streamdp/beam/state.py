@@ -39,7 +39,7 @@ COMPLETE, FLUSH, GROW = range(3)
 class Dense(NamedTuple):
     """Sufficient statistics of the dense families, one column per slot, and what is derived from them."""
 
-    count: np.ndarray  # float64[S] effective number of records (discounted by ``forget``)
+    effective: np.ndarray  # float64[S] effective number of records (discounted by ``forget``)
     mean: np.ndarray  # float64[D, S]
     spread: np.ndarray  # float64[D, S] sum of squared deviations from the mean
     location: np.ndarray  # float64[D, S] posterior mean
@@ -56,7 +56,7 @@ class State(NamedTuple):
     sizes: Sizes
     due: Due
     members: Members
-    index: Index
+    inverted: Index
     dense: Dense
     trellis: Trellis
     lineages: Lineages

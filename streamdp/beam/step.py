@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from streamdp.beam.announce import announce, weigh_revisions
-from streamdp.beam.choose import BEST_CHILD, CHILDREN, NEW, choose, mass_of, tally
+from streamdp.beam.announce import Walk, announce, weigh_revisions
+from streamdp.beam.choose import BEST_CHILD, CHILDREN, NEW, Choice, choose, mass_of, tally
 from streamdp.beam.dense import add_vector, clear_vector, copy_vector, score_dense
-from streamdp.beam.index import POSTED, add_words, copy_words
+from streamdp.beam.index import POSTED, Index, add_words, copy_words
 from streamdp.beam.jit import entry, kernel
 from streamdp.beam.lifecycle import announce_closed, begin_record, discard_slot, weigh_joined
 from streamdp.beam.members import copy_members
@@ -28,6 +28,7 @@ from streamdp.beam.model import (
     PRIOR,
     RECORDS,
     UNIT,
+    Model,
 )
 from streamdp.beam.pool import (
     CLOSED,
@@ -45,9 +46,11 @@ from streamdp.beam.pool import (
     SEQ,
     SLOT_USED,
     WIDTH,
+    Pool,
     add_sum,
     take_slot,
 )
+from streamdp.beam.scores import Scores
 from streamdp.beam.sizes import USED as CLASSES_USED
 from streamdp.beam.sizes import agree, contest, join_class, leave_class
 from streamdp.beam.sparse import learn_base, score_sparse
@@ -71,6 +74,8 @@ from streamdp.beam.state import (
     NEED_TIMES,
     REVISIONS,
     STATUS,
+    Output,
+    State,
 )
 from streamdp.beam.trellis import (
     FAMILY_USED,
@@ -86,7 +91,7 @@ from streamdp.beam.trellis import (
 
 
 @kernel
-def _demand(out, index, needed, available):  # type: ignore[no-untyped-def]
+def _demand(out: Output, index: int, needed: int, available: int) -> None:
     """Note that an array is too small."""
     if needed > available:
         out.meta[index] = needed
@@ -94,7 +99,7 @@ def _demand(out, index, needed, available):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _room_before(model, state, out):  # type: ignore[no-untyped-def]
+def _room_before(model: Model, state: State, out: Output) -> bool:
     """Whether buffers and fixed-size tables suffice for whatever the next record does."""
     pool, beam = state.pool, state.beam
     limit = model.ints[BEAM]
@@ -111,7 +116,12 @@ def _room_before(model, state, out):  # type: ignore[no-untyped-def]
     _demand(out, NEED_NODES, state.trellis.meta[NODE_USED] + limit + 1, state.trellis.parent.shape[0])
     _demand(out, NEED_LINEAGES, state.lineages.meta[FAMILY_USED] + 2, state.lineages.next.shape[0])
     _demand(out, NEED_CLASSES, state.sizes.meta[CLASSES_USED] + limit + 2, state.sizes.next.shape[0])
-    _demand(out, NEED_HEAP, state.sizes.header[0] + 8 * (pool.meta[SLOT_USED] + limit + 8), state.sizes.heap.shape[0])
+    _demand(
+        out,
+        NEED_HEAP,
+        state.sizes.header[0] + 8 * (pool.meta[SLOT_USED] + limit + 8),
+        state.sizes.heap.shape[0],
+    )
     if out.meta[STATUS] == COMPLETE and (
         out.meta[REVISIONS] + undecided > out.revision_seq.shape[0]
         or out.meta[EVENTS] + events > out.event_by.shape[0]
@@ -121,7 +131,7 @@ def _room_before(model, state, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _group(scores, choice):  # type: ignore[no-untyped-def]
+def _group(scores: Scores, choice: Choice) -> None:
     """Which children join the same slot."""
     fresh = -1
     for a in range(choice.meta[CHILDREN]):
@@ -141,13 +151,13 @@ def _group(scores, choice):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _room_for_choice(model, state, out, choice, words):  # type: ignore[no-untyped-def]
+def _room_for_choice(model: Model, state: State, out: Output, choice: Choice, words: np.ndarray) -> bool:
     """Whether the arenas can take the copies that the chosen children may need.
 
     A posting list that moves takes a block of at most four times its new length in all, so four times
     all postings, old and new, is enough; only where there is not that much is the need worked out.
     """
-    index, pool = state.index, state.pool
+    index, pool = state.inverted, state.pool
     children = choice.meta[CHILDREN]
     fresh = words.shape[0]
     entries, times, new = 4 * (fresh + 2), 0, fresh
@@ -177,14 +187,14 @@ def _room_for_choice(model, state, out, choice, words):  # type: ignore[no-untyp
 
 
 @kernel
-def _posting_need(index, word, children):  # type: ignore[no-untyped-def]
+def _posting_need(index: Index, word: int, children: int) -> int:
     n = index.length[word] + children + 2
     block = index.block[word]
     return 4 * n if block < 0 or n > (4 << block) else 0
 
 
 @kernel
-def _new_column(pool, slot):  # type: ignore[no-untyped-def]
+def _new_column(pool: Pool, slot: int) -> int:
     """Make a slot contested, held by nobody yet in the table being built."""
     j = pool.meta[CONTESTED]
     pool.meta[CONTESTED] = j + 1
@@ -194,7 +204,17 @@ def _new_column(pool, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _join(model, state, scores, slot, seq, time, words, counts, x):  # type: ignore[no-untyped-def]
+def _join(
+    model: Model,
+    state: State,
+    scores: Scores,
+    slot: int,
+    seq: int,
+    time: float,
+    words: np.ndarray,
+    counts: np.ndarray,
+    x: np.ndarray,
+) -> None:
     """Add the record to a slot that stands in no class."""
     pool = state.pool
     pool.size[slot] += 1
@@ -203,14 +223,14 @@ def _join(model, state, scores, slot, seq, time, words, counts, x):  # type: ign
     if x.shape[0] > 0:
         add_vector(model, state.dense, slot, x)
     else:
-        add_words(state.index, pool, slot, words, counts, scores.fresh)
+        add_words(state.inverted, pool, slot, words, counts, scores.fresh)
     weigh_joined(model, state, slot, seq, time)
     if x.shape[0] == 0:
         join_class(state.sizes, slot, pool.tokens[slot], pool.types[slot])
 
 
 @kernel
-def _copy(state, source):  # type: ignore[no-untyped-def]
+def _copy(state: State, source: int) -> int:
     """Copy on write: a new contested slot with the same records, in no class yet."""
     pool = state.pool
     state.beam.meta[COPIES] += 1
@@ -228,13 +248,13 @@ def _copy(state, source):  # type: ignore[no-untyped-def]
     if state.dense.mean.shape[0] > 0:
         copy_vector(state.dense, source, target)
     else:
-        copy_words(state.index, pool, source, target)
+        copy_words(state.inverted, pool, source, target)
     copy_members(state.members, source, target)
     return target
 
 
 @kernel
-def _found(model, state, lineage, seq, time):  # type: ignore[no-untyped-def]
+def _found(model: Model, state: State, lineage: int, seq: int, time: float) -> int:
     """An empty slot for the cluster that this record founds."""
     pool = state.pool
     slot = take_slot(pool)
@@ -252,7 +272,7 @@ def _found(model, state, lineage, seq, time):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _settle(model, state, out, choice, width):  # type: ignore[no-untyped-def]
+def _settle(model: Model, state: State, out: Output, choice: Choice, width: int) -> None:
     """Free the contested slots that nobody holds; promote those that all hold."""
     pool, sizes = state.pool, state.sizes
     holds, held = pool.holds[pool.meta[PLANE]], choice.held
@@ -289,7 +309,7 @@ def _settle(model, state, out, choice, width):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _extend_holders(pool, choice, children):  # type: ignore[no-untyped-def]
+def _extend_holders(pool: Pool, choice: Choice, children: int) -> None:
     """Each child starts with what its parent held."""
     columns = pool.meta[CONTESTED]
     before = pool.holds[pool.meta[PLANE]]
@@ -303,7 +323,17 @@ def _extend_holders(pool, choice, children):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _absorb(model, state, scores, choice, seq, time, words, counts, x):  # type: ignore[no-untyped-def]
+def _absorb(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    seq: int,
+    time: float,
+    words: np.ndarray,
+    counts: np.ndarray,
+    x: np.ndarray,
+) -> None:
     """Write the chosen children's clusters: in place where all holders agree, else a copy."""
     pool, sizes = state.pool, state.sizes
     children = choice.meta[CHILDREN]
@@ -354,7 +384,7 @@ def _absorb(model, state, scores, choice, seq, time, words, counts, x):  # type:
 
 
 @kernel
-def _drop_dissenters(model, state, choice, seq):  # type: ignore[no-untyped-def]
+def _drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int:
     """Let the best hypothesis decide what has been open for more than ``max_undecided`` records."""
     beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
     decided = advance_root(trellis, lineages)
@@ -392,7 +422,7 @@ def _drop_dissenters(model, state, choice, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _continue(model, state, choice, seq):  # type: ignore[no-untyped-def]
+def _continue(model: Model, state: State, choice: Choice, seq: int) -> None:
     """Make the chosen children the hypotheses of the next record."""
     beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
     children, width = choice.meta[CHILDREN], beam.meta[WIDTH]
@@ -406,7 +436,9 @@ def _continue(model, state, choice, seq):  # type: ignore[no-untyped-def]
         top_joint = max(top_joint, choice.child_joint[c])
     for c in range(children):
         slot, parent = choice.child_slot[c], choice.child_parent[c]
-        beam.leaf[c] = add_node(trellis, lineages, old_leaf[parent], pool.lineage[slot], seq, choice.child_founder[c])
+        beam.leaf[c] = add_node(
+            trellis, lineages, old_leaf[parent], pool.lineage[slot], seq, choice.child_founder[c]
+        )
         beam.founded[c] = old_founded[parent] + (1 if pool.founder[slot] == seq else 0)
         beam.joint[c] = choice.child_joint[c] - top_joint
         beam.select[c] = choice.child_select[c] - top_select
@@ -418,7 +450,20 @@ def _continue(model, state, choice, seq):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, counts, x):  # type: ignore[no-untyped-def]
+def absorb_record(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    walk: Walk,
+    out: Output,
+    i: int,
+    seq: int,
+    time: float,
+    words: np.ndarray,
+    counts: np.ndarray,
+    x: np.ndarray,
+) -> bool:
     """Choose, write, announce and decide for one scored record; False where room must be made first."""
     pool, beam = state.pool, state.beam
     log_evidence, mass = tally(model, state, scores, choice)
@@ -437,7 +482,7 @@ def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, 
     extends = choice.child_parent[head] == beam.meta[HEAD]
     _absorb(model, state, scores, choice, seq, time, words, counts, x)
     if x.shape[0] == 0:
-        learn_base(model, state.index, words, counts, scores.base_fresh)
+        learn_base(model, state.inverted, words, counts, scores.base_fresh)
     _continue(model, state, choice, seq)
     beam.meta[HEAD] = head
     add_sum(beam.sums, EVIDENCE, log_evidence)
@@ -460,7 +505,19 @@ def absorb_record(model, state, scores, choice, walk, out, i, seq, time, words, 
 
 
 @entry
-def advance(model, state, scores, choice, walk, out, times, offsets, words, counts, vectors):  # type: ignore[no-untyped-def]
+def advance(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    walk: Walk,
+    out: Output,
+    times: np.ndarray,
+    offsets: np.ndarray,
+    words: np.ndarray,
+    counts: np.ndarray,
+    vectors: np.ndarray,
+) -> None:
     """Absorb records ``out.meta[DONE]`` .. ``len(times) - 1``, as far as there is room."""
     beam = state.beam
     dense = vectors.shape[1] > 0
@@ -485,7 +542,18 @@ def advance(model, state, scores, choice, walk, out, times, offsets, words, coun
 
 
 @entry
-def score_only(model, state, scores, choice, out, times, offsets, words, counts, vectors):  # type: ignore[no-untyped-def]
+def score_only(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    out: Output,
+    times: np.ndarray,
+    offsets: np.ndarray,
+    words: np.ndarray,
+    counts: np.ndarray,
+    vectors: np.ndarray,
+) -> None:
     """Answer as ``advance`` would, without learning anything: each record is taken as the next one.
 
     Weights stand as they were left by the last record, but for the common factor of an exponential

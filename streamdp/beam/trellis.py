@@ -53,7 +53,14 @@ def new_trellis(nodes: int) -> Trellis:
     parent = np.concatenate([np.full(1, -1, np.int32), free_chain(1, nodes)])
     seq = np.full(nodes, -1, np.int64)
     return Trellis(
-        np.array([0, 1, 1], np.int64), parent, minus.copy(), minus.copy(), minus.copy(), minus.copy(), seq, seq.copy()
+        np.array([0, 1, 1], np.int64),
+        parent,
+        minus.copy(),
+        minus.copy(),
+        minus.copy(),
+        minus.copy(),
+        seq,
+        seq.copy(),
     )
 
 
@@ -69,7 +76,7 @@ def new_lineages(count: int) -> Lineages:
 
 
 @kernel
-def new_lineage(lineages, founder):  # type: ignore[no-untyped-def]
+def new_lineage(lineages: Lineages, founder: int) -> int:
     """A lineage for the cluster that record ``founder`` founds; nobody refers to it yet."""
     i = lineages.meta[FAMILY_FREE]
     lineages.meta[FAMILY_FREE] = lineages.next[i]
@@ -81,7 +88,7 @@ def new_lineage(lineages, founder):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_lineage(lineages, i):  # type: ignore[no-untyped-def]
+def drop_lineage(lineages: Lineages, i: int) -> None:
     """One referrer less; the last one frees the lineage."""
     lineages.refs[i] -= 1
     if lineages.refs[i] == 0:
@@ -91,7 +98,7 @@ def drop_lineage(lineages, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_node(trellis, lineages, parent, lineage, seq, link):  # type: ignore[no-untyped-def]
+def add_node(trellis: Trellis, lineages: Lineages, parent: int, lineage: int, seq: int, link: int) -> int:
     """A new first child of ``parent``."""
     node = trellis.meta[NODE_FREE]
     trellis.meta[NODE_FREE] = trellis.parent[node]
@@ -112,7 +119,7 @@ def add_node(trellis, lineages, parent, lineage, seq, link):  # type: ignore[no-
 
 
 @kernel
-def _free_node(trellis, lineages, node):  # type: ignore[no-untyped-def]
+def _free_node(trellis: Trellis, lineages: Lineages, node: int) -> None:
     if trellis.lineage[node] >= 0:
         drop_lineage(lineages, trellis.lineage[node])
     trellis.lineage[node] = -1
@@ -122,7 +129,7 @@ def _free_node(trellis, lineages, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def prune(trellis, lineages, node):  # type: ignore[no-untyped-def]
+def prune(trellis: Trellis, lineages: Lineages, node: int) -> None:
     """Free a childless node, and every ancestor that it leaves childless."""
     root = trellis.meta[NODE_ROOT]
     while node != root and trellis.child[node] < 0:
@@ -139,7 +146,7 @@ def prune(trellis, lineages, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_root(trellis, lineages):  # type: ignore[no-untyped-def]
+def advance_root(trellis: Trellis, lineages: Lineages) -> int:
     """Move the root down while it has one child; return the record it stands at."""
     root = trellis.meta[NODE_ROOT]
     while True:
@@ -154,7 +161,7 @@ def advance_root(trellis, lineages):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def branch_of(trellis, node):  # type: ignore[no-untyped-def]
+def branch_of(trellis: Trellis, node: int) -> int:
     """The child of the root that ``node`` descends from."""
     root = trellis.meta[NODE_ROOT]
     while trellis.parent[node] != root:
@@ -163,7 +170,7 @@ def branch_of(trellis, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mark_leaves(trellis, top, leaf, width, marked):  # type: ignore[no-untyped-def]
+def mark_leaves(trellis: Trellis, top: int, leaf: np.ndarray, width: int, marked: np.ndarray) -> None:
     """Set ``marked[h]`` for every hypothesis whose ``leaf[h]`` is ``top`` or lies below it."""
     node = top
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -108,7 +109,14 @@ class Run:
     """One run of ``consume``."""
 
     def __init__(
-        self, settings: Settings, paths: Paths, *, follow: bool, final_only: bool, frozen: bool, overwrite: bool
+        self,
+        settings: Settings,
+        paths: Paths,
+        *,
+        follow: bool,
+        final_only: bool,
+        frozen: bool,
+        overwrite: bool,
     ) -> None:
         self.settings = settings
         self.frozen = frozen
@@ -157,7 +165,9 @@ class Run:
         modes = {"final_only": self.modes["final_only"], "with_events": self.modes["events"]}
         if found is None:
             if self.frozen:
-                raise SnapshotError("--frozen needs a --state that holds a snapshot: nothing was learned yet", NO_INPUT)
+                raise SnapshotError(
+                    "--frozen needs a --state that holds a snapshot: nothing was learned yet", NO_INPUT
+                )
             self.engine = Engine(self.settings, **modes)
             return None
         header, body = found
@@ -214,7 +224,11 @@ class Run:
         answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
         self.sinks.write(answers, refused)
         self.sinks.flush(sync=False)
-        if self.folder is not None and not self.frozen and self.engine.seq - self.saved >= self.settings.snapshot_every:
+        if (
+            self.folder is not None
+            and not self.frozen
+            and self.engine.seq - self.saved >= self.settings.snapshot_every
+        ):
             self.snapshot()
 
     def end(self, stopped: bool) -> None:
@@ -252,9 +266,7 @@ def consume(
 ) -> None:
     """Run until the source ends, the reader of the output goes away, or a signal comes."""
     with Interrupt() as interrupt:
-        run = Run(
-            settings, paths, follow=follow, final_only=final_only, frozen=frozen, overwrite=overwrite
-        )
+        run = Run(settings, paths, follow=follow, final_only=final_only, frozen=frozen, overwrite=overwrite)
         started, first = time.monotonic(), run.engine.seq
         try:
             while not run.source.at_end and not interrupt.asked:
@@ -265,9 +277,7 @@ def consume(
             pass
         finally:
             run.source.close()
-            try:
+            with contextlib.suppress(SinkClosed):
                 run.sinks.close()
-            except SinkClosed:
-                pass
             if run.folder is not None:
                 run.folder.close()

@@ -39,7 +39,7 @@ def demo(settings: Settings, records: int) -> None:
     first: list[int] = []
     newest: list[int] = []
     screen = Console(stderr=True)
-    say(f"{records:,} generated records; the first one waits for the kernels to load (to compile, the first time ever)")
+    say(f"{records:,} generated records; first the kernels load (and compile, the first time)")
     started = None
     with Live(console=screen, auto_refresh=False, transient=True) as live:
         for at in range(0, records, BATCH):

@@ -42,7 +42,10 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         )
         extra.append(
             inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[str | None, option],
             )
         )
 

@@ -78,7 +78,8 @@ def show(state: str, *, as_json: bool, top: int) -> None:
     console = Console(width=None if sys.stdout.isatty() else 140)
     counters = engine.counters()
     console.print(
-        f"{header.seq:,} records, {counters.get('clusters_created', 0):,} clusters ever, {len(clusters):,} live; "
+        f"{header.seq:,} records, {counters.get('clusters_created', 0):,} clusters ever, "
+        f"{len(clusters):,} live; "
         f"log evidence {engine.log_evidence:,.1f} nats",
         highlight=False,
     )

@@ -36,7 +36,7 @@ class HierarchicalPitmanYor(SharedBase):
     """
 
     base_concentration: float = 30.0
-    word_discount: float = 0.5
+    word_discount: float = 0.6
 
     learned_from = model.TABLES
 

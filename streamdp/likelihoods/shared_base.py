@@ -11,34 +11,41 @@ import numpy as np
 
 from streamdp.beam import model
 from streamdp.likelihoods.words import BaseMeasure, WordFamily
-from streamdp.priors.base import positive
+from streamdp.priors.base import discount_in_range, positive
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedBase(WordFamily):
     """A base measure learned from the stream, or fixed.
 
-    For the V words seen, p_w = (N_w + smoothing) / (N + smoothing V + escape), N the sum of all N_w; the
-    mass that is left is spread evenly over the rest of 2^20 words. What N_w counts depends on the family.
+    For the V words seen, p_w = (N_w + smoothing - discount) / (N + smoothing V + escape), N the sum of all
+    N_w; the mass that is left is spread evenly over the rest of 2^20 words. What N_w counts depends on the
+    family. Without smoothing this is a Pitman-Yor process over words (Teh 2006): its discount lets the
+    mass of the unseen grow with the vocabulary.
 
     Parameters
     ----------
     smoothing
-        Added to the count of every word seen, > 0.
+        Added to the count of every word seen, >= 0.
+    discount
+        Taken from the count of every word seen, 0 <= discount < 1.
     escape
-        Mass of all words not yet seen, in counts, > 0.
+        Concentration: mass of all words not yet seen, in counts, > 0.
     base
         p_w by word id when it is fixed: positive and summing to one. None: learned.
     """
 
-    smoothing: float = 0.2
-    escape: float = 1.0
+    smoothing: float = 0.0
+    discount: float = 0.35
+    escape: float = 1000.0
     base: tuple[float, ...] | None = field(default=None, repr=False)
 
     learned_from: ClassVar[int]
 
     def __post_init__(self) -> None:
-        positive("smoothing", self.smoothing)
+        if not 0.0 <= self.smoothing < math.inf:
+            raise ValueError(f"smoothing must be zero or a positive number, not {self.smoothing!r}")
+        discount_in_range("discount", self.discount)
         positive("escape", self.escape)
         if self.base is not None:
             object.__setattr__(self, "base", _probabilities(self.base))
@@ -49,6 +56,7 @@ class SharedBase(WordFamily):
         ints[model.VOCABULARY] = 0
         ints[model.BASE] = self.learned_from if self.base is None else model.FIXED
         floats[model.SMOOTHING] = self.smoothing
+        floats[model.BASE_DISCOUNT] = self.discount
         floats[model.ESCAPE] = self.escape
         return {} if self.base is None else {"base": np.array(self.base, dtype=np.float64)}
 

@@ -200,22 +200,24 @@ class VocabularySize(NoBase):
 
 
 class LearnedBase(NoBase):
-    """p_w = (T_w + c)/(T + c V + e) for the V words seen; e/(T + c V + e) shared by the rest of 2^20.
+    """p_w = (T_w + c - d)/(T + c V + e) for the V words seen; the rest of 2^20 share what is left.
 
     DESIGN 2.2. T_w grows by one when w is new to the announced cluster ("tables"), or by count ("tokens").
     """
 
-    def __init__(self, kind: str, smoothing: float, escape: float) -> None:
+    def __init__(self, kind: str, smoothing: float, escape: float, discount: float = 0.0) -> None:
         if kind not in ("tables", "tokens"):
             raise ValueError(f"kind is 'tables' or 'tokens', not {kind!r}")
-        self.kind, self.c, self.e = kind, smoothing, escape
+        self.kind, self.c, self.e, self.d = kind, smoothing, escape, discount
         self.T: Counter[int] = Counter()
 
     def probability(self, w: int) -> float:
         """p_w under the present state."""
         seen = len(self.T)
         norm = self.T.total() + self.c * seen + self.e
-        return (self.T[w] + self.c) / norm if w in self.T else self.e / norm / (UNIVERSE - seen)
+        if w in self.T:
+            return (self.T[w] + self.c - self.d) / norm
+        return (self.e + self.d * seen) / norm / (UNIVERSE - seen)
 
     def view(self, x: Sparse) -> dict[int, float]:
         return {w: self.probability(w) for w, _ in x}
