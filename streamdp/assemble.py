@@ -24,6 +24,15 @@ from streamdp.settings import Settings
 SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
 DENSE_FAMILIES = ("gaussian", "normal-inverse-gamma")
 SHARED_BASE = ("base_smoothing", "base_discount", "base_escape")
+VECTOR_SETTINGS = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
+WORD_SETTINGS = (
+    "base_concentration",
+    "word_discount",
+    "beta",
+    "document_beta",
+    "vocabulary_size",
+    *SHARED_BASE,
+)
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
@@ -34,6 +43,10 @@ WITHIN = 0.1
 def is_sparse(settings: Settings) -> bool | None:
     """Whether records are word counts; None where the first record decides."""
     if settings.likelihood == "auto":
+        if any(getattr(settings, name) is not None for name in VECTOR_SETTINGS):
+            return False
+        if any(getattr(settings, name) is not None for name in WORD_SETTINGS):
+            return True
         return None
     return settings.likelihood in SPARSE_FAMILIES
 
@@ -85,8 +98,7 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
 def build_words(settings: Settings) -> Likelihood[Any, Any]:
     """The likelihood of word counts that the settings mean. Raises ConfigError."""
     kind = "hierarchical-pitman-yor" if settings.likelihood == "auto" else settings.likelihood
-    vectors = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
-    _refuse_unused(settings, vectors, f"the {kind} likelihood")
+    _refuse_unused(settings, VECTOR_SETTINGS, f"the {kind} likelihood")
     base = {
         "smoothing": _or(settings.base_smoothing, 0.0),
         "discount": _or(settings.base_discount, 0.35),
@@ -122,8 +134,7 @@ def warmup_length(settings: Settings) -> int:
 def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) -> Likelihood[Any, Any]:
     """The likelihood of vectors; mean and variance are those of the warm-up, each of shape (D,)."""
     kind = "normal-inverse-gamma" if settings.likelihood == "auto" else settings.likelihood
-    words = ("base_concentration", "word_discount", "beta", "document_beta", *SHARED_BASE)
-    _refuse_unused(settings, (*words, "vocabulary_size"), f"the {kind} likelihood")
+    _refuse_unused(settings, WORD_SETTINGS, f"the {kind} likelihood")
     dimension = mean.shape[0]
     forget = _or(settings.forget, 1.0)
     typical = float(variance.mean())

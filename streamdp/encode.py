@@ -100,13 +100,15 @@ class WordEncoder:
         return None
 
     def _add_counts(self, record: Record, features: dict[str, float]) -> Reject | None:
-        counts: dict[int, int] = {}
         for name in sorted(features):
             value = features[name]
             if value < 0 or value != int(value) or value > 1_000_000:
                 return refuse(
                     record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
                 )
+        counts: dict[int, int] = {}  # words are added only once nothing can be wrong any more
+        for name in sorted(features):
+            value = features[name]
             if value == 0:
                 continue
             number = self.vocabulary.ids.get(name, -1)

@@ -6,7 +6,7 @@ the records were cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -25,8 +25,8 @@ from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, REVISIONS, Output
 from streamdp.describe import event_of, summarise
 from streamdp.encode import Encoder, VectorEncoder, WordEncoder, load_encoder
-from streamdp.records import Answers, Assignment, ClusterSummary, Final, Record
-from streamdp.reorder import ReorderBuffer, refuse
+from streamdp.records import Answers, Assignment, ClusterSummary, Final, Record, Reject
+from streamdp.reorder import ReorderBuffer, dump_record, load_record, refuse
 from streamdp.retained import Chunk, Retained
 from streamdp.settings import Settings
 from streamdp.text import Tokenizer
@@ -91,22 +91,31 @@ class Engine:
         self._retained = Retained(settings.retain)
         self._encoder: Encoder | None = None
         self._search: BeamSearch | None = None
-        self._warm: list[tuple[float, Record]] = []
+        self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._undecided: dict[int, Assignment] = {}
         self._final = -1
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
+        # a wrong setting is told now, not at the first record
         if is_sparse(settings):
-            build_words(settings)  # a wrong setting is told now, not at the first record
+            build_words(settings)
+        elif is_sparse(settings) is False:
+            build_vectors(settings, np.zeros(1), np.ones(1))
         build_prior(settings, sparse=is_sparse(settings) is not False)
 
     # ---------------------------------------------------------------- records in
 
-    def advance(self, records: Sequence[Record]) -> Answers:
-        """Take records in order of arrival; return what is known of them now."""
+    def advance(self, records: Iterable[Record | Reject]) -> Answers:
+        """Take records in order of arrival; return what is known of them now.
+
+        What was refused before it came here passes through, so that all rejects keep one order.
+        """
         answers = Answers([], [], [])
         ready: list[tuple[float, Record]] = []
         needs_time = self.settings.distance == "seconds"
         for record in records:
+            if isinstance(record, Reject):
+                answers.rejects.append(record)
+                continue
             if needs_time and record.time is None:
                 detail = "it has no time, and distance is measured in seconds"
                 answers.rejects.append(refuse(record, "missing_time", detail))
@@ -114,17 +123,23 @@ class Engine:
             reject = self._order.push(record, ready)
             if reject is not None:
                 answers.rejects.append(reject)
-        self._absorb(ready, answers)
+            elif ready:
+                self._encode(ready, answers)
+        self._run(answers)
         return answers
 
     def finish(self) -> Answers:
-        """End the stream: nothing is held back any more, and every assignment is final."""
+        """End the stream: nothing is held back any more, and every assignment is final.
+
+        Nothing can be advanced after this; a state that shall go on is dumped before.
+        """
         answers = Answers([], [], [])
         ready: list[tuple[float, Record]] = []
         self._order.drain(ready)
-        self._absorb(ready, answers)
-        if self._warm:
-            self._end_warmup(answers)
+        self._encode(ready, answers)
+        if self._pending and self._search is None:
+            self._end_warmup()
+        self._run(answers)
         if self.final_only:
             answers.lines.extend(self._undecided.values())
         last = self.seq - 1
@@ -134,11 +149,14 @@ class Engine:
         self._final = last
         return answers
 
-    def score(self, records: Sequence[Record]) -> Answers:
+    def score(self, records: Iterable[Record | Reject]) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any."""
         answers = Answers([], [], [])
         if self._encoder is None or self._search is None:
-            answers.rejects.extend(refuse(r, "untrained", "nothing has been learned yet") for r in records)
+            for record in records:
+                if isinstance(record, Record):
+                    record = refuse(record, "untrained", "nothing has been learned yet")
+                answers.rejects.append(record)
             return answers
         encoder: Encoder
         if isinstance(self._encoder, WordEncoder):
@@ -147,11 +165,11 @@ class Engine:
             encoder = VectorEncoder(self._encoder.dimension, self._encoder.names)
         taken: list[Record] = []
         for record in records:
-            reject = encoder.add(record)
-            if reject is None:
-                taken.append(record)
-            else:
+            reject = record if isinstance(record, Reject) else encoder.add(record)
+            if reject is not None:
                 answers.rejects.append(reject)
+            elif isinstance(record, Record):
+                taken.append(record)
         if not taken:
             return answers
         arrays = encoder.take()
@@ -168,57 +186,49 @@ class Engine:
         """Number of the next record."""
         return 0 if self._search is None else self._search.seq
 
-    def _absorb(self, ready: list[tuple[float, Record]], answers: Answers) -> None:
-        """Encode and run, cut where words may be evicted."""
-        pending: list[tuple[float, Record]] = []
+    def _encode(self, ready: list[tuple[float, Record]], answers: Answers) -> None:
+        """Encode records whose turn has come; run them where words may be evicted after the last."""
         for time, record in ready:
-            encoder = self._encoder or self._begin(record)
+            encoder = self._encoder or self._encoder_for(record)
             if encoder is None:
-                detail = f"it holds a text, and the {self.settings.likelihood} likelihood is for vectors"
+                detail = "it holds a text, and the settings are for vectors"
                 answers.rejects.append(refuse(record, "wrong_kind", detail))
                 continue
             reject = encoder.add(record)
             if reject is not None:
                 answers.rejects.append(reject)
                 continue
-            pending.append((time, record))
+            if self._encoder is None:
+                self._begin(encoder)
+            self._pending.append((time, record))
             if self._search is None:
-                if self._warm_up(pending, answers):
-                    pending = []
-            elif (self.seq + len(pending)) % EVICT_EVERY == 0:
-                self._run(pending, answers)
-                pending = []
-        if self._search is None:
-            self._warm += pending
-        elif pending:
-            self._run(pending, answers)
+                if len(self._pending) >= max(warmup_length(self.settings), 1):
+                    self._end_warmup()
+            elif (self.seq + len(self._pending)) % EVICT_EVERY == 0:
+                self._run(answers)
+        ready.clear()
 
-    def _begin(self, record: Record) -> Encoder | None:
-        """The first record says whether the stream holds words or vectors; None where it does not fit."""
+    def _encoder_for(self, record: Record) -> Encoder | None:
+        """An encoder for streams of this record's kind; None where the settings are for another."""
         settings = self.settings
         sparse = is_sparse(settings)
         if sparse is None:
             sparse = isinstance(record.value, str)
         if not sparse:
-            if not isinstance(record.value, str):
-                self._encoder = VectorEncoder.like(record)
-            return self._encoder
+            return None if isinstance(record.value, str) else VectorEncoder.like(record)
         limit = settings.max_words
         if settings.vocabulary_size is not None:
             limit = min(limit, settings.vocabulary_size)
-        self._encoder = WordEncoder(self._tokenizer, Vocabulary(limit))
-        self._search = BeamSearch(build_model(settings, build_prior(settings, True), build_words(settings)))
-        return self._encoder
+        return WordEncoder(self._tokenizer, Vocabulary(limit))
 
-    def _warm_up(self, pending: list[tuple[float, Record]], answers: Answers) -> bool:
-        """Hold vectors back until there are enough to learn scales from."""
-        if len(self._warm) + len(pending) < max(warmup_length(self.settings), 1):
-            return False
-        self._warm += pending
-        self._end_warmup(answers)
-        return True
+    def _begin(self, encoder: Encoder) -> None:
+        """The first record that could be encoded has said whether the stream holds words or vectors."""
+        self._encoder = encoder
+        if isinstance(encoder, WordEncoder):
+            self._search = self._new_search()
 
-    def _end_warmup(self, answers: Answers) -> None:
+    def _end_warmup(self) -> None:
+        """Learn location and scale from the vectors held back so far."""
         assert isinstance(self._encoder, VectorEncoder)
         rows = np.array(self._encoder.rows, float)
         variance = rows.var(axis=0)
@@ -226,19 +236,23 @@ class Engine:
         variance = np.maximum(variance, 1e-6 * typical if typical > 0.0 else 1.0)
         self._moments = (rows.mean(axis=0), variance)
         self._search = self._new_search()
-        held, self._warm = self._warm, []
-        self._run(held, answers)
 
     def _new_search(self) -> BeamSearch:
-        assert self._moments is not None
-        likelihood = build_vectors(self.settings, *self._moments)
-        return BeamSearch(build_model(self.settings, build_prior(self.settings, False), likelihood))
+        """A search that has seen nothing; vectors need the moments of the warm-up."""
+        settings = self.settings
+        if self._moments is None:
+            model = build_model(settings, build_prior(settings, True), build_words(settings))
+        else:
+            likelihood = build_vectors(settings, *self._moments)
+            model = build_model(settings, build_prior(settings, False), likelihood)
+        return BeamSearch(model)
 
-    def _run(self, pending: list[tuple[float, Record]], answers: Answers) -> None:
-        """Let the beam absorb encoded records, and tell what it says."""
+    def _run(self, answers: Answers) -> None:
+        """Let the beam absorb what is encoded, and tell what it says; vectors may wait for the warm-up."""
         search, encoder = self._search, self._encoder
-        assert search is not None
-        assert encoder is not None
+        if search is None or encoder is None or not self._pending:
+            return
+        pending, self._pending = self._pending, []
         arrays = encoder.take()
         times = np.array([time for time, _ in pending])
         first = search.seq
@@ -368,7 +382,7 @@ class Engine:
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         counts = {} if self._search is None else self._search.counters()
-        counts["held_back"] = len(self._order.heap) + len(self._warm)
+        counts["held_back"] = len(self._order.heap) + len(self._pending)
         if isinstance(self._encoder, WordEncoder):
             vocabulary = self._encoder.vocabulary
             counts |= {
@@ -402,7 +416,7 @@ class Engine:
         body: dict[str, Any] = {
             "order": self._order.dump(),
             "encoder": None if self._encoder is None else self._encoder.dump(),
-            "warm": [(t, msgspec.to_builtins(record, builtin_types=(bytes,))) for t, record in self._warm],
+            "pending": [(time, dump_record(record)) for time, record in self._pending],
             "undecided": list(self._undecided.values()),
             "final": self._final,
             "moments": None if self._moments is None else [pack(m) for m in self._moments],
@@ -424,20 +438,15 @@ class Engine:
         self._retained.load(body["retained"])
         if body["encoder"] is not None:
             self._encoder = load_encoder(body["encoder"], self._tokenizer)
-        for time, record in body["warm"]:
-            known = msgspec.convert(record, Record, builtin_types=(bytes,))
-            self._warm.append((time, known))
+        for time, record in body["pending"]:
+            known = load_record(record)
+            self._pending.append((time, known))
             assert self._encoder is not None
             self._encoder.add(known)
         if body["moments"] is not None:
             mean, variance = (unpack(m) for m in body["moments"])
             self._moments = (mean, variance)
         if body["state"] is not None:
-            if self._moments is None:
-                likelihood = build_words(settings)
-                model = build_model(settings, build_prior(settings, True), likelihood)
-                self._search = BeamSearch(model, load_state(body["state"]))
-            else:
-                self._search = self._new_search()
-                self._search.state = load_state(body["state"])
+            self._search = self._new_search()
+            self._search.state = load_state(body["state"])
         return self

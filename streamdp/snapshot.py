@@ -56,15 +56,17 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     """Header and body of a snapshot file. Raises SnapshotError."""
     if len(data) < PREFIX.size + 4 or data[:8] != MAGIC:
         raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", BAD_DATA)
+    if crc32c.crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", BAD_DATA)
+    # every format ends with this checksum, so a version that cannot be read was really written
     _, version, head, body = PREFIX.unpack_from(data)
     if version > VERSION:
         raise SnapshotError(
-            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
-            CONFIG,
+            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it", CONFIG
         )
     end = PREFIX.size + head + body
-    if len(data) != end + 4 or crc32c.crc32c(data[:end]) != int.from_bytes(data[end:], "little"):
-        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", BAD_DATA)
+    if len(data) != end + 4:
+        raise SnapshotError(f"{name}: damaged (its lengths do not add up)", BAD_DATA)
     header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
     return header, data[PREFIX.size + head : end]
 

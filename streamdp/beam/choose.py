@@ -105,7 +105,7 @@ def new_choice(width: int, columns: int) -> Choice:
 @kernel
 def rounded(nats: float) -> int:
     """A score in units of 1e-9 nats; what is hopelessly far below stays comparable."""
-    return int(math.floor(max(nats, -1e9) * UNIT_NATS + 0.5))
+    return math.floor(max(nats, -1e9) * UNIT_NATS + 0.5)
 
 
 @kernel

@@ -18,7 +18,7 @@ from streamdp.cli.interrupt import Interrupt
 from streamdp.config import ConfigError, differences, model_settings
 from streamdp.decode import Decoder, Format
 from streamdp.engine import Engine
-from streamdp.records import Answers, Record, Reject
+from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
 
@@ -55,6 +55,24 @@ def _rejects_path(paths: Paths) -> str:
     return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
 
 
+def _refuse_double_use(paths: Paths) -> None:
+    """No file may play two parts: the second would cut the first. Raises ConfigError."""
+    named = {
+        "file": paths.file,
+        "output": paths.output,
+        "rejects": _rejects_path(paths),
+        "events": paths.events,
+    }
+    seen: dict[str, str] = {}
+    for option, path in named.items():
+        if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
+            continue
+        real = os.path.realpath(path)
+        if real in seen:
+            raise ConfigError(f"--{seen[real]} and --{option} name the same file, {path}", exit_code=64)
+        seen[real] = option
+
+
 class Sinks:
     """The output, the dead letters and the events, written and cut back together."""
 
@@ -73,11 +91,11 @@ class Sinks:
         self.refused: Counter[str] = Counter()
         self._encoder = msgspec.json.Encoder()
 
-    def write(self, answers: Answers, undecoded: list[Reject]) -> None:
+    def write(self, answers: Answers) -> None:
         """Append all answers."""
         if answers.lines:
             self.output.write(self._encoder.encode_lines(answers.lines))
-        for reject in (*undecoded, *answers.rejects):
+        for reject in answers.rejects:
             self.rejects.write(reject)
             self.refused[reject.reason] += 1
         if self.events is not None and answers.events:
@@ -118,6 +136,7 @@ class Run:
         frozen: bool,
         overwrite: bool,
     ) -> None:
+        _refuse_double_use(paths)
         self.settings = settings
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
@@ -213,16 +232,9 @@ class Run:
         raws = self.source.read(BATCH, WAIT)
         if not raws:
             return
-        records: list[Record] = []
-        refused: list[Reject] = []
-        for raw in raws:
-            decoded = self.decoder.decode(raw)
-            if isinstance(decoded, Record):
-                records.append(decoded)
-            else:
-                refused.append(decoded)
+        records = [self.decoder.decode(raw) for raw in raws]
         answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
-        self.sinks.write(answers, refused)
+        self.sinks.write(answers)
         self.sinks.flush(sync=False)
         if (
             self.folder is not None
@@ -236,7 +248,7 @@ class Run:
         if self.folder is not None and not self.frozen:
             self.snapshot()
         if not self.frozen and not (stopped and self.folder is not None):
-            self.sinks.write(self.engine.finish(), [])
+            self.sinks.write(self.engine.finish())
             self.sinks.flush(sync=True)
 
 

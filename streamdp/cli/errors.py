@@ -7,7 +7,8 @@ import sys
 
 def say(message: str) -> None:
     """One line on stderr."""
-    print(f"streamdp: {message}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # closed: print would turn to standard output
+        print(f"streamdp: {message}", file=sys.stderr, flush=True)
 
 
 def report(error: Exception) -> int | None:

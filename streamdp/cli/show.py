@@ -20,6 +20,9 @@ from streamdp.snapshot import NO_INPUT, Header, SnapshotError, newest, read
 CALENDAR = 1e8
 """Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
 
+YEAR_9999 = 253_000_000_000.0
+"""No calendar goes further."""
+
 
 def open_state(state: str) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
@@ -36,9 +39,9 @@ def when(time: float | None) -> str:
     """A time for people."""
     if time is None:
         return ""
-    if time < CALENDAR:
-        return f"{time:g}"
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+    if CALENDAR <= time < YEAR_9999:
+        return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{time:g}"
 
 
 def life(cluster: ClusterSummary) -> str:
@@ -46,7 +49,7 @@ def life(cluster: ClusterSummary) -> str:
     if cluster.first_time is None or cluster.last_time is None:
         return ""
     span = cluster.last_time - cluster.first_time
-    return f"{span / 86400:.1f} d" if cluster.last_time >= CALENDAR else f"{span:g}"
+    return f"{span / 86400:.1f} d" if CALENDAR <= cluster.last_time < YEAR_9999 else f"{span:g}"
 
 
 def cluster_table(title: str, clusters: Sequence[ClusterSummary]) -> Table:

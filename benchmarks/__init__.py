@@ -1,0 +1,1 @@
+"""Benchmarks of speed, memory and quality; README.md says what each measures."""

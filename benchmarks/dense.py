@@ -1,0 +1,147 @@
+"""Vectors: MNIST under a narrow beam and a drifting Gaussian mixture under a wide one, beside River."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.workloads import (
+    drifting_mixture,
+    feed,
+    median_of,
+    mnist,
+    show,
+    timed,
+    vector_chunks,
+    vector_search,
+    warm,
+)
+from streamdp.agreement import agreement
+from streamdp.assemble import WARMUP, build_prior, build_vectors
+from streamdp.beam.search import BeamSearch
+from streamdp.settings import Settings
+
+WINDOW = 500
+"""Records in a window of the windowed ARI."""
+
+
+class Case(NamedTuple):
+    """A stream, how it is clustered, and the peers' settings."""
+
+    name: str
+    vectors: np.ndarray
+    truth: np.ndarray
+    settings: Settings
+    goal: int
+    clusters: int
+    radius: float
+
+
+def cases(which: list[str]) -> list[Case]:
+    """The streams asked for."""
+    found = []
+    if "mnist" in which:
+        # with these variances and concentration, about 50 clusters are live in the end
+        settings = Settings(
+            beam=1,
+            likelihood="gaussian",
+            variance=0.52,
+            mean_variance=1.0,
+            prior="crp",
+            concentration=1.0,
+        )
+        found.append(Case("MNIST, 50 components", *mnist(), settings, 200_000, 50, 5.0))
+    if "mixture" in which:
+        settings = Settings(beam=16, likelihood="normal-inverse-gamma", forget=0.99)
+        found.append(Case("drifting mixture", *drifting_mixture(), settings, 40_000, 20, 1.2))
+    return found
+
+
+def new_search(case: Case) -> BeamSearch:
+    """The beam with location and scales learned as the engine does, from the first vectors."""
+    first = case.vectors[:WARMUP]
+    likelihood = build_vectors(case.settings, first.mean(axis=0), first.var(axis=0))
+    return vector_search(case.settings, build_prior(case.settings, False), likelihood)
+
+
+def windowed(labels: np.ndarray, truth: np.ndarray) -> float:
+    """Mean ARI of disjoint windows."""
+    starts = range(0, labels.shape[0] - WINDOW + 1, WINDOW)
+    return float(np.mean([agreement(labels[i : i + WINDOW], truth[i : i + WINDOW]).ari for i in starts]))
+
+
+def peer(model: Any, case: Case, records: int) -> tuple[float, np.ndarray]:
+    """CPU seconds of predicting, then learning, record by record; and the predictions."""
+    rows = [dict(enumerate(row)) for row in case.vectors[:records].tolist()]
+    labels = np.zeros(records, np.int64)
+    started = time.process_time()
+    for i, row in enumerate(rows):
+        if i > 0:
+            labels[i] = model.predict_one(row)
+        model.learn_one(row)
+    return time.process_time() - started, labels
+
+
+def row_of(name: str, records: int, seconds: float, ratio: float | None, *rest: object) -> tuple[object, ...]:
+    """A line of the table."""
+    shown = "" if ratio is None else f"{ratio:,.0f}"
+    return (name, records, f"{records / seconds:,.0f}", shown, *rest)
+
+
+def report(case: Case, runs: int, peer_records: int) -> None:
+    """Measure a stream and print."""
+    from river.cluster import DenStream, KMeans
+
+    chunks = list(vector_chunks(case.vectors))
+    search = new_search(case)
+    labels = feed(search, chunks)
+    seconds = median_of(runs, lambda: timed_feed(case, chunks))
+    n = labels.shape[0]
+    rows = []
+    peers = {
+        "River KMeans": KMeans(n_clusters=case.clusters, halflife=0.1, seed=0),
+        "River DenStream": DenStream(epsilon=case.radius, decaying_factor=0.001, beta=0.5, mu=2.5),
+    }
+    for name, model in peers.items():
+        taken, guesses = peer(model, case, peer_records)
+        ratio = (n / seconds) / (peer_records / taken)
+        rows.append(row_of(name, peer_records, taken, ratio, *quality(guesses, case.truth[:peer_records])))
+    live = search.counters()["clusters_live"]
+    name = f"streamdp, beam {case.settings.beam}"
+    rows.append(row_of(name, n, seconds, None, *quality(labels, case.truth), live, f"{case.goal:,}"))
+    show(
+        case.name,
+        ("", "records", "records / CPU s", "we / it", "NMI", "ARI", "windowed ARI", "live", "goal"),
+        [(*row, *[""] * (9 - len(row))) for row in rows],
+    )
+
+
+def timed_feed(case: Case, chunks: list[dict[str, np.ndarray]]) -> float:
+    """CPU seconds of a fresh beam."""
+    search = new_search(case)
+    return timed(lambda: feed(search, chunks))
+
+
+def quality(labels: np.ndarray, truth: np.ndarray) -> tuple[str, str, str]:
+    """NMI, ARI and windowed ARI, as shown."""
+    over = agreement(labels, truth)
+    return f"{over.nmi:.3f}", f"{over.ari:.3f}", f"{windowed(labels, truth):.3f}"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", nargs="+", default=["mnist", "mixture"], choices=["mnist", "mixture"])
+    parser.add_argument("--runs", type=int, default=3, help="runs of the engine, of which the median counts")
+    parser.add_argument("--peer-records", type=int, default=5_000, help="records that the peers are given")
+    options = parser.parse_args()
+    warm()
+    for case in cases(options.streams):
+        report(case, options.runs, options.peer_records)
+
+
+if __name__ == "__main__":
+    main()

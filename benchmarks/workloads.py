@@ -1,0 +1,263 @@
+"""Data, generated streams and clocks that the benchmarks share."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from streamdp.assemble import build_model, build_prior, build_words
+from streamdp.beam.search import BeamSearch
+from streamdp.encode import WordEncoder
+from streamdp.likelihoods.base import Likelihood
+from streamdp.priors.base import Prior
+from streamdp.records import Record
+from streamdp.settings import Settings
+from streamdp.text import Tokenizer
+from streamdp.vocabulary import Vocabulary
+
+CHUNK = 1000
+"""Records in one call of the beam."""
+
+# ---------------------------------------------------------------- real data
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A line of a text corpus; ``cluster`` is None where the truth is unknown."""
+
+    id: str
+    time: float
+    text: str
+    cluster: str | int | None = None
+
+
+def data_folder() -> Path:
+    """Where the corpora lie: ``BENCH_DATA``, else ``../shared/data`` beside the repository."""
+    given = os.environ.get("BENCH_DATA")
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        sys.exit(f"no data in {folder}: name the folder in the environment variable BENCH_DATA")
+    return folder
+
+
+def documents(name: str) -> list[Document]:
+    """All records of ``NAME.jsonl.gz``."""
+    decode = msgspec.json.Decoder(Document).decode
+    with gzip.open(data_folder() / f"{name}.jsonl.gz", "rb") as file:
+        return [decode(line) for line in file]
+
+
+def records_of(texts: Iterable[Document]) -> list[Record]:
+    """What ``Engine.advance`` takes."""
+    return [
+        Record(value=d.text, position={"line": i}, time=d.time, id=d.id) for i, d in enumerate(texts, start=1)
+    ]
+
+
+def mnist() -> tuple[np.ndarray, np.ndarray]:
+    """60,000 digits: pixels / 255 projected on 50 principal components, unwhitened; and their labels."""
+    from sklearn.decomposition import PCA
+
+    with np.load(data_folder() / "mnist.npz") as file:
+        pixels, truth = file["x_train"].reshape(-1, 784) / 255.0, file["y_train"].astype(np.int64)
+    return np.ascontiguousarray(PCA(50, random_state=0).fit_transform(pixels)), truth
+
+
+# ---------------------------------------------------------------- generated streams
+
+
+def drifting_mixture(n: int = 50_000, seed: int = 20260801) -> tuple[np.ndarray, np.ndarray]:
+    """20 Gaussian clusters in 10 dimensions whose centres drift; 3 are born at 1/3, 3 die at 2/3.
+
+    Diagonal standard deviations from 0.25 to 0.5, unequal weights, a total drift of length 2 where
+    centres are typically 4.5 apart. Returns vectors of shape (n, 10) and the true clusters.
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(20, 10))
+    directions = rng.normal(size=(20, 10))
+    directions *= 2.0 / np.linalg.norm(directions, axis=1, keepdims=True)
+    deviations = rng.uniform(0.25, 0.5, size=(20, 10))
+    weights = rng.dirichlet(np.full(20, 5.0))
+    vectors, truth = np.empty((n, 10)), np.empty(n, np.int64)
+    for i in range(n):
+        t = i / n
+        living = np.array([k for k in range(20) if (k > 2 or t >= 1 / 3) and (not 3 <= k <= 5 or t < 2 / 3)])
+        k = int(rng.choice(living, p=weights[living] / weights[living].sum()))
+        vectors[i] = centres[k] + t * directions[k] + deviations[k] * rng.normal(size=10)
+        truth[i] = k
+    return vectors, truth
+
+
+class ShortTexts:
+    """Texts of 6 to 12 words about topics: 40 % of the words from a common background.
+
+    The background has 20,000 words with Zipf's frequencies (1 / rank). A topic has six words of its
+    own, drawn from 100,000, of which a text takes any: with many topics, several share each word.
+    """
+
+    BACKGROUND, TOPICAL, OWN = 20_000, 100_000, 6
+    WORDS = BACKGROUND + TOPICAL
+
+    def __init__(self, topics: int, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.own = self.BACKGROUND + self.rng.integers(0, self.TOPICAL, (topics, self.OWN))
+        frequency = 1.0 / np.arange(1, self.BACKGROUND + 1)
+        self.totals = np.cumsum(frequency) / frequency.sum()
+
+    def about(self, topics: np.ndarray) -> Encoded:
+        """One text about each of the given topics, encoded."""
+        rng = self.rng
+        lengths = rng.integers(6, 13, topics.shape[0])
+        of = np.repeat(topics, lengths)
+        common = np.searchsorted(self.totals, rng.random(of.shape[0]))
+        own = self.own[of, rng.integers(0, self.OWN, of.shape[0])]
+        tokens = np.where(rng.random(of.shape[0]) < 0.4, common, own)
+        ends = np.cumsum(lengths)
+        offsets, words, counts = [0], [], []
+        for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
+            distinct, times = np.unique(tokens[start:end], return_counts=True)
+            order = np.argsort(times > 1, kind="stable")  # words of count one first
+            words.append(distinct[order])
+            counts.append(times[order])
+            offsets.append(offsets[-1] + distinct.shape[0])
+        return Encoded(
+            np.arange(topics.shape[0], dtype=float),
+            np.array(offsets, np.int64),
+            np.concatenate(words).astype(np.int32),
+            np.concatenate(counts).astype(np.int32),
+            self.WORDS,
+        )
+
+
+# ---------------------------------------------------------------- records as the beam reads them
+
+
+class Encoded(NamedTuple):
+    """Word counts; record i has ``words[offsets[i]:offsets[i + 1]]``."""
+
+    times: np.ndarray
+    offsets: np.ndarray
+    words: np.ndarray
+    counts: np.ndarray
+    vocabulary: int
+
+    def chunks(self, size: int = CHUNK) -> Iterator[dict[str, np.ndarray]]:
+        """The arguments of one call of ``BeamSearch.run`` after another."""
+        n = self.times.shape[0]
+        for first in range(0, n, size):
+            last = min(first + size, n)
+            a, b = self.offsets[first], self.offsets[last]
+            yield {
+                "times": self.times[first:last],
+                "offsets": self.offsets[first : last + 1] - a,
+                "words": self.words[a:b],
+                "counts": self.counts[a:b],
+            }
+
+
+def encode(texts: Sequence[Document]) -> Encoded:
+    """Texts tokenised and counted with the default settings."""
+    s = Settings()
+    tokenizer = Tokenizer(stem=s.stem, ngrams=s.ngrams, urls=s.urls, mentions=s.mentions, hashtags=s.hashtags)
+    encoder = WordEncoder(tokenizer, Vocabulary(s.max_words))
+    kept = [d for d, r in zip(texts, records_of(texts), strict=True) if encoder.add(r) is None]
+    return Encoded(
+        np.array([d.time for d in kept], float), vocabulary=len(encoder.vocabulary), **encoder.take()
+    )
+
+
+def vector_chunks(vectors: np.ndarray, size: int = CHUNK) -> Iterator[dict[str, np.ndarray]]:
+    """As ``Encoded.chunks``."""
+    for first in range(0, vectors.shape[0], size):
+        part = vectors[first : first + size]
+        yield {"times": np.arange(first, first + part.shape[0], dtype=float), "vectors": part}
+
+
+def word_search(settings: Settings, vocabulary: int) -> BeamSearch:
+    """A new beam for word counts."""
+    search = BeamSearch(build_model(settings, build_prior(settings, True), build_words(settings)))
+    search.ensure_words(vocabulary)
+    return search
+
+
+def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> BeamSearch:
+    """A new beam for vectors."""
+    return BeamSearch(build_model(settings, prior, likelihood))
+
+
+def feed(search: BeamSearch, chunks: Iterable[dict[str, np.ndarray]]) -> np.ndarray:
+    """Let the beam absorb everything; the labels as first announced."""
+    labels = []
+    for chunk in chunks:
+        for start, stop, out in search.run(**chunk):
+            labels.append(out.label[start:stop].copy())
+    return np.concatenate(labels)
+
+
+@cache
+def warm() -> None:
+    """Compile the kernels, or load them, outside all measurements."""
+    texts = ShortTexts(3, seed=0).about(np.array([0, 1, 2, 0, 1, 2]))
+    feed(word_search(Settings(), texts.vocabulary), texts.chunks())
+
+
+# ---------------------------------------------------------------- clocks
+
+
+def timed(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    """Seconds that ``work`` takes, CPU seconds of this process unless another clock is given."""
+    started = clock()
+    work()
+    return clock() - started
+
+
+def median_of(runs: int, measure: Callable[[], float]) -> float:
+    """The median of several measurements."""
+    return median(measure() for _ in range(runs))
+
+
+def child_cpu_seconds(command: Sequence[str], **options: Any) -> float:
+    """User and system CPU seconds of a child process, its start-up included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, **options)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment without settings of streamdp, but for the folder of its compiled kernels."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMDP_")}
+    if "STREAMDP_CACHE_DIR" in os.environ:
+        kept["STREAMDP_CACHE_DIR"] = os.environ["STREAMDP_CACHE_DIR"]
+    return kept | more
+
+
+def streamdp(*arguments: str) -> list[str]:
+    """The command line of a ``streamdp`` command under this interpreter."""
+    return [sys.executable, "-m", "streamdp", *arguments]
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; the first column is a name, all others are figures."""
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)

@@ -1,0 +1,112 @@
+"""Running the command line as its users do: in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from streamdp.demo_stream import demo_stream
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """This environment without settings of streamdp, but for those given."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("STREAMDP_") or k == "STREAMDP_CACHE_DIR"}
+    return kept | {f"STREAMDP_{name.upper()}": value for name, value in settings.items()}
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line with arguments."""
+    return [sys.executable, "-m", "streamdp", *arguments]
+
+
+def start(folder: Path, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
+    """Begin a run in a folder, all its streams piped."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=environment(**settings),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def call(
+    folder: Path, *arguments: str, stdin: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    """A whole run in a folder."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=folder,
+        env=environment(**settings),
+        input=stdin,
+        capture_output=True,
+        timeout=180,
+    )
+
+
+def succeed(folder: Path, *arguments: str, stdin: bytes = b"", **settings: str) -> bytes:
+    """What a run that must succeed writes to its standard output."""
+    done = call(folder, *arguments, stdin=stdin, **settings)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done.stdout
+
+
+def fail(folder: Path, *arguments: str, stdin: bytes = b"", **settings: str) -> tuple[int, str]:
+    """Exit code and the one line on stderr of a run that must fail for a foreseen reason."""
+    done = call(folder, *arguments, stdin=stdin, **settings)
+    message = done.stderr.decode()
+    assert done.returncode > 0, message
+    assert message.startswith("streamdp: "), message
+    assert message.count("\n") == 1, message
+    assert message.endswith("\n")
+    return done.returncode, message
+
+
+def parsed(lines: bytes) -> list[dict[str, Any]]:
+    """JSON lines, each with its newline."""
+    assert not lines or lines.endswith(b"\n")
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def assignments(lines: bytes) -> list[dict[str, Any]]:
+    """The assignments among the output's lines."""
+    return [line for line in parsed(lines) if "seq" in line]
+
+
+def wait_for_size(process: subprocess.Popen[bytes], path: Path, size: int) -> bool:
+    """Wait until a process has written so much; False when it ended before."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            return False
+        if path.exists() and path.stat().st_size >= size:
+            return True
+        time.sleep(0.001)
+    raise TimeoutError(f"{path} does not grow to {size} bytes")
+
+
+def write_headlines(path: Path, n: int, seed: int = 1) -> None:
+    """The demo stream as JSON lines, with the true story as cluster."""
+    with path.open("w") as file:
+        for item in demo_stream(n, seed):
+            line = {"time": item.time, "id": item.id, "text": item.text, "cluster": item.topic}
+            file.write(json.dumps(line) + "\n")
+
+
+def linked(learned: Path, folder: Path) -> Path:
+    """A fresh folder with the same stream."""
+    (folder / "in.jsonl").symlink_to(learned / "in.jsonl")
+    return folder
+
+
+def newest_lines(output: bytes) -> list[dict[str, Any]]:
+    """The newest line of every record, in order."""
+    newest = {line["seq"]: line for line in assignments(output)}
+    return [newest[seq] for seq in sorted(newest)]

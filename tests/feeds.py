@@ -1,0 +1,134 @@
+"""Streams of engine records, tidy and untidy, and ways to feed them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from streamdp.demo_stream import demo_stream
+from streamdp.engine import Engine
+from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
+
+
+class Told(NamedTuple):
+    """All that an engine has said."""
+
+    lines: list[Assignment | Final]
+    rejects: list[Reject]
+    events: list[Event]
+
+    def add(self, answers: Answers) -> None:
+        """Append the answers of one call."""
+        self.lines.extend(answers.lines)
+        self.rejects.extend(answers.rejects)
+        self.events.extend(answers.events)
+
+    def assignments(self) -> list[Assignment]:
+        """The lines that are no finality."""
+        return [line for line in self.lines if isinstance(line, Assignment)]
+
+    def first(self) -> list[Assignment]:
+        """The assignments as first announced."""
+        return [line for line in self.assignments() if line.revision == 0]
+
+    def newest(self) -> list[int]:
+        """The newest label of every record."""
+        labels: dict[int, int] = {}
+        for line in self.assignments():
+            labels[line.seq] = line.cluster
+        return [labels[seq] for seq in range(len(labels))]
+
+    def encoded(self) -> tuple[bytes, list[bytes], bytes]:
+        """As bytes; the rejects by position, since their order has a test of its own."""
+        encoder = msgspec.json.Encoder()
+        rejects = sorted(self.rejects, key=lambda r: r.position["line"])
+        return (
+            encoder.encode_lines(self.lines),
+            [encoder.encode(r) for r in rejects],
+            encoder.encode_lines(self.events),
+        )
+
+
+def nothing() -> Told:
+    """Nothing said yet."""
+    return Told([], [], [])
+
+
+def feed(engine: Engine, records: Sequence[Record], cuts: Iterable[int] = ()) -> Told:
+    """Feed the records in batches that begin at ``cuts``."""
+    told = nothing()
+    marks = [0, *sorted(set(cuts)), len(records)]
+    for start, stop in itertools.pairwise(marks):
+        told.add(engine.advance(records[start:stop]))
+    return told
+
+
+def record(value: str | list[float] | dict[str, float], line: int, time: float | None = None) -> Record:
+    """A record with a position, an id and raw bytes."""
+    return Record(value, {"file": "x", "line": line}, time, f"r{line}", raw=b"raw %d" % line)
+
+
+def texts(n: int, seed: int, topics: int = 5) -> list[Record]:
+    """Short texts over few words, hard to tell apart, so that hypotheses disagree and labels are revised."""
+    rng = random.Random(seed)
+    made = []
+    for i in range(n):
+        first = 2 * rng.randrange(topics)
+        words = [f"word{first + rng.randrange(5)}" for _ in range(rng.randint(1, 5))]
+        made.append(record(" ".join(words), i + 1, float(i // 2)))
+    return made
+
+
+def headlines(n: int, seed: int) -> list[Record]:
+    """The demo stream as records."""
+    return [
+        Record(item.text, {"file": "demo", "line": i + 1}, item.time, item.id, raw=item.text.encode())
+        for i, item in enumerate(demo_stream(n, seed))
+    ]
+
+
+def vectors(n: int, seed: int) -> list[Record]:
+    """Vectors of three numbers around four centres that lie close together."""
+    rng = random.Random(seed)
+    centres = [[rng.gauss(0.0, 1.0) for _ in range(3)] for _ in range(4)]
+    return [record([rng.gauss(c, 0.5) for c in rng.choice(centres)], i + 1, float(i // 2)) for i in range(n)]
+
+
+def features(n: int, seed: int) -> list[Record]:
+    """Vectors by feature name, now and then with a feature missing."""
+    rng = random.Random(seed)
+    made = []
+    for item in vectors(n, seed):
+        assert isinstance(item.value, list)
+        named = dict(zip(("height", "width", "depth"), item.value, strict=True))
+        if item.position["line"] > 1 and rng.random() < 0.1:
+            del named["width"]
+        made.append(msgspec.structs.replace(item, value=named))
+    return made
+
+
+def untidy(records: Sequence[Record], seed: int, times: bool = True) -> list[Record]:
+    """The stream out of order by up to four seconds, some times missing, some records of another kind."""
+    rng = random.Random(seed)
+    made = []
+    for item in records:
+        draw = rng.random()
+        if item.position["line"] == 1:
+            pass
+        elif draw < 0.25:
+            assert item.time is not None
+            item = msgspec.structs.replace(item, time=item.time - rng.choice([1.0, 2.0, 4.0]))
+        elif draw < 0.3 and times:
+            item = msgspec.structs.replace(item, time=None)
+        elif draw < 0.35:
+            item = msgspec.structs.replace(
+                item, value=[1.0, 2.0] if isinstance(item.value, str) else "a text"
+            )
+        elif draw < 0.37:
+            item = msgspec.structs.replace(item, value="..." if isinstance(item.value, str) else [1.0])
+        made.append(item)
+    return made

@@ -1,0 +1,99 @@
+"""What the engine says over time agrees with what it holds: labels, revisions, finality, clusters."""
+
+from __future__ import annotations
+
+import pytest
+from engine_cases import CASES, case
+from feeds import Told, feed, nothing, texts
+from oracle.enumeration import founders_of
+
+from streamdp.engine import Engine
+from streamdp.records import Final
+from streamdp.settings import Settings
+
+
+def check_lines(told: Told) -> int:
+    """Probabilities, counting revisions, links back, finality never taken back; how many were revised."""
+    revisions: dict[int, int] = {}
+    final = last = -1
+    for line in told.lines:
+        if isinstance(line, Final):
+            assert final < line.final_through <= last
+            final = line.final_through
+            continue
+        assert 0.0 <= line.probability <= 1.0
+        assert line.log_predictive == line.log_predictive
+        assert line.link is None or (line.link < line.seq and not line.new)
+        if line.revision == 0:
+            assert line.seq == last + 1
+            last = line.seq
+        else:
+            assert line.seq > final
+            assert line.revision == revisions[line.seq] + 1
+        revisions[line.seq] = line.revision
+    return sum(1 for count in revisions.values() if count)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_labels_as_revised_are_the_best_clustering(name: str) -> None:
+    """After every record the newest labels describe the head; the retained labels are the newest."""
+    keep = 0 if name == "nothing retained" else 25
+    settings, maker = case(name, retain=keep)
+    engine = Engine(settings)
+    told = nothing()
+    for item in maker(150, 7):
+        told.add(engine.advance([item]))
+        search = engine._search
+        if search is None:
+            continue
+        newest = told.newest()
+        founders = search.history(search.head)
+        assert sorted(founders) == list(range(search.decided + 1, engine.seq))
+        undecided = [newest[seq] for seq in sorted(founders)]
+        assert founders_of(undecided) == founders_of([founders[seq] for seq in sorted(founders)])
+        assert all(newest[seq] == newest[founder] for seq, founder in founders.items())
+        kept = engine._retained.collect()
+        assert (kept is None) == (keep == 0)
+        if kept is None:
+            continue
+        assert (kept.first, len(kept.labels)) == (max(engine.seq - 25, 0), min(engine.seq, 25))
+        assert kept.labels.tolist() == newest[-25:]
+        assert len(kept.times) == len(kept.labels)
+    told.add(engine.finish())
+    check_lines(told)
+    last = told.lines[-1]
+    assert isinstance(last, Final)
+    assert last.final_through == 149
+
+
+def test_revisions_happen() -> None:
+    """Or the tests above would prove little."""
+    settings = Settings(prior="crp", likelihood="dirichlet-multinomial", beta=0.3, slack=50.0, beam=16)
+    assert sum(check_lines(feed(Engine(settings), texts(400, seed))) for seed in range(3)) > 20
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_final_only_is_the_newest_of_each_record(name: str) -> None:
+    settings, maker = case(name)
+    records = maker(150, 9)
+    full, short = Engine(settings), Engine(settings, final_only=True)
+    everything, final = feed(full, records), feed(short, records)
+    assert short.dumps()  # undecided answers are part of the state
+    everything.add(full.finish())
+    final.add(short.finish())
+    newest = {line.seq: line for line in everything.assignments()}
+    assert final.lines == [newest[seq] for seq in range(150)]
+
+
+@pytest.mark.parametrize("name", ["crp", "window", "vectors", "gaussian"])
+def test_clusters_at_the_end_agree_with_the_labels(name: str) -> None:
+    settings, maker = case(name)
+    engine = Engine(settings)
+    newest = feed(engine, maker(150, 3)).newest()
+    clusters = engine.clusters()
+    assert clusters
+    sizes = [c.size for c in clusters]
+    assert sizes == sorted(sizes, reverse=True)
+    for cluster in clusters:
+        assert cluster.size == newest.count(cluster.cluster)
+        assert cluster.last_seq == max(seq for seq, label in enumerate(newest) if label == cluster.cluster)

@@ -1,0 +1,97 @@
+"""A beam wide enough to hold every clustering is exact: compared with plain enumeration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from models import DENSE, PRIORS, SPARSE, WORDS, pair
+from oracle import priors
+from oracle.enumeration import (
+    Partition,
+    founders_of,
+    link_posterior_by_links,
+    log_joints,
+    log_sum_exp,
+    map_partition,
+    partitions,
+)
+from streams import encode, random_stream
+
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.state import REVISIONS
+from streamdp.priors import DistanceDependent, Exponential, Logistic, Window
+
+WIDTH = 256  # more than the 203 clusterings of six records
+ORDER_DEPENDENT = {"crp_retire", "crp_max", "pitman_yor_max"}
+EXACT = [name for name in PRIORS if name not in ORDER_DEPENDENT]
+
+
+def newest_clustering(
+    beam: BeamSearch, records: Sequence[Any], times: Sequence[float], dense: bool
+) -> Partition:
+    """Feed the records one at a time; the clustering that the labels, as last revised, describe."""
+    beam.ensure_words(WORDS)
+    labels: list[int] = []
+    for record, time in zip(records, times, strict=True):
+        for _, _, out in beam.run(np.array([time]), **encode([record], dense)):
+            labels.append(int(out.label[0]))
+            for r in range(int(out.meta[REVISIONS])):
+                labels[int(out.revision_seq[r])] = int(out.revision_label[r])
+    return founders_of(labels)
+
+
+@pytest.mark.parametrize("family", SPARSE + DENSE)
+@pytest.mark.parametrize("prior", EXACT)
+def test_full_width_is_exact(prior: str, family: str) -> None:
+    """Best log joint, best clustering, and evidence = the sum over all clusterings."""
+    dense = family in DENSE
+    clear = 0
+    for seed, n in ((1, 5), (2, 6), (3, 6)):
+        rng = np.random.default_rng([seed, EXACT.index(prior), (SPARSE + DENSE).index(family)])
+        records, times = random_stream(rng, n, dense, WORDS)
+        model, naive = pair(prior, family, WIDTH)
+        for record, time in zip(records, times, strict=True):
+            naive.step(record, time)  # for the base measure it records on its way
+        joints = log_joints(records, times, naive.prior, naive.family, naive.views)
+        ranked = sorted(joints.values(), reverse=True)
+
+        beam = BeamSearch(model)
+        found = newest_clustering(beam, records, times, dense)
+        assert len(beam.log_joints) == len(joints)
+        np.testing.assert_allclose(sorted(beam.log_joints, reverse=True), ranked, rtol=1e-10, atol=1e-9)
+        assert beam.log_joints[beam.head] == pytest.approx(ranked[0], rel=1e-10, abs=1e-9)
+        assert beam.log_evidence == pytest.approx(log_sum_exp(ranked), rel=1e-10, abs=1e-9)
+        assert joints[found] == pytest.approx(ranked[0], abs=1e-9)
+        if ranked[0] - ranked[1] > 1e-7:
+            clear += 1
+            assert found == map_partition(joints)
+    assert clear >= 1
+
+
+@pytest.mark.parametrize("unit", ["records", "seconds"])
+@pytest.mark.parametrize(
+    ("decay", "naive"),
+    [
+        (Window(2.5), priors.Window(2.5)),
+        (Exponential(1.5), priors.Exponential(1.5)),
+        (Logistic(2.0), priors.Logistic(2.0)),
+    ],
+)
+def test_link_posterior_is_that_of_all_link_configurations(decay: Any, naive: Any, unit: Any) -> None:
+    """p(c_i = j | z), formula against the sum over every configuration of links."""
+    times = [0.0, 0.7, 0.7, 2.1, 3.0]
+    ours = DistanceDependent(0.9, decay, unit=unit)
+    theirs = priors.DistanceDependent(0.9, naive, unit)
+    compared = 0
+    for z in partitions(len(times)):
+        if ours.log_probability(z, times) == -np.inf:
+            continue
+        for i in range(len(times)):
+            compared += 1
+            assert ours.link_posterior(z, i, times) == pytest.approx(
+                link_posterior_by_links(i, z, times, theirs)
+            )
+    assert compared > 50

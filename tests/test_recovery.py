@@ -1,0 +1,241 @@
+"""Runs that are killed, stopped and resumed leave what an undisturbed run leaves, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from commands import call, fail, parsed, start, succeed, wait_for_size, write_headlines
+
+from streamdp.engine import Engine
+from streamdp.settings import Settings
+from streamdp.snapshot import newest
+
+N = 30_000
+RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
+FILES = ("out", "out.rejects.jsonl", "events")
+EVERY = {"snapshot_every": "1500", "max_words": "1000", "retain": "1000"}
+
+
+def spoil(path: Path) -> None:
+    """Put late and broken records into a stream of JSON lines."""
+    lines = path.read_bytes().splitlines()
+    for i in range(50, len(lines), 97):
+        late = json.loads(lines[i]) | {"time": 1000.0}
+        lines[i] = (b"{broken", json.dumps(late).encode(), b'{"text": "\xff"}', b"")[i % 4]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the stream and the result of one run over it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write_headlines(folder / "in.jsonl", N)
+    spoil(folder / "in.jsonl")
+    succeed(folder, *RUN, **EVERY)
+    return folder
+
+
+def beside(undisturbed: Path, folder: Path) -> Path:
+    """A fresh folder with the same stream."""
+    (folder / "in.jsonl").symlink_to(undisturbed / "in.jsonl")
+    return folder
+
+
+def assert_same_result(folder: Path, expected: Path) -> None:
+    """Files and final state are equal."""
+    for name in FILES:
+        assert (folder / name).read_bytes() == (expected / name).read_bytes(), name
+    ours, theirs = newest(folder / "state", pytest.fail), newest(expected / "state", pytest.fail)
+    assert ours is not None
+    assert theirs is not None
+    assert msgspec.structs.replace(ours[0], written=0.0) == msgspec.structs.replace(theirs[0], written=0.0)
+    settings = msgspec.convert(ours[0].settings, Settings)
+    assert Engine.loads(ours[1], settings).dumps() == Engine.loads(theirs[1], settings).dumps()
+    assert ours[1] == theirs[1]
+
+
+def test_the_undisturbed_run_meets_everything(undisturbed: Path) -> None:
+    reasons = {line["reason"] for line in parsed((undisturbed / "out.rejects.jsonl").read_bytes())}
+    assert reasons == {"not_json", "late", "not_utf8"}
+    events = {line["event"] for line in parsed((undisturbed / "events").read_bytes())}
+    assert events == {"born", "merged", "split", "closed"}
+    found = newest(undisturbed / "state", pytest.fail)
+    assert found is not None
+    engine = Engine.loads(found[1], msgspec.convert(found[0].settings, Settings))
+    assert engine.counters()["words_evicted"] > 0
+
+
+def test_killed_six_times(undisturbed: Path, tmp_path: Path) -> None:
+    folder = beside(undisturbed, tmp_path)
+    rng = random.Random(20)
+    whole = (undisturbed / "out").stat().st_size
+    for size in sorted(rng.randrange(whole // 50, whole - whole // 10) for _ in range(6)):
+        process = start(folder, *RUN, **EVERY)
+        assert wait_for_size(process, folder / "out", size)
+        time.sleep(rng.random() * 0.03)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    succeed(folder, *RUN, **EVERY)
+    assert_same_result(folder, undisturbed)
+
+
+def test_killed_at_the_start(undisturbed: Path, tmp_path: Path) -> None:
+    """While modules load, the folder is made and the first snapshot written."""
+    folder = beside(undisturbed, tmp_path)
+    for delay in (0.2, 0.3, 0.4, 0.5, 0.6):
+        process = start(folder, *RUN, **EVERY)
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+    succeed(folder, *RUN, **EVERY)
+    assert_same_result(folder, undisturbed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_and_resumed(undisturbed: Path, tmp_path: Path, number: signal.Signals) -> None:
+    folder = beside(undisturbed, tmp_path)
+    process = start(folder, *RUN, **EVERY)
+    assert wait_for_size(process, folder / "out", (undisturbed / "out").stat().st_size // 3)
+    process.send_signal(number)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert process.returncode == 0
+    assert b"Traceback" not in errors
+    assert (folder / "out").stat().st_size < (undisturbed / "out").stat().st_size
+    succeed(folder, *RUN, **EVERY)
+    assert_same_result(folder, undisturbed)
+
+
+def test_a_damaged_snapshot_costs_a_replay_only(undisturbed: Path, tmp_path: Path) -> None:
+    folder = beside(undisturbed, tmp_path)
+    succeed(folder, *RUN, **EVERY)
+    path = max((folder / "state").glob("snapshot-*"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    done = call(folder, *RUN, **EVERY)
+    assert done.returncode == 0
+    assert b"checksum does not hold" in done.stderr
+    assert_same_result(folder, undisturbed)
+
+
+def test_resuming_a_finished_run_and_a_file_that_grew(undisturbed: Path, tmp_path: Path) -> None:
+    lines = (undisturbed / "in.jsonl").read_bytes().splitlines(keepends=True)
+    for part in (12_345, 12_345, 20_000, len(lines)):
+        (tmp_path / "in.jsonl").write_bytes(b"".join(lines[:part]))
+        succeed(tmp_path, *RUN, **EVERY)
+    assert_same_result(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("kind", ["held back for order", "held back to warm up"])
+def test_wall_clock_is_no_part_of_the_state(tmp_path: Path, kind: str) -> None:
+    """Two runs over the same records, at different times, leave the same body."""
+    if kind == "held back for order":
+        write_headlines(tmp_path / "in.jsonl", 500)
+        more = {"max_lateness": "3600"}
+    else:
+        (tmp_path / "in.jsonl").write_text('{"vector": [1, 2]}\n{"vector": [2, 1]}\n')
+        more = {}
+    bodies = []
+    for state in ("a", "b"):
+        succeed(
+            tmp_path,
+            "consume",
+            "--file",
+            "in.jsonl",
+            "--state",
+            state,
+            "--rejects",
+            f"{state}.rejects",
+            **more,
+        )
+        found = newest(tmp_path / state, pytest.fail)
+        assert found is not None
+        bodies.append(found[1])
+    assert bodies[0] == bodies[1]
+
+
+def test_two_runs_on_one_state_folder(undisturbed: Path, tmp_path: Path) -> None:
+    folder = beside(undisturbed, tmp_path)
+    with start(folder, "consume", "--file", "-", "--state", "state") as first:
+        deadline = time.monotonic() + 60
+        while not list((folder / "state").glob("snapshot-*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        code, message = fail(folder, *RUN)
+        assert code == 73
+        assert "another streamdp process" in message
+        first.communicate(b'{"text": "still alive"}\n', timeout=60)
+        assert first.returncode == 0
+
+
+def test_resuming_under_other_settings(undisturbed: Path, tmp_path: Path) -> None:
+    folder = beside(undisturbed, tmp_path)
+    write_headlines(folder / "few.jsonl", 50)
+    run = ("consume", "--file", "few.jsonl", "--state", "state", "--output", "out")
+    succeed(folder, *run)
+    before = (folder / "out").read_bytes()
+    code, message = fail(folder, *run, "--beam", "4", "--prior", "crp")
+    assert code == 78
+    assert "beam: was 16, is 4" in message
+    assert "prior: was auto, is crp" in message
+    for mode in (("--final-only",), ("--events", "events")):
+        code, message = fail(folder, *run, *mode)
+        assert code == 78
+        assert mode[0] in message
+    assert not (folder / "events").exists()
+    assert (folder / "out").read_bytes() == before
+    succeed(
+        folder,
+        *run[:-2],
+        "--output",
+        "-",
+        "--snapshot-keep",
+        "1",
+        "--snapshot-every",
+        "7",
+        "--keep",
+        "cluster",
+    )
+
+
+def test_resuming_where_files_do_not_match(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 50)
+    write_headlines(tmp_path / "other.jsonl", 50)
+    run = ("consume", "--file", "in.jsonl", "--state", "state", "--output", "out")
+    succeed(tmp_path, *run)
+    before = (tmp_path / "out").read_bytes()
+
+    def refused(*arguments: str) -> str:
+        done = call(tmp_path, *arguments)
+        assert (done.returncode, done.stdout) == (65, b"")
+        assert b"Traceback" not in done.stderr
+        return done.stderr.decode().splitlines()[-1]
+
+    assert "use that name again" in refused("consume", "--file", "other.jsonl", *run[3:])
+    assert (tmp_path / "out").read_bytes() == before
+    (tmp_path / "out").write_bytes(before[:100])
+    assert "100 bytes" in refused(*run)
+    assert (tmp_path / "out").read_bytes() == before[:100]
+    (tmp_path / "out").unlink()
+    assert "gone" in refused(*run)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_sound_snapshot(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 5)
+    run = ("consume", "--file", "in.jsonl", "--state", "state")
+    succeed(tmp_path, *run)
+    for path in (tmp_path / "state").glob("snapshot-*"):
+        path.write_bytes(b"")
+    done = call(tmp_path, *run)
+    assert done.returncode == 78
+    assert b"is sound" in done.stderr
+    assert b"Traceback" not in done.stderr
