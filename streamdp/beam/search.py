@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamdp.beam.announce import new_walk
-from streamdp.beam.choose import new_choice
+from streamdp.beam.choice import new_choice
 from streamdp.beam.due import new_due
 from streamdp.beam.index import new_index
 from streamdp.beam.members import new_members

@@ -1,0 +1,96 @@
+"""From the chosen children to the hypotheses of the next record, and what they have decided."""
+
+from __future__ import annotations
+
+from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
+from streamdp.beam.jit import kernel
+from streamdp.beam.model import (
+    MAX_UNDECIDED,
+    Model,
+)
+from streamdp.beam.pool import (
+    CONTESTED,
+    DROPPED,
+    HEAD,
+    JOINT,
+    PLANE,
+    WIDTH,
+    add_sum,
+)
+from streamdp.beam.state import (
+    State,
+)
+from streamdp.beam.trellis import (
+    NODE_ROOT,
+    add_node,
+    advance_root,
+    branch_of,
+    mark_leaves,
+    prune,
+)
+
+
+@kernel
+def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
+    """Make the chosen children the hypotheses of the next record."""
+    beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
+    children, width = choice.meta[CHILDREN], beam.meta[WIDTH]
+    old_leaf, old_founded = choice.old_leaf, choice.old_founded
+    for h in range(width):
+        old_leaf[h] = beam.leaf[h]
+        old_founded[h] = beam.founded[h]
+    top_select = choice.child_select[0]
+    top_joint = choice.child_joint[choice.meta[BEST_CHILD]]
+    for c in range(1, children):
+        top_joint = max(top_joint, choice.child_joint[c])
+    for c in range(children):
+        slot, parent = choice.child_slot[c], choice.child_parent[c]
+        beam.leaf[c] = add_node(
+            trellis, lineages, old_leaf[parent], pool.lineage[slot], seq, choice.child_founder[c]
+        )
+        beam.founded[c] = old_founded[parent] + (1 if pool.founder[slot] == seq else 0)
+        beam.joint[c] = choice.child_joint[c] - top_joint
+        beam.select[c] = choice.child_select[c] - top_select
+    for h in range(width):
+        if trellis.child[old_leaf[h]] < 0:
+            prune(trellis, lineages, old_leaf[h])
+    beam.meta[WIDTH] = children
+    add_sum(beam.sums, JOINT, top_joint)
+
+
+@kernel
+def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int:
+    """Let the best hypothesis decide what has been open for more than ``max_undecided`` records."""
+    beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
+    decided = advance_root(trellis, lineages)
+    while seq - decided > model.ints[MAX_UNDECIDED]:
+        width = beam.meta[WIDTH]
+        head = beam.meta[HEAD]
+        keep = trellis.lineage[branch_of(trellis, beam.leaf[head])]
+        for h in range(width):
+            choice.dropped[h] = 0
+        branch = trellis.child[trellis.meta[NODE_ROOT]]
+        while branch >= 0:
+            if trellis.lineage[branch] != keep:
+                mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
+            branch = trellis.right[branch]
+        to = 0
+        for h in range(width):
+            if choice.dropped[h]:
+                prune(trellis, lineages, beam.leaf[h])
+                beam.meta[DROPPED] += 1
+                continue
+            if h == head:
+                beam.meta[HEAD] = to
+            if to != h:
+                beam.joint[to] = beam.joint[h]
+                beam.select[to] = beam.select[h]
+                beam.founded[to] = beam.founded[h]
+                beam.leaf[to] = beam.leaf[h]
+                holds = pool.holds[pool.meta[PLANE]]
+                for j in range(pool.meta[CONTESTED]):
+                    holds[to, j] = holds[h, j]
+            to += 1
+        beam.meta[WIDTH] = to
+        decided = advance_root(trellis, lineages)
+    return decided

@@ -1,0 +1,90 @@
+"""Normalisers and masses: the evidence of a record, and how sure its answer is."""
+
+from __future__ import annotations
+
+import math
+
+from streamdp.beam.choice import NEW, Choice
+from streamdp.beam.jit import kernel
+from streamdp.beam.model import CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, Model
+from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, WIDTH
+from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, Scores
+from streamdp.beam.state import State
+
+
+@kernel
+def tally(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
+    """Normalisers and expected masses of all hypotheses; the record's log evidence."""
+    pool, beam = state.pool, state.beam
+    width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
+    scale = beam.sums[SCALE]
+    dense = state.dense.mean.shape[0] > 0
+    tick = scores.meta[TICK]
+    for j in range(columns):
+        slot = pool.slot_of[j]
+        if pool.state[slot] != ALIVE:
+            choice.mass[j] = 0.0
+            choice.weight[j] = 0.0
+            continue
+        if dense or scores.stamp[slot] == tick:
+            value = scores.value[slot]
+        else:
+            value = scores.ratio[state.sizes.of[slot]]
+        scores.value[slot] = value
+        choice.mass[j] = pool.weight[slot] * scale * value
+        choice.weight[j] = pool.weight[slot]
+    mass_of_column, weight_of_column = choice.mass, choice.weight
+    for h in range(width):
+        row = pool.holds[pool.meta[PLANE], h]
+        # two chains of additions each: the processor need not wait for one to end
+        total, total_odd, weight, weight_odd = 0.0, 0.0, 0.0, 0.0
+        for j in range(0, columns - 1, 2):
+            total += row[j] * mass_of_column[j]
+            weight += row[j] * weight_of_column[j]
+            total_odd += row[j + 1] * mass_of_column[j + 1]
+            weight_odd += row[j + 1] * weight_of_column[j + 1]
+        if columns % 2 == 1:
+            total += row[columns - 1] * mass_of_column[columns - 1]
+            weight += row[columns - 1] * weight_of_column[columns - 1]
+        choice.contested_sum[h] = total + total_odd
+        choice.contested_weight[h] = (weight + weight_odd) * scale
+    concentration = model.floats[CONCENTRATION]
+    pitman_yor = model.ints[PRIOR] == PITMAN_YOR
+    agreed_weight = scores.sums[CLASS_WEIGHT] * scale
+    agreed_sum = scores.sums[CLASS_SUM] * scale
+    prior_mass, mass = 0.0, 0.0
+    for h in range(width):
+        new = concentration
+        if pitman_yor:
+            new += beam.founded[h] * model.floats[DISCOUNT]
+        total = agreed_weight + choice.contested_weight[h] + new
+        choice.new_weight[h] = new
+        choice.log_total[h] = math.log(total)
+        joint = math.exp(beam.joint[h])
+        prior_mass += joint
+        choice.expect[h] = joint / total
+        mass += choice.expect[h] * (agreed_sum + choice.contested_sum[h] + new * scores.sums[NEW_VALUE])
+    return math.log(mass / prior_mass) + scores.sums[REFERENCE], mass
+
+
+@kernel
+def mass_of(state: State, scores: Scores, choice: Choice, slot: int) -> float:
+    """Mass, before pruning, of the children that choose the cluster of ``slot`` (or a new one)."""
+    pool, beam = state.pool, state.beam
+    width = beam.meta[WIDTH]
+    total = 0.0
+    if slot == NEW:
+        for h in range(width):
+            total += choice.expect[h] * choice.new_weight[h]
+        return total * scores.sums[NEW_VALUE]
+    if pool.column[slot] < 0:
+        for h in range(width):
+            total += choice.expect[h]
+        return total * pool.weight[slot] * beam.sums[SCALE] * scores.value[slot]
+    founder = pool.founder[slot]
+    for j in range(pool.meta[CONTESTED]):
+        if pool.founder[pool.slot_of[j]] == founder:
+            for h in range(width):
+                if pool.holds[pool.meta[PLANE]][h, j]:
+                    total += choice.expect[h] * choice.mass[j]
+    return total
