@@ -53,10 +53,10 @@ def cases(which: list[str]) -> list[Case]:
             prior="crp",
             concentration=1.0,
         )
-        found.append(Case("MNIST, 50 components", *mnist(), settings, 200_000, 50, 5.0))
+        found.append(Case("MNIST, 50 components", *mnist(), settings, 200_000, 50, 9.0))
     if "mixture" in which:
         settings = Settings(beam=16, likelihood="normal-inverse-gamma", forget=0.99)
-        found.append(Case("drifting mixture", *drifting_mixture(), settings, 40_000, 20, 1.2))
+        found.append(Case("drifting mixture", *drifting_mixture(), settings, 40_000, 20, 2.5))
     return found
 
 
@@ -103,7 +103,7 @@ def report(case: Case, runs: int, peer_records: int) -> None:
     rows = []
     peers = {
         "River KMeans": KMeans(n_clusters=case.clusters, halflife=0.1, seed=0),
-        "River DenStream": DenStream(epsilon=case.radius, decaying_factor=0.001, beta=0.5, mu=2.5),
+        "River DenStream": DenStream(epsilon=case.radius, decaying_factor=0.01, beta=0.5, mu=2.5),
     }
     for name, model in peers.items():
         taken, guesses = peer(model, case, peer_records)

@@ -2,8 +2,8 @@
 
 State: K topics, each told three times in random order (six to twelve words each), absorbed by a beam
 of width 1; nothing ever closes. The concentration is K / 5, with which about as many clusters are found
-as there are topics. Measured, at each width from that state: 5,000 more records, of topics drawn uniformly; 5 % of them,
-but at most a tenth of K, are of topics never told before.
+as there are topics. Measured, at each width from that state: 5,000 more records, of topics drawn
+uniformly; 5 % of them, but at most a tenth of K, are of topics never told before.
 """
 
 from __future__ import annotations

@@ -22,45 +22,17 @@ from streamdp.assemble import (
     warmup_length,
 )
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, REVISIONS, Output
+from streamdp.beam.state import EVENTS, Output
 from streamdp.describe import event_of, summarise
 from streamdp.encode import Encoder, VectorEncoder, WordEncoder, load_encoder
-from streamdp.records import Answers, Assignment, ClusterSummary, Final, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Event, Record, Reject
 from streamdp.reorder import ReorderBuffer, dump_record, load_record, refuse
 from streamdp.retained import Chunk, Retained
 from streamdp.settings import Settings
+from streamdp.telling import Teller
 from streamdp.text import Tokenizer
 from streamdp.transfer import dump_state, load_state
 from streamdp.vocabulary import EVICT_EVERY, Vocabulary
-
-DIGITS = 6
-"""Decimals of probabilities and log predictives in assignments."""
-
-FINAL_EVERY = 100
-"""Records between two finality lines."""
-
-
-def _assignment(
-    seq: int,
-    record: Record,
-    label: int,
-    probability: float,
-    new: bool,
-    link: int | None,
-    log_predictive: float,
-) -> Assignment:
-    return Assignment(
-        seq=seq,
-        id=record.id,
-        position=record.position,
-        time=record.time,
-        cluster=label,
-        probability=probability,
-        new=new,
-        link=link,
-        log_predictive=log_predictive,
-        keep=msgspec.UNSET if record.keep is None else record.keep,
-    )
 
 
 class Engine:
@@ -78,7 +50,6 @@ class Engine:
 
     def __init__(self, settings: Settings, *, final_only: bool = False, with_events: bool = False) -> None:
         self.settings = settings
-        self.final_only = final_only
         self.with_events = with_events
         self._tokenizer = Tokenizer(
             stem=settings.stem,
@@ -92,8 +63,8 @@ class Engine:
         self._encoder: Encoder | None = None
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
-        self._undecided: dict[int, Assignment] = {}
-        self._final = -1
+        linked = settings.prior in ("auto", "distance-dependent")
+        self._teller = Teller(self._retained, final_only=final_only, linked=linked)
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
         # a wrong setting is told now, not at the first record
         if is_sparse(settings):
@@ -140,13 +111,7 @@ class Engine:
         if self._pending and self._search is None:
             self._end_warmup()
         self._run(answers)
-        if self.final_only:
-            answers.lines.extend(self._undecided.values())
-        last = self.seq - 1
-        if last > self._final and not self.final_only:
-            answers.lines.append(Final(last))
-        self._undecided.clear()
-        self._final = last
+        self._teller.finish(self.seq - 1, answers.lines)
         return answers
 
     def score(self, records: Iterable[Record | Reject]) -> Answers:
@@ -175,8 +140,7 @@ class Engine:
         arrays = encoder.take()
         times = np.array([self._order.latest if r.time is None else r.time for r in taken])
         out = self._search.score(times, **arrays)
-        for record, row in zip(taken, self._rows(out, 0, len(taken)), strict=True):
-            answers.lines.append(_assignment(-1, record, *row))
+        self._teller.tell_frozen(out, taken, answers.lines)
         return answers
 
     # ---------------------------------------------------------------- inside
@@ -271,7 +235,10 @@ class Engine:
         self._retained.append(chunk)
         for start, stop, out in search.run(times, **arrays):
             labels[start:stop] = out.label[start:stop]
-            self._tell(out, first, start, stop, pending, answers)
+            records = [record for _, record in pending[start:stop]]
+            self._teller.tell(out, start, first + start, records, answers.lines)
+            if self.with_events:
+                answers.events.extend(self._describe_events(out, first, pending))
         if (
             isinstance(encoder, WordEncoder)
             and search.seq % EVICT_EVERY == 0
@@ -287,95 +254,17 @@ class Engine:
         index.totals[1] -= np.count_nonzero(index.base[gone])
         index.base[gone] = 0
 
-    def _tell(
-        self,
-        out: Output,
-        first: int,
-        start: int,
-        stop: int,
-        pending: list[tuple[float, Record]],
-        answers: Answers,
-    ) -> None:
-        """Turn a stretch of the beam's output into lines, in processing order."""
-        revisions = int(out.meta[REVISIONS])
-        by = out.revision_by[:revisions].tolist()
-        r = 0
-        undecided, lines, final_only = self._undecided, answers.lines, self.final_only
-        rows = self._rows(out, start, stop)
-        decided = out.decided[start:stop].tolist()
-        for i, row, through in zip(range(start, stop), rows, decided, strict=True):
-            seq = first + i
-            record = pending[i][1]
-            assignment = _assignment(seq, record, *row)
-            if not final_only:
-                lines.append(assignment)
-            if through < seq or undecided:
-                undecided[seq] = assignment
-                while r < revisions and by[r] == seq:
-                    self._revise(out, r, lines)
-                    r += 1
-                self._settle(through, lines)
-            elif final_only:
-                lines.append(assignment)
-            if (seq + 1) % FINAL_EVERY == 0 and through > self._final:
-                self._final = through
-                if not final_only:
-                    lines.append(Final(through))
-        if self.with_events:
-            assert self._encoder is not None
-            words = self._encoder.vocabulary.words if isinstance(self._encoder, WordEncoder) else None
-            for e in range(int(out.meta[EVENTS])):
-                time = pending[int(out.event_by[e]) - first][1].time
-                answers.events.append(event_of(out, e, time, words))
+    def _describe_events(self, out: Output, first: int, pending: list[tuple[float, Record]]) -> list[Event]:
+        words = self._words()
+        events = []
+        for e in range(int(out.meta[EVENTS])):
+            time = pending[int(out.event_by[e]) - first][1].time
+            events.append(event_of(out, e, time, words))
+        return events
 
-    def _rows(
-        self, out: Output, start: int, stop: int
-    ) -> Iterable[tuple[int, float, bool, int | None, float]]:
-        """(label, probability, new, link, log predictive) of a stretch of answers."""
-        links: list[int | None] = out.link[start:stop].tolist()
-        if self._has_links:
-            links = [None if link is None or link < 0 else link for link in links]
-        else:
-            links = [None] * (stop - start)
-        return zip(
-            out.label[start:stop].tolist(),
-            np.round(out.probability[start:stop], DIGITS).tolist(),
-            out.founded[start:stop].astype(bool).tolist(),
-            links,
-            np.round(out.log_predictive[start:stop], DIGITS).tolist(),
-            strict=True,
-        )
-
-    @property
-    def _has_links(self) -> bool:
-        return self.settings.prior in ("auto", "distance-dependent")
-
-    def _revise(self, out: Output, r: int, lines: list[Assignment | Final]) -> None:
-        seq, link = int(out.revision_seq[r]), int(out.revision_link[r])
-        before = self._undecided[seq]
-        after = msgspec.structs.replace(
-            before,
-            cluster=int(out.revision_label[r]),
-            probability=round(float(out.revision_probability[r]), DIGITS),
-            new=bool(out.revision_founded[r]),
-            link=link if link >= 0 and self._has_links else None,
-            revision=before.revision + 1,
-        )
-        self._undecided[seq] = after
-        self._retained.revise(seq, after.cluster)
-        if not self.final_only:
-            lines.append(after)
-
-    def _settle(self, through: int, lines: list[Assignment | Final]) -> None:
-        """Forget what is decided (its answers, in order, where only final ones are wanted)."""
-        undecided = self._undecided
-        while undecided:
-            seq = next(iter(undecided))
-            if seq > through:
-                return
-            assignment = undecided.pop(seq)
-            if self.final_only:
-                lines.append(assignment)
+    def _words(self) -> list[str | None] | None:
+        """The word of each id; None for vectors."""
+        return self._encoder.vocabulary.words if isinstance(self._encoder, WordEncoder) else None
 
     # ---------------------------------------------------------------- looking in
 
@@ -406,8 +295,7 @@ class Engine:
         """The live clusters of the best hypothesis, largest first."""
         if self._search is None:
             return []
-        words = self._encoder.vocabulary.words if isinstance(self._encoder, WordEncoder) else None
-        return summarise(self._search, words)
+        return summarise(self._search, self._words())
 
     # ---------------------------------------------------------------- state
 
@@ -417,8 +305,7 @@ class Engine:
             "order": self._order.dump(),
             "encoder": None if self._encoder is None else self._encoder.dump(),
             "pending": [(time, dump_record(record)) for time, record in self._pending],
-            "undecided": list(self._undecided.values()),
-            "final": self._final,
+            "told": self._teller.dump(),
             "moments": None if self._moments is None else [pack(m) for m in self._moments],
             "retained": self._retained.dump(),
             "state": None if self._search is None else dump_state(self._search.state),
@@ -433,8 +320,7 @@ class Engine:
         self = cls(settings, final_only=final_only, with_events=with_events)
         body = msgspec.msgpack.decode(data)
         self._order.load(body["order"])
-        self._final = body["final"]
-        self._undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in body["undecided"]}
+        self._teller.load(body["told"])
         self._retained.load(body["retained"])
         if body["encoder"] is not None:
             self._encoder = load_encoder(body["encoder"], self._tokenizer)

@@ -1,0 +1,146 @@
+"""What the beam says, as lines for the outside: assignments, revisions, finality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.state import REVISIONS, Output
+from streamdp.records import Assignment, Final, Record
+from streamdp.retained import Retained
+
+DIGITS = 6
+"""Decimals of probabilities and log predictives in assignments."""
+
+FINAL_EVERY = 100
+"""Records between two finality lines."""
+
+Lines = list[Assignment | Final]
+Row = tuple[int, float, bool, int | None, float]
+"""Label, probability, new, link, log predictive."""
+
+
+def _assignment(seq: int, record: Record, row: Row) -> Assignment:
+    label, probability, new, link, log_predictive = row
+    return Assignment(
+        seq=seq,
+        id=record.id,
+        position=record.position,
+        time=record.time,
+        cluster=label,
+        probability=probability,
+        new=new,
+        link=link,
+        log_predictive=log_predictive,
+        keep=msgspec.UNSET if record.keep is None else record.keep,
+    )
+
+
+class Teller:
+    """Remembers what was announced of the records that are not decided yet.
+
+    ``final_only`` tells each record once, when it is final; ``linked`` says whether the prior has links.
+    """
+
+    def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
+        self.retained = retained
+        self.final_only = final_only
+        self.linked = linked
+        self.undecided: dict[int, Assignment] = {}
+        self.final = -1
+
+    def tell(self, out: Output, start: int, seq: int, records: Sequence[Record], lines: Lines) -> None:
+        """Append a stretch of the beam's output to ``lines``, in processing order.
+
+        Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``.
+        """
+        stop = start + len(records)
+        by = out.revision_by[: int(out.meta[REVISIONS])].tolist()
+        r = 0
+        undecided, final_only = self.undecided, self.final_only
+        rows = self._rows(out, start, stop)
+        for record, row, through in zip(records, rows, out.decided[start:stop].tolist(), strict=True):
+            assignment = _assignment(seq, record, row)
+            if not final_only:
+                lines.append(assignment)
+            if through < seq or undecided:
+                undecided[seq] = assignment
+                while r < len(by) and by[r] == seq:
+                    self._revise(out, r, lines)
+                    r += 1
+                self._settle(through, lines)
+            elif final_only:
+                lines.append(assignment)
+            seq += 1
+            if seq % FINAL_EVERY == 0 and through > self.final:
+                self.final = through
+                if not final_only:
+                    lines.append(Final(through))
+
+    def tell_frozen(self, out: Output, records: Sequence[Record], lines: Lines) -> None:
+        """Append answers that taught nothing: they have no number and are never revised."""
+        for record, row in zip(records, self._rows(out, 0, len(records)), strict=True):
+            lines.append(_assignment(-1, record, row))
+
+    def finish(self, last: int, lines: Lines) -> None:
+        """The stream has ended with record ``last``: everything is final now."""
+        if self.final_only:
+            lines.extend(self.undecided.values())
+        elif last > self.final:
+            lines.append(Final(last))
+        self.undecided.clear()
+        self.final = last
+
+    def _rows(self, out: Output, start: int, stop: int) -> Iterable[Row]:
+        links: list[int | None] = out.link[start:stop].tolist()
+        if self.linked:
+            links = [None if link is None or link < 0 else link for link in links]
+        else:
+            links = [None] * (stop - start)
+        return zip(
+            out.label[start:stop].tolist(),
+            np.round(out.probability[start:stop], DIGITS).tolist(),
+            out.founded[start:stop].astype(bool).tolist(),
+            links,
+            np.round(out.log_predictive[start:stop], DIGITS).tolist(),
+            strict=True,
+        )
+
+    def _revise(self, out: Output, r: int, lines: Lines) -> None:
+        seq, link = int(out.revision_seq[r]), int(out.revision_link[r])
+        before = self.undecided[seq]
+        after = msgspec.structs.replace(
+            before,
+            cluster=int(out.revision_label[r]),
+            probability=round(float(out.revision_probability[r]), DIGITS),
+            new=bool(out.revision_founded[r]),
+            link=link if link >= 0 and self.linked else None,
+            revision=before.revision + 1,
+        )
+        self.undecided[seq] = after
+        self.retained.revise(seq, after.cluster)
+        if not self.final_only:
+            lines.append(after)
+
+    def _settle(self, through: int, lines: Lines) -> None:
+        """Forget what is decided (telling it, in order, where only final answers are wanted)."""
+        undecided = self.undecided
+        while undecided:
+            seq = next(iter(undecided))
+            if seq > through:
+                return
+            assignment = undecided.pop(seq)
+            if self.final_only:
+                lines.append(assignment)
+
+    def dump(self) -> dict[str, Any]:
+        """What is remembered, as plain values."""
+        return {"undecided": list(self.undecided.values()), "final": self.final}
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`."""
+        self.final = stored["final"]
+        self.undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
