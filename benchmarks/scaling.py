@@ -1,7 +1,7 @@
 """Cost per record against the number of live clusters, on generated short texts under the CRP.
 
 State: K topics, each told three times in random order (six to twelve words each), absorbed by a beam
-of width 1; nothing ever closes. The concentration is K / 5, with which about as many clusters are found
+of width 1; nothing ever closes. The concentration is K / 10, with which about as many clusters are found
 as there are topics. Measured, at each width from that state: 5,000 more records, of topics drawn
 uniformly; 5 % of them, but at most a tenth of K, are of topics never told before.
 """
@@ -22,8 +22,8 @@ GOAL = 0.5
 """The exponent of the cost in K stays below."""
 
 TOLD = 3
-SHARE = 5
-"""The concentration is a fifth of the number of topics."""
+SHARE = 10
+"""Topics over the concentration."""
 
 
 class Point(NamedTuple):

@@ -102,13 +102,13 @@ def drifting_mixture(n: int = 50_000, seed: int = 20260801) -> tuple[np.ndarray,
 
 
 class ShortTexts:
-    """Texts of 6 to 12 words about topics: 40 % of the words from a common background.
+    """Texts of up to 6 to 12 different words about topics: 40 % of the words from a common background.
 
-    The background has 20,000 words with Zipf's frequencies (1 / rank). A topic has six words of its
+    The background has 20,000 words with Zipf's frequencies (1 / rank). A topic has ten words of its
     own, drawn from 100,000, of which a text takes any: with many topics, several share each word.
     """
 
-    BACKGROUND, TOPICAL, OWN = 20_000, 100_000, 6
+    BACKGROUND, TOPICAL, OWN = 20_000, 100_000, 10
     WORDS = BACKGROUND + TOPICAL
 
     def __init__(self, topics: int, seed: int) -> None:
@@ -119,25 +119,24 @@ class ShortTexts:
 
     def about(self, topics: np.ndarray) -> Encoded:
         """One text about each of the given topics, encoded."""
-        rng = self.rng
-        lengths = rng.integers(6, 13, topics.shape[0])
-        of = np.repeat(topics, lengths)
-        common = np.searchsorted(self.totals, rng.random(of.shape[0]))
-        own = self.own[of, rng.integers(0, self.OWN, of.shape[0])]
-        tokens = np.where(rng.random(of.shape[0]) < 0.4, common, own)
-        ends = np.cumsum(lengths)
-        offsets, words, counts = [0], [], []
-        for start, end in zip((ends - lengths).tolist(), ends.tolist(), strict=True):
-            distinct, times = np.unique(tokens[start:end], return_counts=True)
-            order = np.argsort(times > 1, kind="stable")  # words of count one first
-            words.append(distinct[order])
-            counts.append(times[order])
-            offsets.append(offsets[-1] + distinct.shape[0])
+        rng, n = self.rng, topics.shape[0]
+        lengths = rng.integers(6, 13, n)
+        own = np.minimum(rng.binomial(lengths, 0.6), self.OWN)
+        ranks = rng.permuted(np.tile(np.arange(self.OWN), (n, 1)), axis=1)
+        taken = ranks < own[:, None]  # any ``own`` of a topic's words, each once
+        of_own = np.nonzero(taken)[0]
+        of_common = np.repeat(np.arange(n), lengths - own)
+        common = np.searchsorted(self.totals, rng.random(of_common.shape[0]))
+        keys = np.unique(
+            np.concatenate([of_own * self.WORDS + self.own[topics][taken], of_common * self.WORDS + common])
+        )
+        texts, words = np.divmod(keys, self.WORDS)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(texts, minlength=n))])
         return Encoded(
-            np.arange(topics.shape[0], dtype=float),
-            np.array(offsets, np.int64),
-            np.concatenate(words).astype(np.int32),
-            np.concatenate(counts).astype(np.int32),
+            np.arange(n, dtype=float),
+            offsets.astype(np.int64),
+            words.astype(np.int32),
+            np.ones(words.shape[0], np.int32),
             self.WORDS,
         )
 

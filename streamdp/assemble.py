@@ -36,7 +36,7 @@ WORD_SETTINGS = (
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
-WITHIN = 0.1
+WITHIN = 0.2
 """Share of the variance seen in the warm-up that is expected inside a cluster."""
 
 
@@ -136,7 +136,6 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
     kind = "normal-inverse-gamma" if settings.likelihood == "auto" else settings.likelihood
     _refuse_unused(settings, WORD_SETTINGS, f"the {kind} likelihood")
     dimension = mean.shape[0]
-    forget = _or(settings.forget, 1.0)
     typical = float(variance.mean())
     if kind == "gaussian":
         _refuse_unused(settings, ("kappa", "shape", "scale"), f"the {kind} likelihood")
@@ -146,7 +145,7 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
             variance=s2,
             mean_variance=_or(settings.mean_variance, typical),
             mean=tuple(mean.tolist()),
-            forget=forget,
+            forget=_or(settings.forget, 1.0),
         )
     _refuse_unused(settings, ("variance", "mean_variance"), f"the {kind} likelihood")
     shape = _or(settings.shape, 2.0)
@@ -159,7 +158,7 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
         kappa=_or(settings.kappa, WITHIN),
         shape=shape,
         scale=scale,
-        forget=forget,
+        forget=_or(settings.forget, 0.99),
     )
 
 

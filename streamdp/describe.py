@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdp.beam.pool import SCALE
+from streamdp.beam.pool import OPEN, SCALE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output
 from streamdp.records import ClusterSummary, Event
@@ -46,13 +46,12 @@ def event_of(out: Output, e: int, time: float | None, words: Sequence[str | None
 
 
 def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
-    """The most telling words of a slot: frequent in it, and more so than in the stream as a whole."""
+    """The most telling words of a slot: frequent in it, rare among the live clusters (tf-idf)."""
     index, pool = search.state.inverted, search.state.pool
     begin, n = int(index.own_start[slot]), int(pool.types[slot])
     own = index.word[begin : begin + n]
     counts = index.occurrences[index.start[own] + index.where[begin : begin + n]]
-    spread = np.maximum(index.base[own], 1)
-    telling = counts * np.log1p((1.0 + index.totals[0]) / spread)
+    telling = counts * np.log((1.0 + pool.meta[OPEN]) / index.length[own])
     best = np.lexsort((np.arange(n), -telling))[:TOP]
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 

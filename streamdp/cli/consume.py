@@ -13,7 +13,7 @@ from streamdp_connectors.files import FileSink, FileSource
 from streamdp_connectors.protocol import SinkClosed
 from streamdp_connectors.rejects import RejectSink
 
-from streamdp.cli.errors import say
+from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
 from streamdp.config import ConfigError, differences, model_settings
 from streamdp.decode import Decoder, Format
@@ -277,6 +277,7 @@ def consume(
     settings: Settings, paths: Paths, *, follow: bool, final_only: bool, frozen: bool, overwrite: bool
 ) -> None:
     """Run until the source ends, the reader of the output goes away, or a signal comes."""
+    announce_compilation()
     with Interrupt() as interrupt:
         run = Run(settings, paths, follow=follow, final_only=final_only, frozen=frozen, overwrite=overwrite)
         started, first = time.monotonic(), run.engine.seq

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 
 from streamdp.agreement import agreement
-from streamdp.cli.errors import say
+from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.score import agreement_table
 from streamdp.cli.show import cluster_table
 from streamdp.demo_stream import demo_stream
@@ -39,7 +39,7 @@ def demo(settings: Settings, records: int) -> None:
     first: list[int] = []
     newest: list[int] = []
     screen = Console(stderr=True)
-    say(f"{records:,} generated records; first the kernels load (and compile, the first time)")
+    announce_compilation()
     started = None
     with Live(console=screen, auto_refresh=False, transient=True) as live:
         for at in range(0, records, BATCH):

@@ -11,6 +11,14 @@ def say(message: str) -> None:
         print(f"streamdp: {message}", file=sys.stderr, flush=True)
 
 
+def announce_compilation() -> None:
+    """Say why nothing happens yet, where the kernels have to be compiled first."""
+    from streamdp.beam.jit import kernels_are_cached
+
+    if not kernels_are_cached():
+        say("compiling the kernels for this machine: about a minute, only this once")
+
+
 def report(error: Exception) -> int | None:
     """Print a foreseen error and return its exit code; None for a defect."""
     code = getattr(error, "exit_code", None)
