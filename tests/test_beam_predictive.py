@@ -1,0 +1,54 @@
+"""The one-step predictive of the beam is a distribution over records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models import DENSE, PRIORS, SPARSE, WORDS, pair
+from streams import encode, random_stream
+
+from streamdp.beam.model import WORD_SPACE, Model
+from streamdp.beam.search import BeamSearch
+
+
+def trained(prior: str, family: str, width: int, dense: bool, model: Model | None = None) -> BeamSearch:
+    """A beam that has seen a short stream."""
+    known, _ = pair(prior, family, width)
+    beam = BeamSearch(model or known)
+    beam.ensure_words(WORDS + 2)
+    records, times = random_stream(np.random.default_rng(3), 20, dense, WORDS)
+    for _ in beam.run(np.array(times), **encode(records, dense)):
+        pass
+    return beam
+
+
+@pytest.mark.parametrize("width", [1, 7])
+@pytest.mark.parametrize("family", SPARSE)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> None:
+    """Over the vocabulary; where the base is learned, over all words that could ever come."""
+    beam = trained(prior, family, width, dense=False)
+    later = np.full(WORDS + 1, 1e3)
+    out = beam.score(later, **encode([[(w, 1)] for w in range(WORDS + 1)], dense=False))
+    p = np.exp(out.log_predictive[: WORDS + 1])
+    seen = int(np.count_nonzero(beam.state.inverted.base[:WORDS]))
+    if family in ("dirichlet", "dirichlet_document", "pitman_yor"):
+        assert seen == WORDS
+        total = p[:WORDS].sum() + p[WORDS] * (WORD_SPACE - seen)
+    else:
+        total = p[:WORDS].sum()
+    assert total == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", DENSE)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_vectors_integrate_to_one(prior: str, family: str) -> None:
+    """Numerically, over a plane wide enough for the Student tails."""
+    beam = trained(prior, family, 7, dense=True)
+    u = np.linspace(-1, 1, 401)
+    x = 60 * u**3  # dense in the middle
+    area = np.gradient(x)
+    grid = np.array([(a, b) for a in x for b in x])
+    out = beam.score(np.full(len(grid), 1e3), vectors=grid)
+    total = (np.exp(out.log_predictive[: len(grid)]).reshape(401, 401) * np.outer(area, area)).sum()
+    assert total == pytest.approx(1.0, abs=0.02)
