@@ -147,12 +147,12 @@ def _score_classes(
                 ratio[c] *= b1 + d * (types[c] + t)
         if t % SHORT == SHORT - 1 and long:
             for c in range(high):
-                log_ratio[c] += math.log(ratio[c]) - math.log(below[c])
+                log_ratio[c] += math.log(ratio[c] / below[c])
                 ratio[c] = 1.0
                 below[c] = 1.0
     if long:
         for c in range(high):
-            log_ratio[c] += math.log(ratio[c]) - math.log(below[c])
+            log_ratio[c] += math.log(ratio[c] / below[c])
             ratio[c] = 1.0
             partial[c] = log_ratio[c]
     else:
@@ -160,6 +160,7 @@ def _score_classes(
             ratio[c] /= below[c]
             partial[c] = ratio[c]
     position = singles
+    factors = 0
     for i in range(singles, counts.shape[0]):
         step = i  # all earlier words of the record were new to a cluster that shares none
         for c in range(high):
@@ -168,15 +169,21 @@ def _score_classes(
             for c in range(high):
                 again = extra * r * (n[c] + (b1 + position + r))
                 ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + step + 1))
-            if long and r % 8 == 0:
+            factors += 1
+            if long and factors % SHORT == 0:
                 for c in range(high):
                     log_ratio[c] += math.log(ratio[c])
                     ratio[c] = 1.0
         position += counts[i]
-        if long:
+        factors += 1
+        if long and factors % SHORT == 0:
             for c in range(high):
                 log_ratio[c] += math.log(ratio[c])
                 ratio[c] = 1.0
+    if long and factors > 0:
+        for c in range(high):
+            log_ratio[c] += math.log(ratio[c])
+            ratio[c] = 1.0
     return length
 
 
@@ -214,7 +221,7 @@ def _touch(
         if i % SHORT == SHORT - 1:
             for j in range(met):
                 slot = touched[j]
-                scores.log_gain[slot] += math.log(gain[slot]) - math.log(loss[slot])
+                scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
                 gain[slot] = 1.0
                 loss[slot] = 1.0
     scores.meta[TOUCHED] = met
@@ -233,7 +240,7 @@ def _repeat_gains(
     extra: float,
 ) -> None:
     """Numerators of the repeated words for every touched cluster, whether it holds them or not."""
-    touched, held = scores.touched, scores.held
+    touched, held, gain = scores.touched, scores.held, scores.gain
     met = scores.meta[TOUCHED]
     position = singles
     for j in range(met):
@@ -263,7 +270,11 @@ def _repeat_gains(
                     scores.log_gain[slot] += math.log(product)
                     product = 1.0
             held[slot] = 0.0
-            scores.log_gain[slot] += math.log(product)
+            product *= gain[slot]
+            if product > 1e100:
+                scores.log_gain[slot] += math.log(product)
+                product = 1.0
+            gain[slot] = product
         position += counts[i]
 
 
