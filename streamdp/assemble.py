@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.model import BEAM, MAX_SLACK, MAX_UNDECIDED, SLACK, TEMPER, Model
+from streamdp.beam.model import (
+    BEAM,
+    FREQUENT,
+    FREQUENT_POSTINGS,
+    MAX_SLACK,
+    MAX_UNDECIDED,
+    SLACK,
+    TEMPER,
+    Model,
+)
 from streamdp.config import ConfigError
 from streamdp.likelihoods import (
     DirichletMultinomial,
@@ -164,9 +173,10 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
 
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:
     """What the kernels read."""
-    ints, floats = np.zeros(10, np.int64), np.zeros(17)
+    ints, floats = np.zeros(11, np.int64), np.zeros(17)
     ints[BEAM] = settings.beam
     ints[MAX_UNDECIDED] = settings.max_undecided
+    ints[FREQUENT] = FREQUENT_POSTINGS
     floats[TEMPER] = settings.temper
     floats[SLACK] = min(_or(settings.slack, SLACK_NATS), MAX_SLACK)
     prior.configure(ints, floats)

@@ -253,6 +253,7 @@ class Engine:
         index.totals[0] -= index.base[gone].sum()
         index.totals[1] -= np.count_nonzero(index.base[gone])
         index.base[gone] = 0
+        index.most[gone] = 0
 
     def _describe_events(self, out: Output, first: int, pending: list[tuple[float, Record]]) -> list[Event]:
         words = self._words()

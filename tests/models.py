@@ -102,10 +102,11 @@ def pair(
     slack: float = math.inf,
     temper: float = 1.0,
     max_undecided: int = 10_000,
+    frequent: int = m.FREQUENT_POSTINGS,
 ) -> tuple[Model, Beam]:
     """The kernel's model and the naive beam for one combination."""
-    ints, floats = np.zeros(10, np.int64), np.zeros(17)
-    ints[m.BEAM], ints[m.MAX_UNDECIDED] = width, max_undecided
+    ints, floats = np.zeros(11, np.int64), np.zeros(17)
+    ints[m.BEAM], ints[m.MAX_UNDECIDED], ints[m.FREQUENT] = width, max_undecided, frequent
     floats[m.TEMPER], floats[m.SLACK] = temper, min(slack, m.MAX_SLACK)
     naive_prior = _prior(prior, ints, floats)
     naive_family, base, arrays = _family(family, ints, floats)

@@ -445,7 +445,7 @@ def test_configures_the_kernels(
     floats: dict[int, float],
     arrays: dict[str, list[float]],
 ) -> None:
-    written, written_floats = np.full(10, -9, np.int64), np.full(17, -9.0)
+    written, written_floats = np.full(11, -9, np.int64), np.full(17, -9.0)
     found = family.configure(written, written_floats)
     assert {i: v for i, v in enumerate(written.tolist()) if v != -9} == ints
     assert {i: v for i, v in enumerate(written_floats.tolist()) if v != -9.0} == floats

@@ -177,7 +177,7 @@ def _inherit(state: State, out: Output, walk: Walk, count: int) -> None:
         walk.key[a], walk.key[best] = walk.key[best], walk.key[a]
         walk.order[a], walk.order[best] = walk.order[best], walk.order[a]
         label, lineage = walk.key[a] >> 24, walk.key[a] & 0xFFFFFF
-        if lineages.label[lineage] >= 0 or _label_taken(state, walk, a, label):
+        if lineages.label[lineage] >= 0 or _labelled(state, walk, a, label):
             continue
         lineages.label[lineage] = label
         taken += 1
@@ -198,7 +198,7 @@ def _inherit(state: State, out: Output, walk: Walk, count: int) -> None:
         first = True
         for b in range(a):
             first = first and walk.key[b] >> 24 != label
-        if first and not _label_lives(state, walk, distinct, label):
+        if first and not _labelled(state, walk, distinct, label):
             heir = lineages.label[walk.key[a] & 0xFFFFFF]
             emit_event(state, out, MERGED, -1, label, heir, -walk.order[a])
 
@@ -211,17 +211,9 @@ def _older_pair(lineages: Lineages, a: int, b: int) -> bool:
 
 
 @kernel
-def _label_taken(state: State, walk: Walk, upto: int, label: int) -> bool:
-    """Whether a lineage of an earlier pair has it, or a decided cluster."""
+def _labelled(state: State, walk: Walk, upto: int, label: int) -> bool:
+    """Whether the lineage of one of the first ``upto`` pairs has the label."""
     for a in range(upto):
-        if state.lineages.label[walk.key[a] & 0xFFFFFF] == label:
-            return True
-    return False
-
-
-@kernel
-def _label_lives(state: State, walk: Walk, distinct: int, label: int) -> bool:
-    for a in range(distinct):
         if state.lineages.label[walk.key[a] & 0xFFFFFF] == label:
             return True
     return False

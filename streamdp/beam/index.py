@@ -24,6 +24,7 @@ class Index(NamedTuple):
     start: np.ndarray  # int64[V] offset of the word's postings
     length: np.ndarray  # int32[V]
     block: np.ndarray  # int32[V] size index, -1 for none
+    most: np.ndarray  # int32[V] the largest n_kw that the word ever had in a cluster
     postings: np.ndarray  # arena header
     slot: np.ndarray  # int32[...] payload: the cluster
     occurrences: np.ndarray  # int32[...] payload: n_kw
@@ -43,6 +44,7 @@ def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
         np.zeros(words, np.int64),
         np.zeros(words, np.int32),
         np.full(words, -1, np.int32),
+        np.zeros(words, np.int32),
         new_header(),
         np.zeros(postings, np.int32),
         np.zeros(postings, np.int32),
@@ -114,14 +116,26 @@ def add_words(
         w = words[i]
         start = index.start[w]
         found = False
-        for e in range(start, start + index.length[w]):
-            if index.slot[e] == slot:
-                index.occurrences[e] += counts[i]
-                found = True
-                break
+        if index.length[w] <= pool.types[slot]:
+            for e in range(start, start + index.length[w]):
+                if index.slot[e] == slot:
+                    index.occurrences[e] += counts[i]
+                    index.most[w] = max(index.most[w], index.occurrences[e])
+                    found = True
+                    break
+        else:
+            begin = index.own_start[slot]
+            for k in range(begin, begin + pool.types[slot]):
+                if index.word[k] == w:
+                    e = start + index.where[k]
+                    index.occurrences[e] += counts[i]
+                    index.most[w] = max(index.most[w], index.occurrences[e])
+                    found = True
+                    break
         fresh[i] = not found
         if not found:
             types = pool.types[slot]
+            index.most[w] = max(index.most[w], counts[i])
             where = _append_posting(index, w, slot, counts[i], types)
             _append_entry(index, slot, types, w, where)
             pool.types[slot] = types + 1

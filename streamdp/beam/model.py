@@ -23,7 +23,8 @@ TABLES, TOKENS, FIXED = range(3)
     FAMILY,
     BASE,
     VOCABULARY,
-) = range(10)
+    FREQUENT,
+) = range(11)
 (
     CONCENTRATION,
     DISCOUNT,
@@ -47,6 +48,9 @@ TABLES, TOKENS, FIXED = range(3)
 WORD_SPACE = 1 << 20
 """Distinct words that the escape mass of a learned base measure is spread over."""
 
+FREQUENT_POSTINGS = 256
+"""Postings from which a word counts as frequent, and may be left alone (see ``rare``)."""
+
 MAX_SLACK = 600.0
 """Nats; further below the best, a linear weight would leave the range of a double."""
 
@@ -54,7 +58,7 @@ MAX_SLACK = 600.0
 class Model(NamedTuple):
     """``ints`` and ``floats`` are read by the indices above."""
 
-    ints: np.ndarray  # int64[10]
+    ints: np.ndarray  # int64[11]
     floats: np.ndarray  # float64[17]
     location: np.ndarray  # float64[D] m0 of the dense families
     scale: np.ndarray  # float64[D] b of NormalInverseGamma

@@ -160,6 +160,7 @@ def more_words(index: Index, size: int) -> Index:
         length=padded(index.length, size),
         block=padded(index.block, size, -1),
         base=padded(index.base, size),
+        most=padded(index.most, size),
     )
 
 

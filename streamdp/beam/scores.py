@@ -33,11 +33,13 @@ class Scores(NamedTuple):
     below: np.ndarray  # float64[C]
     log_ratio: np.ndarray  # float64[C]
     inverse: np.ndarray  # float64[m] 1 / p_w of the record's words
+    here: np.ndarray  # int32[m] counts of the record's words in the cluster at hand
     fresh: np.ndarray  # uint8[m]
     base_fresh: np.ndarray  # uint8[m]
+    position: np.ndarray  # int32[V] 1 + index of a word in the record; zero between records
 
 
-def new_scores(slots: int, classes: int, words: int) -> Scores:
+def new_scores(slots: int, classes: int, words: int, vocabulary: int) -> Scores:
     """Scratch space for so many slots, size classes, and distinct words in a record."""
     slot = [np.zeros(slots) for _ in range(4)]
     size = [np.zeros(classes) for _ in range(4)]
@@ -58,6 +60,8 @@ def new_scores(slots: int, classes: int, words: int) -> Scores:
         size[2],
         size[3],
         np.zeros(words),
+        np.zeros(words, np.int32),
         np.zeros(words, np.uint8),
         np.zeros(words, np.uint8),
+        np.zeros(vocabulary, np.int32),
     )

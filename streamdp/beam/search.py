@@ -91,7 +91,7 @@ class BeamSearch:
         self.model = model
         self.state = state if state is not None else new_state(model)
         self._width = int(model.ints[BEAM])
-        self._scores = new_scores(1, 1, 1)
+        self._scores = new_scores(1, 1, 1, 1)
         self._choice = new_choice(self._width, 1)
         self._walk = new_walk(1, self._width)
         self._out = new_output(1, SLOTS, 16 * SLOTS, model.location.shape[0])
@@ -110,9 +110,12 @@ class BeamSearch:
             scores.value.shape[0] != slots
             or scores.ratio.shape[0] != classes
             or scores.fresh.shape[0] < longest
+            or scores.position.shape[0] != state.inverted.length.shape[0]
         ):
             tick = scores.meta.copy()
-            self._scores = new_scores(slots, classes, power_of_two(max(longest, 16)))
+            self._scores = new_scores(
+                slots, classes, power_of_two(max(longest, 16)), state.inverted.length.shape[0]
+            )
             self._scores.meta[:] = tick
         if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
             self._choice = new_choice(self._width, state.pool.slot_of.shape[0])

@@ -31,15 +31,19 @@ from streamdp.beam.model import (
     FAMILY,
     FIXED,
     FLAT,
+    FREQUENT,
     INVERSE_DOCUMENT_BETA,
+    SLACK,
     SMOOTHING,
     TABLES,
+    TEMPER,
     VOCABULARY,
     WORD_DISCOUNT,
     WORD_SPACE,
     Model,
 )
-from streamdp.beam.pool import Pool
+from streamdp.beam.pool import OPEN, Pool
+from streamdp.beam.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH, Sizes
 from streamdp.beam.state import State
@@ -279,25 +283,15 @@ def _repeat_gains(
 
 
 @kernel
-def score_sparse(model: Model, state: State, scores: Scores, words: np.ndarray, counts: np.ndarray) -> None:
-    """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
-    index, pool, sizes = state.inverted, state.pool, state.sizes
-    log_base, b1 = base_measure(model, index, words, counts, scores.inverse)
-    d = model.floats[WORD_DISCOUNT]
-    extra = model.floats[INVERSE_DOCUMENT_BETA]
-    singles = 0
-    while singles < words.shape[0] and counts[singles] == 1:
-        singles += 1
+def _values(state: State, scores: Scores, length: int, repeats: bool, log_base: float) -> float:
+    """Values of the touched clusters and of the size classes, and their sums.
+
+    Returns the best agreed cluster's stored weight times value.
+    """
+    pool, sizes = state.pool, state.sizes
     high = sizes.meta[HIGH]
-    length = _score_classes(sizes, scores, high, singles, counts, b1, d, extra)
-    _touch(index, pool, scores, words, singles, b1, d)
-    if singles < words.shape[0]:
-        _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra)
-    if extra > 0.0:
-        for t in range(length):
-            log_base -= math.log1p(t * extra)
     long = length > SHORT
-    logs = long or singles < words.shape[0]
+    logs = long or repeats
     met = scores.meta[TOUCHED]
     value, touched = scores.value, scores.touched
     peak = 0.0
@@ -330,11 +324,46 @@ def score_sparse(model: Model, state: State, scores: Scores, words: np.ndarray, 
     for c in range(1, high):
         total += sizes.weight[c] * scores.ratio[c]
         weight += sizes.weight[c]
+    best = 0.0
     for j in range(met):
         slot = touched[j]
         if pool.column[slot] < 0:
             total += pool.weight[slot] * (value[slot] - scores.ratio[sizes.of[slot]])
+            best = max(best, pool.weight[slot] * value[slot])
     scores.sums[REFERENCE] = log_base + peak
     scores.sums[NEW_VALUE] = scores.ratio[0]
     scores.sums[CLASS_SUM] = total
     scores.sums[CLASS_WEIGHT] = weight
+    return best
+
+
+@kernel
+def score_sparse(model: Model, state: State, scores: Scores, words: np.ndarray, counts: np.ndarray) -> None:
+    """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
+    index, pool, sizes = state.inverted, state.pool, state.sizes
+    log_base, b1 = base_measure(model, index, words, counts, scores.inverse)
+    d = model.floats[WORD_DISCOUNT]
+    extra = model.floats[INVERSE_DOCUMENT_BETA]
+    singles = 0
+    while singles < words.shape[0] and counts[singles] == 1:
+        singles += 1
+    high = sizes.meta[HIGH]
+    length = _score_classes(sizes, scores, high, singles, counts, b1, d, extra)
+    if extra > 0.0:
+        for t in range(length):
+            log_base -= math.log1p(t * extra)
+    frequent = max(model.ints[FREQUENT], pool.meta[OPEN] // SHARE)
+    # a tempered prior selects by other weights than those that the bound is made of
+    rare = model.floats[TEMPER] == 1.0 and touch_rare(index, pool, scores, words, singles, frequent, b1, d)
+    while True:
+        if not rare:
+            _touch(index, pool, scores, words, singles, b1, d)
+        if singles < words.shape[0]:
+            _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra)
+        best = _values(state, scores, length, singles < words.shape[0], log_base)
+        if not rare:
+            break
+        bound = unvisited_bound(index, sizes, scores, words, singles, frequent, b1, d)
+        if bound <= NEGLIGIBLE * best and bound <= best * math.exp(-1.0 - model.floats[SLACK]):
+            break
+        rare = False
