@@ -1,6 +1,6 @@
 """The picture at the head of the README: the demo's clusters as a streamgraph.
 
-    python benchmarks/picture.py docs/streamgraph.png
+python -m benchmarks.picture docs/streamgraph.png
 """
 
 from __future__ import annotations
