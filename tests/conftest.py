@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
 
 

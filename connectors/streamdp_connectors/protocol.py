@@ -56,6 +56,9 @@ class Source(Protocol):
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions. Raises SourceError when the source no longer matches them."""
 
+    def commit(self) -> None:
+        """Learn that all up to ``positions`` is safe: whoever watches the source's lag may be told."""
+
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
 

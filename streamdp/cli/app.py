@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -23,6 +24,13 @@ Config = Annotated[
 ]
 
 
+class Until(StrEnum):
+    """When a topic counts as read."""
+
+    never = "never"
+    end = "end"
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"streamdp {__version__}")
@@ -42,7 +50,20 @@ def _options(
 @with_settings
 def consume(
     settings: Settings,
-    file: Annotated[str, typer.Option(help="JSON lines, CSV or text, .gz or not; - for standard input")],
+    file: Annotated[
+        str | None, typer.Option(help="JSON lines, CSV or text, .gz or not; - for standard input")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="Kafka topic to read instead of a file")] = None,
+    bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
+    group: Annotated[
+        str | None, typer.Option(help="consumer group that is told the positions (default: streamdp-TOPIC)")
+    ] = None,
+    start: Annotated[
+        str, typer.Option("--from", help="where a topic is begun: earliest, latest or a time")
+    ] = "earliest",
+    until: Annotated[
+        Until, typer.Option(help="end: stop at what the topic holds when the run begins")
+    ] = Until.never,
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
     state: Annotated[str | None, typer.Option(help="folder of snapshots; resumes from the newest")] = None,
     rejects: Annotated[
@@ -61,11 +82,12 @@ def consume(
 ) -> None:
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import Paths, consume
+    from streamdp.cli.reading import Origin
 
     consume(
         settings,
-        Paths(file=file, output=output, state=state, rejects=rejects, events=events),
-        follow=follow,
+        Origin(file, follow, topic, bootstrap, group, start, until is Until.end),
+        Paths(output=output, state=state, rejects=rejects, events=events),
         final_only=final_only,
         frozen=frozen,
         overwrite=overwrite,

@@ -9,14 +9,14 @@ from collections import Counter
 from typing import NamedTuple
 
 import msgspec
-from streamdp_connectors.files import FileSink, FileSource
+from streamdp_connectors.files import FileSink
 from streamdp_connectors.protocol import SinkClosed
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
+from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.config import ConfigError, differences, model_settings
-from streamdp.decode import Decoder, Format
 from streamdp.engine import Engine
 from streamdp.records import Answers
 from streamdp.settings import Settings
@@ -30,21 +30,16 @@ WAIT = 0.2
 class Paths(NamedTuple):
     """Where everything is."""
 
-    file: str
     output: str
     state: str | None
     rejects: str | None
     events: str | None
 
 
-def format_of(settings: Settings, file: str) -> Format:
-    """The input's format: as set, else by the ending of its name."""
-    if settings.format != "auto":
-        return settings.format
-    name = file.lower().removesuffix(".gz")
-    if name.endswith(".csv"):
-        return "csv"
-    return "text" if name.endswith((".txt", ".log")) else "jsonl"
+def default_state(topic: str) -> str:
+    """A folder of a topic's own under the user's state folder."""
+    root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(root, "streamdp", topic)
 
 
 def _rejects_path(paths: Paths) -> str:
@@ -55,10 +50,10 @@ def _rejects_path(paths: Paths) -> str:
     return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
 
 
-def _refuse_double_use(paths: Paths) -> None:
+def _refuse_double_use(origin: Origin, paths: Paths) -> None:
     """No file may play two parts: the second would cut the first. Raises ConfigError."""
     named = {
-        "file": paths.file,
+        "file": origin.file,
         "output": paths.output,
         "rejects": _rejects_path(paths),
         "events": paths.events,
@@ -129,54 +124,30 @@ class Run:
     def __init__(
         self,
         settings: Settings,
+        origin: Origin,
         paths: Paths,
         *,
-        follow: bool,
         final_only: bool,
         frozen: bool,
         overwrite: bool,
     ) -> None:
-        _refuse_double_use(paths)
+        check_origin(origin)
+        _refuse_double_use(origin, paths)
+        if origin.topic is not None and paths.state is None:
+            paths = paths._replace(state=default_state(origin.topic))
         self.settings = settings
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
-        input_format = format_of(settings, paths.file)
-        self.decoder = self._decoder(input_format)
         self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
         resumed = self._resume(paths)
-        self.source = FileSource(
-            paths.file, input_format, follow, max_line=max(16 << 20, settings.max_record_bytes + 1)
-        )
-        if input_format == "csv":
-            self._set_header()
+        self.reader = Reader(settings, origin)
+        self.source = self.reader.source
         if resumed is not None:
-            self.source.seek(resumed.positions)
+            self.reader.seek(resumed.positions)
         self.sinks = Sinks(paths, resumed, overwrite)
         self.saved = self.engine.seq
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
-
-    def _decoder(self, input_format: Format) -> Decoder:
-        s = self.settings
-        try:
-            return Decoder(
-                input_format,
-                text_field=s.text_field,
-                vector_field=s.vector_field,
-                features_field=s.features_field,
-                time_field=s.time_field,
-                id_field=s.id_field,
-                keep=s.keep,
-                max_bytes=s.max_record_bytes,
-            )
-        except ValueError as error:
-            raise ConfigError(str(error)) from error
-
-    def _set_header(self) -> None:
-        try:
-            self.decoder.header = self.source.header or []
-        except ValueError as error:
-            raise ConfigError(str(error), exit_code=65) from error
 
     def _resume(self, paths: Paths) -> Header | None:
         """Load the newest snapshot, where there is one; leave an engine in either case."""
@@ -226,15 +197,14 @@ class Run:
         )
         self.folder.write(header, self.engine.dumps())
         self.saved = self.engine.seq
+        self.source.commit()
 
     def step(self) -> None:
         """Read what is there, and answer it."""
-        raws = self.source.read(BATCH, WAIT)
-        if not raws:
+        records = self.reader.read(BATCH, WAIT)
+        if not records:
             return
-        records = [self.decoder.decode(raw) for raw in raws]
-        answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
-        self.sinks.write(answers)
+        self.sinks.write(self.engine.score(records) if self.frozen else self.engine.advance(records))
         self.sinks.flush(sync=False)
         if (
             self.folder is not None
@@ -274,12 +244,12 @@ def _summary(run: Run, seconds: float, records: int) -> None:
 
 
 def consume(
-    settings: Settings, paths: Paths, *, follow: bool, final_only: bool, frozen: bool, overwrite: bool
+    settings: Settings, origin: Origin, paths: Paths, *, final_only: bool, frozen: bool, overwrite: bool
 ) -> None:
     """Run until the source ends, the reader of the output goes away, or a signal comes."""
     announce_compilation()
     with Interrupt() as interrupt:
-        run = Run(settings, paths, follow=follow, final_only=final_only, frozen=frozen, overwrite=overwrite)
+        run = Run(settings, origin, paths, final_only=final_only, frozen=frozen, overwrite=overwrite)
         started, first = time.monotonic(), run.engine.seq
         try:
             while not run.source.at_end and not interrupt.asked:

@@ -1,0 +1,117 @@
+"""What the Kafka source and sinks share: opening a client, and errors in one line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from streamdp_connectors.protocol import IO_ERROR, NO_INPUT, USAGE, ConnectorError
+
+UNAVAILABLE = 69
+"""The exit code of sysexits.h for a service that does not answer."""
+
+Options = Mapping[str, Any]
+"""Settings handed on to kafka-python: TLS, SASL, sizes and timeouts."""
+
+_COMMON = {
+    "client_id": "streamdp",
+    "reconnect_backoff_max_ms": 2000,
+    "metrics_enabled": False,
+    "allow_auto_create_topics": False,
+}
+
+
+def library(failure: type[ConnectorError]) -> Any:
+    """Import kafka-python, and only now; its own log lines appear only where logging is configured."""
+    try:
+        import kafka
+    except ImportError:
+        raise failure("Kafka needs more packages: pip install 'streamdp[kafka]'", UNAVAILABLE) from None
+    log = logging.getLogger("kafka")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+    return kafka
+
+
+def open_consumer(
+    bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError], **settings: Any
+) -> Any:
+    """A consumer of bytes that never commits or moves by itself."""
+    kafka = library(failure)
+    fixed = {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "key_deserializer": None,
+        "value_deserializer": None,
+    }
+    # One fetch is under way at a time: one that waits at the end of a partition holds up the others.
+    defaults = {"isolation_level": "read_committed", "fetch_max_wait_ms": 100}
+    return _open(kafka.KafkaConsumer, bootstrap, {**defaults, **settings}, options, fixed, timeout, failure)
+
+
+def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
+    """A producer whose records arrive once and in order, as far as one session goes."""
+    kafka = library(failure)
+    defaults = {"linger_ms": 10, "batch_size": 1 << 18, "max_request_size": 64 << 20}
+    fixed = {"acks": "all", "enable_idempotence": True, "key_serializer": None, "value_serializer": None}
+    return _open(kafka.KafkaProducer, bootstrap, defaults, options, fixed, timeout, failure)
+
+
+def _open(
+    client: Any,
+    bootstrap: str,
+    defaults: Options,
+    options: Options,
+    fixed: Options,
+    timeout: float,
+    failure: type[ConnectorError],
+) -> Any:
+    kafka = library(failure)
+    known = {**kafka.KafkaConsumer.DEFAULT_CONFIG, **kafka.KafkaProducer.DEFAULT_CONFIG}
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise failure(f"kafka-python knows no setting {', '.join(unknown)}", USAGE)
+    chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
+    where = {"bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": int(1000 * timeout)}
+    try:
+        return client(**{**_COMMON, **defaults, **chosen, **fixed, **where})
+    except kafka.errors.KafkaConfigurationError as error:
+        raise failure(f"a Kafka setting is wrong: {one_line(error)}", USAGE) from None
+    except kafka.errors.KafkaError as error:
+        raise unreachable(bootstrap, timeout, error, failure) from None
+    except (ValueError, TypeError, AssertionError, OSError) as error:
+        raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", USAGE) from None
+
+
+def partitions_of(
+    consumer: Any, topic: str, bootstrap: str, failure: type[ConnectorError], code: int = NO_INPUT
+) -> list[int]:
+    """The numbers of a topic's partitions. Raises ``failure`` when there is no such topic."""
+    kafka = library(failure)
+    try:
+        found = consumer.partitions_for_topic(topic)
+    except kafka.errors.KafkaError as error:
+        raise failure(f"cannot ask {bootstrap} for topic {topic}: {one_line(error)}", UNAVAILABLE) from None
+    if not found:
+        raise failure(f"there is no topic {topic} at {bootstrap}, or it may not be read", code)
+    return sorted(found)
+
+
+def unreachable(
+    bootstrap: str, timeout: float, error: Exception, failure: type[ConnectorError]
+) -> ConnectorError:
+    """The error of a broker that does not answer."""
+    return failure(
+        f"no Kafka broker answers at {bootstrap} within {timeout:g} s ({one_line(error)})", UNAVAILABLE
+    )
+
+
+def broken(what: str, error: Exception, failure: type[ConnectorError]) -> ConnectorError:
+    """The error of a broker that answers, but with a refusal."""
+    return failure(f"{what}: {one_line(error)}", IO_ERROR)
+
+
+def one_line(error: Exception) -> str:
+    """An exception's text without line ends, and never empty."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,220 @@
+"""A topic's partitions as one consumer sees them: positions, ends, fetching and committing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from streamdp_connectors.kafka_client import (
+    UNAVAILABLE,
+    Options,
+    broken,
+    library,
+    one_line,
+    open_consumer,
+    partitions_of,
+    unreachable,
+)
+from streamdp_connectors.protocol import BAD_DATA, SourceError
+
+_log = logging.getLogger(__name__)
+_COMMIT_SECONDS = 2.0
+_ASK_EVERY = 0.5
+"""Seconds between two questions for the end of a partition that holds up others."""
+
+
+class OutOfRangeError(Exception):
+    """A fetch position is no longer within its partition."""
+
+
+class TopicLog:
+    """All partitions of one topic, assigned by hand to one consumer. Raises SourceError."""
+
+    def __init__(self, topic: str, bootstrap: str, options: Options, timeout: float, refresh: float) -> None:
+        self.topic, self.bootstrap = topic, bootstrap
+        self._options, self._timeout = options, timeout
+        self._kafka = library(SourceError)
+        self._errors = self._kafka.errors
+        settings = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
+        self._consumer = open_consumer(bootstrap, options, timeout, SourceError, **settings)
+        self._committer: Any = None
+        self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked
+        try:
+            self.partitions = partitions_of(self._consumer, topic, bootstrap, SourceError)
+            self._assign(self.partitions)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._consumer.close()
+        if self._committer is not None:
+            self._committer.close()
+
+    def new_partitions(self) -> list[int]:
+        """Take up partitions that were added, and return them."""
+        found = partitions_of(self._consumer, self.topic, self.bootstrap, SourceError)
+        added = sorted(set(found) - set(self.partitions))
+        if added:
+            self.partitions = sorted([*self.partitions, *added])
+            self._assign(self.partitions)
+        return added
+
+    def begins(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The first offset that is still there, by partition."""
+        return self._asked(self._consumer.beginning_offsets, partitions)
+
+    def ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset after the last record that can be read now, by partition."""
+        ends = self._asked(self._consumer.end_offsets, partitions)
+        now = time.monotonic()
+        self._ends.update({partition: (end, now) for partition, end in ends.items()})
+        return ends
+
+    def since(self, seconds: float) -> dict[int, int]:
+        """The first offset at or after a time, by partition."""
+        ends = self.ends(self.partitions)
+        wanted = {self._at(partition): int(1000 * seconds) for partition in self.partitions}
+        found = self._call(lambda: self._consumer.offsets_for_times(wanted, timeout_ms=self._milliseconds))
+        return {p: ends[p] if found[self._at(p)] is None else found[self._at(p)].offset for p in ends}
+
+    def within(self, positions: Mapping[int, int], earliest: bool) -> dict[int, int]:
+        """Positions from which reading can go on; with ``earliest`` a gap is left behind, with a warning."""
+        begins, ends = self.begins(positions), self.ends(positions)
+        deadline = time.monotonic() + 2.0  # a broker just restarted may not know its ends yet
+        while any(positions[p] > ends[p] for p in positions) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            ends = self.ends(positions)
+        chosen = dict(positions)
+        for partition, offset in positions.items():
+            begin, end = begins[partition], ends[partition]
+            if begin <= offset <= end:
+                continue
+            where = f"topic {self.topic}, partition {partition}"
+            if offset < begin:
+                what = f"retention passed the stored offset {offset} of {where}, which now begins at {begin}"
+            else:
+                what = f"{where} ends at {end}, before the stored offset {offset}: it was made anew"
+            if not earliest:
+                raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", BAD_DATA)
+            _log.warning("%s; going on at %d", what, begin)
+            chosen[partition] = begin
+        return chosen
+
+    def seek(self, positions: Mapping[int, int]) -> None:
+        """Fetch from these offsets on."""
+        for partition, offset in positions.items():
+            self._consumer.seek(self._at(partition), offset)
+
+    def fetch(self, timeout: float, limit: int) -> dict[int, list[Any]]:
+        """Return consumer records by partition; {} when none came in time. Raises OutOfRangeError."""
+        errors = self._errors
+        try:
+            batches = self._poll(0.0, limit) or (self._poll(timeout, limit) if timeout > 0 else {})
+        except (errors.OffsetOutOfRangeError, errors.LogTruncationError):
+            raise OutOfRangeError from None
+        except errors.UnsupportedCodecError as error:
+            what = f"topic {self.topic} is compressed, and its codec is not installed"
+            hint = "pip install lz4 zstandard python-snappy"
+            raise SourceError(f"{what} ({one_line(error)}): {hint}", UNAVAILABLE) from None
+        except errors.RetriableError as error:
+            _log.warning("topic %s: %s; trying again", self.topic, one_line(error))
+            time.sleep(min(0.1, max(0.0, timeout)))
+            return {}
+        except errors.KafkaError as error:
+            raise broken(f"cannot read topic {self.topic}", error, SourceError) from None
+        return {at.partition: records for at, records in batches.items()}
+
+    def pause(self, partition: int) -> None:
+        """Fetch no more of a partition for now."""
+        self._consumer.pause(self._at(partition))
+
+    def resume(self, partition: int) -> None:
+        """Fetch a paused partition again."""
+        self._consumer.resume(self._at(partition))
+
+    def position(self, partition: int) -> int:
+        """The offset to be fetched next."""
+        return int(self._consumer.position(self._at(partition), timeout_ms=0) or 0)
+
+    def end(self, partition: int) -> int:
+        """The end as last heard of, without asking."""
+        high = self._consumer.highwater(self._at(partition))
+        asked = self._ends.get(partition, (0, 0.0))[0]
+        return asked if high is None else max(int(high), asked)
+
+    def exhausted(self, partition: int) -> bool:
+        """Whether everything of a partition has been fetched, as far as was heard lately."""
+        position = self.position(partition)
+        high = self._consumer.highwater(self._at(partition))
+        if high is not None and position >= high:
+            return True
+        # An open transaction keeps the position below the high watermark: ask for the readable end.
+        end, asked = self._ends.get(partition, (-1, 0.0))
+        return position == end and time.monotonic() - asked < 2 * _ASK_EVERY
+
+    def ask_ends(self, partitions: Iterable[int]) -> None:
+        """Ask for ends that were not asked for lately; a broker that does not answer is left for later."""
+        late = time.monotonic() - _ASK_EVERY
+        due = [p for p in partitions if self._ends.get(p, (0, 0.0))[1] < late]
+        if not due:
+            return
+        wanted = [self._at(partition) for partition in due]
+        try:
+            found = self._consumer.end_offsets(wanted, timeout_ms=500)
+        except self._errors.KafkaError as error:
+            _log.warning("topic %s: %s", self.topic, one_line(error))
+            return
+        now = time.monotonic()
+        self._ends.update({at.partition: (end, now) for at, end in found.items()})
+
+    def commit(self, group: str, positions: Mapping[int, int]) -> None:
+        """Tell a consumer group where reading has come to; a failure is only logged."""
+        try:
+            if self._committer is None:
+                self._committer = open_consumer(
+                    self.bootstrap, self._options, _COMMIT_SECONDS, SourceError, group_id=group
+                )
+            entry = self._kafka.structs.OffsetAndMetadata
+            offsets = {self._at(p): entry(offset, "", -1) for p, offset in positions.items()}
+            self._committer.assign(list(offsets))
+            self._committer.commit(offsets, timeout_ms=int(1000 * _COMMIT_SECONDS))
+        except (SourceError, self._errors.KafkaError) as error:
+            _log.warning("cannot commit to group %s: %s", group, one_line(error))
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(1000 * self._timeout)
+
+    def _poll(self, timeout: float, limit: int) -> dict[Any, list[Any]]:
+        # kafka-python 3.0.12 gives records that it holds of a resumed partition only when this slot is None,
+        # and does not clear it when the slot's own records are used up: without this it stands still.
+        fetcher = self._consumer._fetcher
+        if not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
+        found: dict[Any, list[Any]] = self._consumer.poll(timeout_ms=int(1000 * timeout), max_records=limit)
+        return found
+
+    def _at(self, partition: int) -> Any:
+        return self._kafka.TopicPartition(self.topic, partition)
+
+    def _assign(self, partitions: list[int]) -> None:
+        self._consumer.assign([self._at(partition) for partition in partitions])
+
+    def _asked(self, question: Any, partitions: Iterable[int]) -> dict[int, int]:
+        wanted = [self._at(partition) for partition in partitions]
+        if not wanted:
+            return {}
+        found = self._call(lambda: question(wanted, timeout_ms=self._milliseconds))
+        return {at.partition: int(offset) for at, offset in found.items()}
+
+    def _call(self, ask: Any) -> Any:
+        try:
+            return ask()
+        except self._errors.RetriableError as error:
+            raise unreachable(self.bootstrap, self._timeout, error, SourceError) from None
+        except self._errors.KafkaError as error:
+            raise broken(f"cannot read topic {self.topic}", error, SourceError) from None

@@ -1,0 +1,153 @@
+"""Where ``consume`` reads: a file, a pipe or a Kafka topic, and how its records are decoded."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from streamdp_connectors.files import FileSource
+from streamdp_connectors.protocol import Source
+
+from streamdp.config import ConfigError
+from streamdp.decode import Decoder, Format
+from streamdp.records import Raw, Record, Reject
+from streamdp.settings import Settings
+
+USAGE = 64
+
+
+class Origin(NamedTuple):
+    """Where records come from: either ``file`` or ``topic`` is given."""
+
+    file: str | None = None
+    follow: bool = False
+    topic: str | None = None
+    bootstrap: str = "localhost:9092"
+    group: str | None = None
+    start: str = "earliest"
+    until_end: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file or the topic."""
+        return self.file or self.topic or ""
+
+
+def check_origin(origin: Origin) -> None:
+    """Raise ConfigError (64) unless there is exactly one place to read from."""
+    if (origin.file is None) == (origin.topic is None):
+        raise ConfigError("say where to read: either --file PATH or --topic NAME", exit_code=USAGE)
+    if origin.topic is not None and origin.follow:
+        raise ConfigError("--follow is for files; a topic is followed unless --until end", exit_code=USAGE)
+
+
+def start_of(text: str) -> Literal["earliest", "latest"] | float:
+    """What ``--from`` means: earliest, latest, seconds since the epoch, or ISO 8601. Raises ConfigError."""
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise ConfigError(
+            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601",
+            exit_code=USAGE,
+        ) from None
+
+
+def format_of(settings: Settings, file: str | None) -> Format:
+    """The input's format: as set, else by the ending of the file's name."""
+    if settings.format != "auto":
+        return settings.format
+    name = (file or "").lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        return "csv"
+    return "text" if name.endswith((".txt", ".log")) else "jsonl"
+
+
+def _decoder(settings: Settings, input_format: Format) -> Decoder:
+    try:
+        return Decoder(
+            input_format,
+            text_field=settings.text_field,
+            vector_field=settings.vector_field,
+            features_field=settings.features_field,
+            time_field=settings.time_field,
+            id_field=settings.id_field,
+            keep=settings.keep,
+            max_bytes=settings.max_record_bytes,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+class Reader:
+    """A source and its decoder.
+
+    The partitions of a topic are merged by the time inside the records, so those are decoded while they
+    are merged, and what was decoded is kept until the record is handed out.
+    """
+
+    source: Source
+
+    def __init__(self, settings: Settings, origin: Origin) -> None:
+        self.max_ahead = settings.max_ahead
+        self._decoded: dict[tuple[int, int], Record | Reject] = {}
+        input_format = format_of(settings, origin.file)
+        self.decoder = _decoder(settings, input_format)
+        if origin.topic is None:
+            assert origin.file is not None
+            longest = max(16 << 20, settings.max_record_bytes + 1)
+            file = FileSource(origin.file, input_format, origin.follow, max_line=longest)
+            self.source = file
+            if input_format == "csv":
+                self._set_header(file)
+            return
+        from streamdp_connectors.kafka_source import KafkaSource
+
+        if input_format == "csv":
+            raise ConfigError("a topic has no CSV header: send JSON or text", exit_code=USAGE)
+        self.source = KafkaSource(
+            origin.topic,
+            origin.bootstrap,
+            group=origin.group or f"streamdp-{origin.topic}",
+            start=start_of(origin.start),
+            until_end=origin.until_end,
+            time_of=self._time_of,
+        )
+
+    def _set_header(self, file: FileSource) -> None:
+        try:
+            self.decoder.header = file.header or []
+        except ValueError as error:
+            raise ConfigError(str(error), exit_code=65) from error
+
+    def _time_of(self, raw: Raw) -> float | None:
+        """The event time that a record is merged by; None for one that will be refused anyway."""
+        decoded = self.decoder.decode(raw)
+        self._decoded[raw.position["partition"], raw.position["offset"]] = decoded
+        if isinstance(decoded, Reject) or decoded.time is None:
+            return None
+        return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
+
+    def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
+        """What is there, decoded; [] when nothing came in time."""
+        return [self._decode(raw) for raw in self.source.read(max_records, timeout)]
+
+    def _decode(self, raw: Raw) -> Record | Reject:
+        position: dict[str, Any] = raw.position
+        if "offset" in position and self._decoded:
+            known = self._decoded.pop((position["partition"], position["offset"]), None)
+            if known is not None:
+                return known
+        return self.decoder.decode(raw)
+
+    def seek(self, positions: dict[str, Any]) -> None:
+        """Continue at the positions of a snapshot."""
+        self._decoded.clear()
+        self.source.seek(positions)

@@ -1,0 +1,151 @@
+"""A real Kafka broker as a process of its own, to be killed and started again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+INSTALL = "the Kafka tests need Java and Maven: apt install default-jre-headless maven"
+_JAVA = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class BrokerError(Exception):
+    """The broker cannot be had: one line."""
+
+
+def version() -> str:
+    """The broker's version, as pom.xml pins it."""
+    found = re.search(r"kafka_[\d.]+</artifactId>\s*<version>([^<]+)", (HERE / "pom.xml").read_text())
+    assert found
+    return found[1]
+
+
+def jars() -> Path:
+    """The folder of the broker's jars, fetched on first use."""
+    named = os.environ.get("STREAMDP_TEST_KAFKA_JARS")
+    folder = Path(named) if named else Path.home() / ".cache" / "streamdp-tests" / f"kafka-{version()}"
+    if shutil.which("java") is None:
+        raise BrokerError(INSTALL)
+    if folder.is_dir() and any(folder.glob("kafka_*.jar")):
+        return folder
+    if shutil.which("mvn") is None:
+        raise BrokerError(INSTALL)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
+    command = ["mvn", "-B", "-q", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
+    command += ["-DincludeScope=runtime", f"-DoutputDirectory={fresh}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(fresh, ignore_errors=True)
+        errors = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        raise BrokerError(f"Maven cannot fetch the Kafka jars: {' '.join(errors[:1])}")
+    try:
+        fresh.rename(folder)
+    except OSError:  # another process was faster
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+class Broker:
+    """One broker that is its own controller, with all its files in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, controller = _free_ports()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._classes = str(jars() / "*")
+        self._properties = folder / "server.properties"
+        template = (HERE / "server.properties").read_text()
+        self._properties.write_text(
+            template.format(port=self.port, controller=controller, data=folder / "data")
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def format(self) -> None:
+        """Make the broker's empty storage."""
+        tool = ("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZHAtdGVzdGluZw", "-c")
+        command = ["java", *_JAVA, "-cp", self._classes, *tool, str(self._properties)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BrokerError(f"cannot format the broker's storage: {done.stderr.strip()[-300:]}")
+
+    def start(self) -> None:
+        """Start the process, and leave it to itself."""
+        command = ["java", *_JAVA, "-cp", self._classes, "kafka.Kafka", str(self._properties)]
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def wait(self, timeout: float = 60.0) -> None:
+        """Wait until it answers."""
+        from kafka import KafkaAdminClient
+        from kafka.errors import KafkaError
+
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if self._process is None or self._process.poll() is not None:
+                break
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1.0):
+                    pass
+                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=2000)
+                try:
+                    admin.list_topics()
+                    return
+                finally:
+                    admin.close()
+            except (OSError, KafkaError):
+                time.sleep(0.1)
+        tail = (self.folder / "broker.log").read_text()[-500:]
+        raise BrokerError(f"the broker did not start: {tail}")
+
+    def stop(self) -> None:
+        """End it in order, by force if it takes long."""
+        self._signal(signal.SIGTERM)
+        self._gone(20.0)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._signal(signal.SIGKILL)
+        self._gone(5.0)
+
+    def pause(self) -> None:
+        """Let it stand still."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Start it again on the same ports and storage, and wait until it answers."""
+        self.start()
+        self.wait()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def _gone(self, timeout: float) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def _free_ports() -> tuple[int, int]:
+    """Two ports that nobody listens on."""
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], two.getsockname()[1]

@@ -1,0 +1,70 @@
+"""Making topics, filling them and reading them, for the tests."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+_numbers = itertools.count()
+
+
+def make_topic(bootstrap: str, partitions: int = 1, **settings: str) -> str:
+    """A new topic of a name never used before."""
+    topic = f"test-{os.getpid()}-{next(_numbers)}"
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        options = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
+        admin.create_topics({topic: options}, wait_for_metadata=True)
+    finally:
+        admin.close()
+    return topic
+
+
+def add_partitions(bootstrap: str, topic: str, count: int) -> None:
+    """Give a topic more partitions, ``count`` in all."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_partitions({topic: count})
+    finally:
+        admin.close()
+
+
+def forget(bootstrap: str, topic: str, offsets: dict[int, int]) -> None:
+    """Delete what lies below these offsets, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.delete_records({TopicPartition(topic, p): offset for p, offset in offsets.items()})
+    finally:
+        admin.close()
+
+
+def produce(bootstrap: str, topic: str, items: Iterable[tuple[int, bytes | None]], **settings: Any) -> None:
+    """Write values to partitions; None is a tombstone."""
+    settings = {"linger_ms": 5, "max_request_size": 16 << 20, **settings}
+    producer = KafkaProducer(bootstrap_servers=bootstrap, **settings)
+    try:
+        sent = [producer.send(topic, value, key=b"k", partition=partition) for partition, value in items]
+        for future in sent:
+            future.get(30)
+    finally:
+        producer.close()
+
+
+def contents(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
+    """All records of a partition."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    try:
+        at = TopicPartition(topic, partition)
+        consumer.assign([at])
+        consumer.seek_to_beginning(at)
+        end = consumer.end_offsets([at])[at]
+        found: list[Any] = []
+        while consumer.position(at) < end:
+            found.extend(consumer.poll(timeout_ms=500).get(at, ()))
+        return found
+    finally:
+        consumer.close()

@@ -1,0 +1,81 @@
+"""The order of merged partitions, without a broker."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from streamdp_connectors.kafka_merge import Merge
+
+from streamdp.records import Raw
+
+
+def raw(partition: int, offset: int, time: float | None) -> Raw:
+    return Raw(b"x", {"topic": "t", "partition": partition, "offset": offset}, 0.0, time)
+
+
+def merge_of(queues: list[list[float | None]]) -> Merge:
+    merge = Merge()
+    for partition, times in enumerate(queues):
+        merge.open(partition)
+        for offset, time in enumerate(times):
+            merge.add(partition, raw(partition, offset, time))
+    return merge
+
+
+def told(found: list[Raw]) -> list[tuple[int, int]]:
+    return [(item.position["partition"], item.position["offset"]) for item in found]
+
+
+def never(partition: int) -> bool:
+    return False
+
+
+def test_smallest_head_first_and_ties_by_partition() -> None:
+    merge = merge_of([[1.0, 5.0], [1.0, 2.0], [0.0, 9.0]])
+    assert told(merge.release(9, None, never)) == [(2, 0), (0, 0), (1, 0), (1, 1), (0, 1), (2, 1)]
+
+
+def test_an_empty_partition_that_is_waited_for_blocks() -> None:
+    merge = merge_of([[1.0, 2.0], []])
+    assert merge.release(9, None, lambda p: p == 1) == []
+    assert told(merge.release(9, None, never)) == [(0, 0), (0, 1)]
+
+
+def test_a_partition_that_runs_empty_blocks() -> None:
+    merge = merge_of([[1.0, 4.0], [2.0]])
+    assert told(merge.release(9, None, lambda p: p == 1)) == [(0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("strange", [None, float("nan")])
+def test_a_record_without_time_goes_at_once(strange: float | None) -> None:
+    merge = merge_of([[5.0], [strange, 7.0]])
+    assert told(merge.release(9, None, never)) == [(1, 0), (0, 0), (1, 1)]
+
+
+def test_nothing_at_or_past_the_stop() -> None:
+    merge = merge_of([[1.0, 2.0, 3.0], [1.5]])
+    assert told(merge.release(9, {0: 2}, never)) == [(0, 0), (0, 1)]
+    assert told(merge.release(9, None, never)) == [(1, 0), (0, 2)]
+
+
+def test_cuts_do_not_change_the_order() -> None:
+    rng = random.Random(1)
+    queues: list[list[float | None]] = [
+        [rng.choice([None, float(rng.randrange(20))]) for _ in range(rng.randrange(30))] for _ in range(4)
+    ]
+    whole = told(merge_of(queues).release(999, None, never))
+    merge, parts = merge_of(queues), []
+    while found := merge.release(rng.randrange(1, 9), None, never):
+        parts.extend(told(found))
+    assert parts == whole
+    assert sorted(whole) == [(p, o) for p, times in enumerate(queues) for o in range(len(times))]
+
+
+def test_sizes_are_counted() -> None:
+    merge = merge_of([[1.0, 2.0], []])
+    assert merge.records(0) == 2
+    assert merge.exceeds(0, 1, 9)
+    assert merge.exceeds(0, 9, 1)
+    merge.release(9, None, never)
+    assert not merge.exceeds(0, 0, 0)

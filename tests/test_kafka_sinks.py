@@ -1,0 +1,183 @@
+"""Writing to topics of a real broker."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+from broker.topics import contents, make_topic, produce
+from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
+from streamdp_connectors.protocol import SinkError
+
+from streamdp.records import Reject
+
+LINES = [b'{"seq":%d}' % i for i in range(1000)]
+
+
+def text(lines: list[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def headers(records: list[Any], name: str) -> list[bytes]:
+    return [dict(record.headers)[name] for record in records]
+
+
+def refusal(*arguments: Any, **options: Any) -> SinkError:
+    with pytest.raises(SinkError) as caught:
+        KafkaSink(*arguments, **options).close()
+    assert "\n" not in caught.value.message
+    return caught.value
+
+
+def test_every_line_is_one_record_in_order(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, 3)
+    sink = KafkaSink(topic, broker.bootstrap, clock=lambda: 1.5)
+    sink.write(b"")
+    sink.write(text(LINES[:400]))
+    sink.write(text(LINES[400:]))
+    assert sink.length() == 1000
+    sink.flush(sync=True)
+    assert sink.state() == {"epoch": 1500, "out_seq": 1000, "offset": 1000}
+    found = contents(broker.bootstrap, topic)
+    assert [record.value for record in found] == LINES
+    assert {record.key for record in found} == {None}
+    assert headers(found, "out_seq") == [b"%d" % i for i in range(1000)]
+    assert set(headers(found, "epoch")) == {b"1500"}
+    sink.truncate(1000)
+    with pytest.raises(SinkError, match="cannot be cut"):
+        sink.truncate(999)
+    sink.close()
+    sink.close()
+
+
+def test_after_a_crash_nothing_is_written_twice(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, [(0, b"of somebody else")])
+    sink = KafkaSink(topic, broker.bootstrap)
+    sink.mark({"topic": "in", "partitions": {"0": 100}})
+    sink.write(text(LINES[:100]))
+    sink.flush(sync=True)
+    stored = json.loads(json.dumps(sink.state()))
+    marks = [{"topic": "in", "partitions": {"0": n}} for n in (150, 200, 250)]
+    sink.mark(marks[0])
+    sink.mark(marks[1])
+    sink.write(text(LINES[100:200]))
+    sink.mark(marks[2])
+    sink.write(text(LINES[200:250]))
+    sink.close()  # and the snapshot that would have covered it never came
+    for stop in (260, 300):
+        again = KafkaSink(topic, broker.bootstrap, resume=stored)
+        assert again.marks == marks
+        assert again.length() == 100
+        again.mark(marks[0])
+        again.write(text(LINES[100:stop]))
+        assert again.differing == 0
+        again.close()
+    last = KafkaSink(topic, broker.bootstrap, resume=stored)
+    last.write(text(LINES[100:]))
+    last.close()
+    found = contents(broker.bootstrap, topic)[1:]
+    assert [record.value for record in found] == LINES
+    assert set(headers(found, "epoch")) == {b"%d" % stored["epoch"]}
+    assert sum("read" in dict(record.headers) for record in found) == 3
+
+
+def test_a_hole_in_what_was_written_is_filled(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    sink = KafkaSink(topic, broker.bootstrap)
+    stored = sink.state()
+    sink.write(text(LINES[:3]))
+    sink._out_seq += 2
+    sink.write(text(LINES[5:8]))
+    sink.close()
+    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again.write(text(LINES[:10]))
+    again.close()
+    numbers = [int(number) for number in headers(contents(broker.bootstrap, topic), "out_seq")]
+    assert numbers == [0, 1, 2, 5, 6, 7, 3, 4, 8, 9]
+
+
+def test_other_bytes_on_repetition_are_noticed(broker: Any, caplog: pytest.LogCaptureFixture) -> None:
+    topic = make_topic(broker.bootstrap)
+    sink = KafkaSink(topic, broker.bootstrap)
+    stored = sink.state()
+    sink.write(b"one\ntwo\n")
+    sink.close()
+    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again.write(b"one\nTWO\nthree\n")
+    again.close()
+    assert again.differing == 1
+    assert "record 1 came again with other bytes" in caplog.text
+    assert [record.value for record in contents(broker.bootstrap, topic)] == [b"one", b"two", b"three"]
+
+
+def test_another_run_in_the_same_topic_is_not_taken_for_ours(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    first = KafkaSink(topic, broker.bootstrap, clock=lambda: 1.0)
+    stored = first.state()
+    other = KafkaSink(topic, broker.bootstrap, clock=lambda: 2.0)
+    other.write(b"other\n")
+    other.close()
+    first.close()
+    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again.write(b"ours\n")
+    again.close()
+    assert [record.value for record in contents(broker.bootstrap, topic)] == [b"other", b"ours"]
+
+
+def test_rejects_keep_the_original_bytes(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    place = {"topic": "in", "partition": 1, "offset": 7}
+    sink = KafkaRejects(topic, broker.bootstrap)
+    sink.write(Reject(place, "not_json", "näh", b"\xff\x00\n{"))
+    sink.write(Reject(place, "empty", "no value", b""))
+    sink.write(Reject(place, "too_large", "long", b"y" * 3_000_000))
+    sink.close()
+    found = contents(broker.bootstrap, topic)
+    assert [record.value for record in found] == [b"\xff\x00\n{", b"", b"y" * 900_000]
+    assert headers(found, "reason") == [b"not_json", b"empty", b"too_large"]
+    assert json.loads(headers(found, "position")[0]) == place
+    assert headers(found, "detail")[0].decode() == "näh"
+    assert dict(found[2].headers)["bytes"] == b"3000000"
+
+
+def test_a_record_that_the_topic_does_not_take(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, **{"max.message.bytes": "10000"})
+    sink = KafkaSink(topic, broker.bootstrap)
+    sink.write(b"x" * 20_000 + b"\n")
+    with pytest.raises(SinkError, match=f"cannot write to topic {topic}: ") as caught:
+        sink.flush(sync=True)
+    assert caught.value.exit_code == 74
+    with pytest.raises(SinkError, match="failed before"):
+        sink.flush(sync=False)
+    sink.close()
+
+
+def test_the_broker_is_killed_while_lines_are_written(own_broker: Any) -> None:
+    topic = make_topic(own_broker.bootstrap)
+    sink = KafkaSink(topic, own_broker.bootstrap)
+    sink.write(text(LINES[:500]))
+    own_broker.kill()
+    sink.write(text(LINES[500:]))
+    own_broker.restart()
+    sink.flush(sync=True)
+    sink.close()
+    assert [record.value for record in contents(own_broker.bootstrap, topic)] == LINES
+
+
+def test_no_topic_no_broker_no_match(broker: Any) -> None:
+    where = broker.bootstrap
+    missing = refusal("no-such-topic", where)
+    assert (missing.exit_code, missing.message[:36]) == (
+        73,
+        f"there is no topic no-such-topic at {where}"[:36],
+    )
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        assert refusal("x", f"127.0.0.1:{taken.getsockname()[1]}", timeout=1.0).exit_code == 69
+    topic = make_topic(where)
+    gone = refusal(topic, where, resume={"epoch": 1, "out_seq": 5, "offset": 5})
+    assert (gone.exit_code, "made anew" in gone.message) == (65, True)
+    assert refusal(topic, where, resume={"length": 5}).exit_code == 65
