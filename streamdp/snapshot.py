@@ -39,7 +39,7 @@ class Header(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     seq: int
     positions: dict[str, Any]
-    outputs: dict[str, int]
+    outputs: dict[str, Any]
     modes: dict[str, bool]
     written: float
 

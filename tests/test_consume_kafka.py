@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
+import signal
+import socket
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 from broker.process import Broker
-from broker.topics import make_topic, produce
+from broker.topics import contents, make_topic, produce
 from commands import call, start, succeed, write_headlines
 
 N, PARTITIONS = 4000, 4
@@ -69,6 +73,59 @@ def test_killed_and_started_again(filled: tuple[str, str, Path], tmp_path: Path)
     assert without_positions(tmp_path / "out") == without_positions(folder / "out")
 
 
+def listens(pid: int) -> bool:
+    """Whether a process has a handler for SIGTERM by now."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def run_for(folder: Path, seconds: float, number: signal.Signals, *more: str) -> int:
+    """Begin a run with a state, and send it a signal this long after its state appeared."""
+    process = start(folder, *more, snapshot_every="300")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if listens(process.pid) and list((folder / "state").glob("snapshot-*")):
+            break
+        time.sleep(0.01)
+    time.sleep(seconds)
+    process.send_signal(number)
+    began = time.monotonic()
+    process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    return process.returncode
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_answers_to_a_topic_come_exactly_once(
+    filled: tuple[str, str, Path], tmp_path: Path, number: signal.Signals
+) -> None:
+    bootstrap, topic, folder = filled
+    output, rejects = make_topic(bootstrap), make_topic(bootstrap)
+    where = ["--topic", topic, "--bootstrap", bootstrap, "--until", "end", "--state", "state"]
+    command = ["consume", *where, "--output-topic", output, "--rejects-topic", rejects]
+    for seconds in (0.05, 0.1, 0.25):
+        code = run_for(tmp_path, seconds, number, *command)
+        assert code in ((0,) if number is signal.SIGTERM else (0, -signal.SIGKILL))
+    succeed(tmp_path, *command, snapshot_every="300")
+    (tmp_path / "out").write_bytes(b"".join(r.value + b"\n" for r in contents(bootstrap, output)))
+    assert without_positions(tmp_path / "out") == without_positions(folder / "out")
+    assert contents(bootstrap, rejects) == []
+
+
+def test_what_is_refused_goes_to_its_topic(broker: Any, tmp_path: Path) -> None:
+    topic, rejects = make_topic(broker.bootstrap), make_topic(broker.bootstrap)
+    values = [b'{"text": "storm over the coast"}', b"{broken", b'{"text": ""}', None]
+    produce(broker.bootstrap, topic, [(0, value) for value in values])
+    where = ["--topic", topic, "--bootstrap", broker.bootstrap, "--until", "end", "--state", "state"]
+    output = succeed(tmp_path, "consume", *where, "--rejects-topic", rejects)
+    assert len(output.splitlines()) == 2  # the answer and that it is final
+    found = contents(broker.bootstrap, rejects)
+    assert [record.value for record in found] == [b"{broken", b'{"text": ""}', b""]
+    reasons = [dict(record.headers)["reason"] for record in found]
+    assert reasons == [b"not_json", b"empty", b"not_json"]
+
+
 def test_what_is_said_when_there_is_no_topic_or_no_broker(own_broker: Broker, tmp_path: Path) -> None:
     for bootstrap, topic, code in (
         (own_broker.bootstrap, "no-such-topic", 66),
@@ -86,3 +143,32 @@ def test_one_place_to_read_from(tmp_path: Path) -> None:
         done = call(tmp_path, "consume", *both)
         assert done.returncode == 64
         assert b"either --file PATH or --topic NAME" in done.stderr
+
+
+def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:
+    topic = make_topic(broker.bootstrap, 2)
+    texts = [b'{"text": "storm over the coast"}', b'{"text": "coast storm warning"}', b"{broken"]
+    produce(broker.bootstrap, topic, [(i % 2, text) for i, text in enumerate(texts)])
+    where = ["--topic", topic, "--bootstrap", broker.bootstrap, "--state", "state"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = start(tmp_path, "consume", *where, "--output", "out", "--metrics-port", str(port))
+    try:
+        deadline, page = time.monotonic() + 60, ""
+        while "streamdp_records_total 2.0" not in page and time.monotonic() < deadline:
+            time.sleep(0.1)
+            with contextlib.suppress(OSError):
+                page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        assert "streamdp_records_total 2.0" in page
+        assert 'streamdp_rejects_total{reason="not_json"} 1.0' in page
+        assert "streamdp_lag_records 0.0" in page
+        for path in ("livez", "readyz"):
+            assert urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}").status == 200
+        taken = call(tmp_path, "consume", "--file", os.devnull, "--metrics-port", str(port))
+        assert taken.returncode == 69
+        assert f"port {port}".encode() in taken.stderr
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+    assert process.returncode == 0

@@ -14,7 +14,8 @@ TimeOf = Callable[[Raw], float | None]
 class Merge:
     """Records of several partitions that wait to be released, the smallest head first.
 
-    Ties go by partition, then by offset. A record without a time (``time_of`` gives None) goes at once:
+    Ties go by offset, then by partition: what was written round robin in time order comes back in that
+    order, also where times are equal. A record without a time (``time_of`` gives None) goes at once:
     nothing may be held up by what cannot be understood. Which record comes next depends only on the
     records not yet released, so the order can be taken up anywhere.
     """
@@ -60,22 +61,22 @@ class Merge:
         Only records below the offsets in ``stop`` are released. Where no record of a partition waits,
         ``waiting`` says whether one must be waited for before any other may go.
         """
-        heap: list[tuple[float, int]] = []
+        heap: list[tuple[float, int, int]] = []
         for partition in self._queues:
             if self._has_next(partition, stop):
-                heap.append((self._head(partition), partition))
+                heap.append(self._key(partition))
             elif not self._queues[partition] and waiting(partition):
                 return []
         heapq.heapify(heap)
         found: list[Raw] = []
         if len(heap) == 1:
-            self._take_from_one(heap[0][1], limit, stop, found)
+            self._take_from_one(heap[0][2], limit, stop, found)
             return found
         while heap and len(found) < limit:
-            partition = heap[0][1]
+            partition = heap[0][2]
             found.append(self._take(partition))
             if self._has_next(partition, stop):
-                heapq.heapreplace(heap, (self._head(partition), partition))
+                heapq.heapreplace(heap, self._key(partition))
             elif not self._queues[partition] and waiting(partition):
                 break
             else:
@@ -100,6 +101,9 @@ class Merge:
         if not queue:
             return False
         return stop is None or bool(queue[0].position["offset"] < stop.get(partition, 0))
+
+    def _key(self, partition: int) -> tuple[float, int, int]:
+        return self._head(partition), self._queues[partition][0].position["offset"], partition
 
     def _head(self, partition: int) -> float:
         key = self._heads.get(partition)

@@ -65,9 +65,15 @@ def consume(
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = Until.never,
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
+    output_topic: Annotated[
+        str | None, typer.Option(help="Kafka topic (of one partition) for assignments instead of a file")
+    ] = None,
     state: Annotated[str | None, typer.Option(help="folder of snapshots; resumes from the newest")] = None,
     rejects: Annotated[
         str | None, typer.Option(help="where refused records go (default: next to the output)")
+    ] = None,
+    rejects_topic: Annotated[
+        str | None, typer.Option(help="Kafka topic for refused records instead of a file")
     ] = None,
     events: Annotated[str | None, typer.Option(help="where cluster events go, if anywhere")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="wait for a growing file, like tail -F")] = False,
@@ -78,19 +84,25 @@ def consume(
         bool, typer.Option("--frozen", help="score against the state without learning from the records")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, help="serve /metrics, /livez and /readyz at this port")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="address to serve them at")] = "127.0.0.1",
     config: Config = None,
 ) -> None:
     """Read records in time order, say of each at once which cluster it belongs to."""
-    from streamdp.cli.consume import Paths, consume
+    from streamdp.cli.consume import consume
     from streamdp.cli.reading import Origin
+    from streamdp.cli.writing import Paths
 
     consume(
         settings,
         Origin(file, follow, topic, bootstrap, group, start, until is Until.end),
-        Paths(output=output, state=state, rejects=rejects, events=events),
+        Paths(output, state, rejects, events, output_topic, rejects_topic),
         final_only=final_only,
         frozen=frozen,
         overwrite=overwrite,
+        metrics=None if metrics_port is None else (metrics_host, metrics_port),
     )
 
 

@@ -3,119 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-from collections import Counter
-from typing import NamedTuple
 
 import msgspec
-from streamdp_connectors.files import FileSink
 from streamdp_connectors.protocol import SinkClosed
-from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
-from streamdp.config import ConfigError, differences, model_settings
+from streamdp.cli.watch import Served, Watch
+from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use
+from streamdp.config import differences, model_settings
 from streamdp.engine import Engine
-from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
 
 BATCH = 1000
 WAIT = 0.2
 """Seconds after which a source without news is asked again."""
-
-
-class Paths(NamedTuple):
-    """Where everything is."""
-
-    output: str
-    state: str | None
-    rejects: str | None
-    events: str | None
-
-
-def default_state(topic: str) -> str:
-    """A folder of a topic's own under the user's state folder."""
-    root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(root, "streamdp", topic)
-
-
-def _rejects_path(paths: Paths) -> str:
-    if paths.rejects is not None:
-        return paths.rejects
-    if paths.output != "-":
-        return paths.output + ".rejects.jsonl"
-    return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
-
-
-def _refuse_double_use(origin: Origin, paths: Paths) -> None:
-    """No file may play two parts: the second would cut the first. Raises ConfigError."""
-    named = {
-        "file": origin.file,
-        "output": paths.output,
-        "rejects": _rejects_path(paths),
-        "events": paths.events,
-    }
-    seen: dict[str, str] = {}
-    for option, path in named.items():
-        if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
-            continue
-        real = os.path.realpath(path)
-        if real in seen:
-            raise ConfigError(f"--{seen[real]} and --{option} name the same file, {path}", exit_code=64)
-        seen[real] = option
-
-
-class Sinks:
-    """The output, the dead letters and the events, written and cut back together."""
-
-    def __init__(self, paths: Paths, resumed: Header | None, overwrite: bool) -> None:
-        lengths = {} if resumed is None else resumed.outputs
-        self.output = FileSink(paths.output, lengths.get("output"), overwrite)
-        path = _rejects_path(paths)
-        length = lengths.get("rejects")
-        if length is None and paths.rejects is None and paths.output == "-" and os.path.exists(path):
-            length = os.path.getsize(path)  # the default file of standard output collects
-        self.rejects_path = path
-        self.rejects = RejectSink(path, length, overwrite)
-        self.events = None
-        if paths.events is not None:
-            self.events = FileSink(paths.events, lengths.get("events"), overwrite)
-        self.refused: Counter[str] = Counter()
-        self._encoder = msgspec.json.Encoder()
-
-    def write(self, answers: Answers) -> None:
-        """Append all answers."""
-        if answers.lines:
-            self.output.write(self._encoder.encode_lines(answers.lines))
-        for reject in answers.rejects:
-            self.rejects.write(reject)
-            self.refused[reject.reason] += 1
-        if self.events is not None and answers.events:
-            self.events.write(self._encoder.encode_lines(answers.events))
-
-    def flush(self, sync: bool) -> None:
-        """Hand everything over; with ``sync`` to the disk."""
-        self.output.flush(sync)
-        self.rejects.flush(sync)
-        if self.events is not None:
-            self.events.flush(sync)
-
-    def lengths(self) -> dict[str, int]:
-        """What a snapshot keeps of them."""
-        lengths = {"output": self.output.length(), "rejects": self.rejects.length()}
-        if self.events is not None:
-            lengths["events"] = self.events.length()
-        return lengths
-
-    def close(self) -> None:
-        """Close all."""
-        self.output.close()
-        self.rejects.close()
-        if self.events is not None:
-            self.events.close()
 
 
 class Run:
@@ -130,9 +35,11 @@ class Run:
         final_only: bool,
         frozen: bool,
         overwrite: bool,
+        watch: Watch,
     ) -> None:
+        self.watch = watch
         check_origin(origin)
-        _refuse_double_use(origin, paths)
+        refuse_double_use(origin, paths)
         if origin.topic is not None and paths.state is None:
             paths = paths._replace(state=default_state(origin.topic))
         self.settings = settings
@@ -144,7 +51,9 @@ class Run:
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
-        self.sinks = Sinks(paths, resumed, overwrite)
+        self.sinks = Sinks(origin, paths, resumed, overwrite)
+        if resumed is not None:
+            self.reader.replay(self.sinks.marks())
         self.saved = self.engine.seq
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
@@ -191,21 +100,27 @@ class Run:
             settings=model_settings(self.settings),
             seq=self.engine.seq,
             positions=self.source.positions(),
-            outputs=self.sinks.lengths(),
+            outputs=self.sinks.kept(),
             modes=self.modes,
             written=time.time(),
         )
         self.folder.write(header, self.engine.dumps())
         self.saved = self.engine.seq
         self.source.commit()
+        self.watch.snapshot()
 
     def step(self) -> None:
         """Read what is there, and answer it."""
         records = self.reader.read(BATCH, WAIT)
         if not records:
             return
-        self.sinks.write(self.engine.score(records) if self.frozen else self.engine.advance(records))
+        self.sinks.mark(self.source.positions())
+        began = time.perf_counter()
+        answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
+        advanced = time.perf_counter() - began
+        self.sinks.write(answers)
         self.sinks.flush(sync=False)
+        self.watch.batch(answers.rejects, advanced, time.perf_counter() - began)
         if (
             self.folder is not None
             and not self.frozen
@@ -238,29 +153,57 @@ def _summary(run: Run, seconds: float, records: int) -> None:
     )
     if run.sinks.refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in run.sinks.refused.most_common())
-        say(f"{run.sinks.refused.total():,} records refused ({reasons}): see {run.sinks.rejects_path}")
+        say(f"{run.sinks.refused.total():,} records refused ({reasons}): see {run.sinks.rejects_name}")
     if counters.get("words_dropped"):
         say(f"{counters['words_dropped']:,} words found no room in the vocabulary: raise max_words")
 
 
 def consume(
-    settings: Settings, origin: Origin, paths: Paths, *, final_only: bool, frozen: bool, overwrite: bool
+    settings: Settings,
+    origin: Origin,
+    paths: Paths,
+    *,
+    final_only: bool,
+    frozen: bool,
+    overwrite: bool,
+    metrics: tuple[str, int] | None,
 ) -> None:
-    """Run until the source ends, the reader of the output goes away, or a signal comes."""
+    """Run until the source ends, the reader of the output goes away, or a signal comes.
+
+    ``metrics`` is the host and port at which metrics and health are served, if they are.
+    """
     announce_compilation()
-    with Interrupt() as interrupt:
-        run = Run(settings, origin, paths, final_only=final_only, frozen=frozen, overwrite=overwrite)
-        started, first = time.monotonic(), run.engine.seq
-        try:
-            while not run.source.at_end and not interrupt.asked:
-                run.step()
-            run.end(stopped=interrupt.asked)
-            _summary(run, time.monotonic() - started, run.engine.seq - first)
-        except SinkClosed:
-            pass
-        finally:
-            run.source.close()
-            with contextlib.suppress(SinkClosed):
-                run.sinks.close()
-            if run.folder is not None:
-                run.folder.close()
+    watch = Watch() if metrics is None else Served(*metrics)
+    try:
+        with Interrupt() as interrupt:
+            run = Run(
+                settings,
+                origin,
+                paths,
+                final_only=final_only,
+                frozen=frozen,
+                overwrite=overwrite,
+                watch=watch,
+            )
+            _loop(run, interrupt)
+    finally:
+        watch.close()
+
+
+def _loop(run: Run, interrupt: Interrupt) -> None:
+    started, first = time.monotonic(), run.engine.seq
+    try:
+        run.watch.ready()
+        while not run.source.at_end and not interrupt.asked:
+            run.watch.beat(run.engine, run.reader.lag())
+            run.step()
+        run.end(stopped=interrupt.asked)
+        _summary(run, time.monotonic() - started, run.engine.seq - first)
+    except SinkClosed:
+        pass
+    finally:
+        run.source.close()
+        with contextlib.suppress(SinkClosed):
+            run.sinks.close()
+        if run.folder is not None:
+            run.folder.close()

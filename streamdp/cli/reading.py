@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
+from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import Source
 
 from streamdp.config import ConfigError
@@ -108,8 +110,6 @@ class Reader:
             if input_format == "csv":
                 self._set_header(file)
             return
-        from streamdp_connectors.kafka_source import KafkaSource
-
         if input_format == "csv":
             raise ConfigError("a topic has no CSV header: send JSON or text", exit_code=USAGE)
         self.source = KafkaSource(
@@ -146,6 +146,15 @@ class Reader:
             if known is not None:
                 return known
         return self.decoder.decode(raw)
+
+    def lag(self) -> int | None:
+        """Records of a topic not read yet; None for a file, of which nobody knows."""
+        return self.source.lag() if isinstance(self.source, KafkaSource) else None
+
+    def replay(self, marks: list[Mapping[str, Any]]) -> None:
+        """Read a topic in the order in which an interrupted run had read it."""
+        if marks and isinstance(self.source, KafkaSource):
+            self.source.replay(marks)
 
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at the positions of a snapshot."""

@@ -1,0 +1,63 @@
+"""What an operator sees of a run: metrics and health, where they were asked for."""
+
+from __future__ import annotations
+
+from streamdp.engine import Engine
+from streamdp.health import HealthError, HealthServer
+from streamdp.metrics import Metrics
+from streamdp.records import Reject
+
+
+class Watch:
+    """Nothing is watched."""
+
+    def ready(self) -> None:
+        """The run has opened everything, and answers from now on."""
+
+    def beat(self, engine: Engine, lag: int | None) -> None:
+        """The loop goes round."""
+
+    def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
+        """A batch was answered; seconds in the engine and in all."""
+
+    def snapshot(self) -> None:
+        """A snapshot was written."""
+
+    def close(self) -> None:
+        """Stop serving."""
+
+
+class Served(Watch):
+    """Everything is served over HTTP. Raises HealthError."""
+
+    def __init__(self, host: str, port: int) -> None:
+        try:
+            self.metrics = Metrics()
+        except ImportError:
+            raise HealthError("metrics need one more package: pip install 'streamdp[metrics]'") from None
+        self.server = HealthServer(self.metrics, host, port)
+
+    def ready(self) -> None:
+        """Readiness is 200 from now on."""
+        self.metrics.ready = True
+
+    def beat(self, engine: Engine, lag: int | None) -> None:
+        """Liveness, and what the engine counts."""
+        self.server.beat()
+        self.metrics.update(engine.counters(), lag)
+
+    def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
+        """Rejects by reason, and how long it took."""
+        for reject in rejects:
+            self.metrics.rejected(reject.reason)
+        self.metrics.observe_advance(advance)
+        self.metrics.observe_batch(total)
+
+    def snapshot(self) -> None:
+        """The age of the snapshot is counted from now."""
+        self.metrics.snapshot_written()
+
+    def close(self) -> None:
+        """Not ready any more, and gone."""
+        self.metrics.ready = False
+        self.server.close()

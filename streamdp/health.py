@@ -1,0 +1,137 @@
+"""An HTTP server for the metrics of a run and for probes of its health."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any
+
+from streamdp.metrics import Metrics
+
+UNAVAILABLE = 69
+PLAIN = "text/plain; charset=utf-8"
+
+
+class HealthError(Exception):
+    """The server cannot start: one line for people, an exit code for scripts."""
+
+    def __init__(self, message: str, exit_code: int = UNAVAILABLE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class HealthServer:
+    """Serves /metrics, /livez and /readyz from a daemon thread, until closed.
+
+    Its start counts as a beat. Port 0 takes any free port; ``port`` is the one taken.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        stale_after: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = metrics
+        self._stale_after = stale_after
+        self._clock = clock
+        self._beaten = clock()
+        try:
+            self._server = _Server(self, host, port)
+        except (OSError, OverflowError) as error:
+            raise HealthError(_refusal(host, port, error)) from error
+        self.host = host
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="streamdp-health", daemon=True
+        )
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Say that the loop is alive."""
+        self._beaten = self._clock()
+
+    @property
+    def live(self) -> bool:
+        """Whether the last beat is recent."""
+        return self._clock() - self._beaten <= self._stale_after
+
+    def close(self) -> None:
+        """Stop serving and free the port; again is harmless."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, accept: str) -> tuple[HTTPStatus, bytes, str]:
+        """Status, body and content type for a path."""
+        match path:
+            case "/metrics":
+                return HTTPStatus.OK, *self._metrics.render(accept)
+            case "/livez":
+                return _verdict(self.live, "stalled")
+            case "/readyz":
+                return _verdict(self._metrics.ready, "not ready")
+            case _:
+                return HTTPStatus.NOT_FOUND, b"not found\n", PLAIN
+
+
+def _verdict(good: bool, otherwise: str) -> tuple[HTTPStatus, bytes, str]:
+    if good:
+        return HTTPStatus.OK, b"ok\n", PLAIN
+    return HTTPStatus.SERVICE_UNAVAILABLE, f"{otherwise}\n".encode(), PLAIN
+
+
+def _refusal(host: str, port: int, error: OSError | OverflowError) -> str:
+    if isinstance(error, OverflowError):
+        return f"cannot serve metrics: {port} is not a port, choose another with --metrics-port"
+    if error.errno == errno.EADDRINUSE:
+        return f"cannot serve metrics: port {port} on {host} is taken, choose another with --metrics-port"
+    reason = error.strerror or str(error)
+    return f"cannot serve metrics on {host}, port {port} (--metrics-port): {reason}"
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, health: HealthServer, host: str, port: int) -> None:
+        self.health = health
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Bind without HTTPServer's look-up of the host's name, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let clients go away without a word."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version = "streamdp"
+    sys_version = ""
+    timeout = 10  # seconds a silent client may keep a thread
+
+    def do_GET(self) -> None:
+        accept = self.headers.get("Accept", "")
+        status, body, content_type = self.server.health.answer(self.path.partition("?")[0], accept)
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """No access log."""
