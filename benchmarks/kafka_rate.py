@@ -61,6 +61,7 @@ def main() -> None:
     count = parser.parse_args().records
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        (folder / "broker").mkdir()
         broker = Broker(folder / "broker")
         broker.format()
         broker.start()

@@ -32,7 +32,6 @@ from streamdp.beam.model import (
 from streamdp.beam.pool import (
     DECIDED,
     EVIDENCE,
-    FOUNDED,
     HEAD,
     NOW,
     SCALE,
@@ -90,8 +89,6 @@ def absorb_record(
     beam.meta[HEAD] = head
     add_sum(beam.sums, EVIDENCE, log_evidence)
     founded = head_slot == NEW
-    if founded:
-        beam.meta[FOUNDED] += 1
     revisions = out.meta[REVISIONS]
     out.label[i] = announce(state, out, walk, extends, choice.child_slot[head], founded)
     decided = drop_dissenters(model, state, choice, seq)
