@@ -22,6 +22,7 @@ BATCH_BUCKETS = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TOTALS = (
     ("streamdp_records", "records", "Records clustered since the stream began, restarts included."),
     ("streamdp_clusters_created", "clusters_created", "Clusters founded since the stream began."),
+    ("streamdp_clusters_closed", "clusters_closed", "Clusters told closed or retired, by all hypotheses."),
     ("streamdp_clusters_retired", "clusters_retired", "Clusters retired since the stream began."),
 )
 LEVELS = (

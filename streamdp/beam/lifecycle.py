@@ -31,6 +31,7 @@ from streamdp.beam.model import (
 from streamdp.beam.pool import (
     ALIVE,
     CLOSED,
+    CLOSINGS,
     CONTESTED,
     HEAD,
     NOW,
@@ -113,6 +114,7 @@ def announce_closed(model: Model, state: State, out: Output, slot: int) -> None:
     kind = RETIRED_EVENT if exchangeable else CLOSED_EVENT
     label = state.lineages.label[state.pool.lineage[slot]]
     emit_event(state, out, kind, slot, label, -1, state.pool.size[slot])
+    state.beam.meta[CLOSINGS] += 1
     discard_slot(state, slot)
 
 

@@ -50,7 +50,7 @@ class Beam(NamedTuple):
     sums: np.ndarray  # float64: see the indices below
 
 
-SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES = range(9)
+SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS = range(10)
 EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW = range(6)
 
 
@@ -78,7 +78,7 @@ def new_pool(slots: int, width: int, columns: int) -> Pool:
 
 def new_beam(width: int) -> Beam:
     """One hypothesis: that nothing has been seen."""
-    meta = np.zeros(9, np.int64)
+    meta = np.zeros(10, np.int64)
     meta[WIDTH] = 1
     meta[DECIDED] = -1
     sums = np.zeros(6)

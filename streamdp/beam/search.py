@@ -14,6 +14,7 @@ from streamdp.beam.members import new_members
 from streamdp.beam.model import BEAM, FAMILY, NORMAL_INVERSE_GAMMA, Model
 from streamdp.beam.pool import (
     ALIVE,
+    CLOSINGS,
     COPIES,
     DECIDED,
     DROPPED,
@@ -271,6 +272,7 @@ class BeamSearch:
             "hypotheses": int(meta[WIDTH]),
             "clusters_live": len(self.head_slots()),
             "clusters_created": int(meta[NEXT_LABEL]),
+            "clusters_closed": int(meta[CLOSINGS]),
             "clusters_retired": int(meta[RETIRED]),
             "cluster_copies": int(meta[COPIES]),
             "dissenters_dropped": int(meta[DROPPED]),
