@@ -31,7 +31,6 @@ from streamdp.priors.base import Prior
 from streamdp.settings import Settings
 
 SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
-DENSE_FAMILIES = ("gaussian", "normal-inverse-gamma")
 SHARED_BASE = ("base_smoothing", "base_discount", "base_escape")
 VECTOR_SETTINGS = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
 WORD_SETTINGS = (

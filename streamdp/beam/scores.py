@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 REFERENCE, NEW_VALUE, CLASS_SUM, CLASS_WEIGHT = range(4)
-TOUCHED, TICK, WORDS_PRESENT = range(3)
+TOUCHED, TICK = range(2)
 
 
 class Scores(NamedTuple):
     """Scratch space, rebuilt for every record; never part of a snapshot."""
 
-    meta: np.ndarray  # int64[3]
+    meta: np.ndarray  # int64[2]
     sums: np.ndarray  # float64[4]
     value: np.ndarray  # float64[S] of touched slots (dense families: of all)
     touched: np.ndarray  # int32[S] slots that share a word with the record
@@ -44,7 +44,7 @@ def new_scores(slots: int, classes: int, words: int, vocabulary: int) -> Scores:
     slot = [np.zeros(slots) for _ in range(4)]
     size = [np.zeros(classes) for _ in range(4)]
     return Scores(
-        np.zeros(3, np.int64),
+        np.zeros(2, np.int64),
         np.zeros(4),
         np.zeros(slots),
         np.zeros(slots, np.int32),

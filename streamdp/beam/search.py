@@ -77,6 +77,13 @@ def new_state(model: Model) -> State:
     )
 
 
+def _offsets(offsets: np.ndarray, vectors: np.ndarray, n: int) -> tuple[np.ndarray, int]:
+    """Offsets that exist for vectors too, and the most distinct words of a record."""
+    if vectors.shape[1] and offsets.shape[0] <= n:
+        offsets = np.zeros(n + 1, np.int64)
+    return offsets, int(np.diff(offsets).max()) if offsets.shape[0] > 1 else 0
+
+
 class BeamSearch:
     """A running bounded-beam search.
 
@@ -166,9 +173,7 @@ class BeamSearch:
         that they caused. The buffers are used again when the iterator goes on.
         """
         n = times.shape[0]
-        if vectors.shape[1] and offsets.shape[0] <= n:
-            offsets = np.zeros(n + 1, np.int64)
-        longest = int(np.diff(offsets).max()) if offsets.shape[0] > 1 else 0
+        offsets, longest = _offsets(offsets, vectors, n)
         start = 0
         self._out.meta[:] = 0
         while start < n:
@@ -210,9 +215,7 @@ class BeamSearch:
     ) -> Output:
         """Answer without learning; arguments as for :meth:`run`. Label -1 means a new cluster."""
         n = times.shape[0]
-        if vectors.shape[1] and offsets.shape[0] <= n:
-            offsets = np.zeros(n + 1, np.int64)
-        longest = int(np.diff(offsets).max()) if offsets.shape[0] > 1 else 0
+        offsets, longest = _offsets(offsets, vectors, n)
         self._out.meta[:] = 0
         self._prepare(n, longest)
         score_only(

@@ -172,7 +172,6 @@ def consume(
 
     ``metrics`` is the host and port at which metrics and health are served, if they are.
     """
-    announce_compilation()
     watch = Watch() if metrics is None else Served(*metrics)
     try:
         with Interrupt() as interrupt:
@@ -185,6 +184,7 @@ def consume(
                 overwrite=overwrite,
                 watch=watch,
             )
+            announce_compilation()  # not before all is open: a wrong file name is told at once
             _loop(run, interrupt)
     finally:
         watch.close()
