@@ -1,20 +1,35 @@
 """Likelihood families: what the records of one cluster have in common."""
 
 from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods.beta_bernoulli import BetaBernoulli
 from streamdp.likelihoods.dirichlet_multinomial import DirichletMultinomial
+from streamdp.likelihoods.gamma_poisson import GammaPoisson
 from streamdp.likelihoods.gaussian import Gaussian
 from streamdp.likelihoods.hierarchical_dirichlet import HierarchicalDirichlet
 from streamdp.likelihoods.hierarchical_pitman_yor import HierarchicalPitmanYor
 from streamdp.likelihoods.normal_inverse_gamma import NormalInverseGamma
-from streamdp.likelihoods.statistics import VectorStatistics, WordStatistics
+from streamdp.likelihoods.normal_inverse_wishart import NormalInverseWishart
+from streamdp.likelihoods.statistics import (
+    MatrixStatistics,
+    SumStatistics,
+    VectorStatistics,
+    WordStatistics,
+)
+from streamdp.likelihoods.von_mises_fisher import VonMisesFisher
 
 __all__ = [
+    "BetaBernoulli",
     "DirichletMultinomial",
+    "GammaPoisson",
     "Gaussian",
     "HierarchicalDirichlet",
     "HierarchicalPitmanYor",
     "Likelihood",
+    "MatrixStatistics",
     "NormalInverseGamma",
+    "NormalInverseWishart",
+    "SumStatistics",
     "VectorStatistics",
+    "VonMisesFisher",
     "WordStatistics",
 ]

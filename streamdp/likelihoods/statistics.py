@@ -56,3 +56,58 @@ class VectorStatistics:
     def __post_init__(self) -> None:
         if self.largest == 0.0:
             self.largest = float((np.abs(self.mean) + np.sqrt(self.spread)).max())
+
+
+@dataclass(slots=True)
+class MatrixStatistics(VectorStatistics):
+    """Count, mean and scatter matrix of vectors, and the posterior scale that follows from them.
+
+    Parameters
+    ----------
+    count, mean, spread, largest
+        See :class:`VectorStatistics`.
+    scatter
+        Sum of the outer products of the deviations from the mean, of shape (D, D); its diagonal is
+        ``spread``.
+    factor
+        Lower Cholesky factor of the posterior scale Psi_n, of shape (D, D).
+    downdates
+        How many records have left since the factor was last computed from the scatter.
+    """
+
+    scatter: np.ndarray = field(kw_only=True)
+    factor: np.ndarray = field(kw_only=True)
+    downdates: int = field(default=0, kw_only=True)
+
+
+@dataclass(slots=True)
+class SumStatistics:
+    """Count and sums of vectors.
+
+    Parameters
+    ----------
+    count
+        How many vectors.
+    sums
+        Their sum, of shape (D,); ``GammaPoisson`` holds the sum of log x! as one more number.
+    rest
+        What rounding has cut off the sums, in the same shape: without it, much that joined and left
+        again would leave a trace.
+    """
+
+    count: int
+    sums: np.ndarray
+    rest: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """The sums to the last digit."""
+        total: np.ndarray = self.sums + self.rest
+        return total
+
+    def move(self, amount: np.ndarray) -> None:
+        """Add to the sums (Knuth 1997, section 4.2.2, theorem B)."""
+        sums = self.sums + amount
+        moved = sums - self.sums
+        self.rest += (self.sums - (sums - moved)) + (amount - moved)
+        self.sums = sums

@@ -4,6 +4,7 @@ from streamdp.priors.base import Prior
 from streamdp.priors.crp import CRP
 from streamdp.priors.decays import Exponential, Logistic, Window
 from streamdp.priors.distance_dependent import DistanceDependent
+from streamdp.priors.finite_mixture import FiniteMixture
 from streamdp.priors.pitman_yor import PitmanYor
 from streamdp.priors.uniform import Uniform
 
@@ -11,6 +12,7 @@ __all__ = [
     "CRP",
     "DistanceDependent",
     "Exponential",
+    "FiniteMixture",
     "Logistic",
     "PitmanYor",
     "Prior",

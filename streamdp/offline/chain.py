@@ -1,0 +1,145 @@
+"""A clustering of a finite set of records that moves can change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamdp.likelihoods import Likelihood
+from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.rng import new_random
+from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fill, grown_roster, new_roster
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, grown
+from streamdp.offline.kernels.weights import Weights
+from streamdp.offline.prepare import Data, new_store
+from streamdp.priors.base import Prior
+
+
+def canonical(labels: Sequence[int] | np.ndarray) -> np.ndarray:
+    """The same clustering, clusters numbered from 0 by their first members."""
+    values = np.asarray(labels)
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse.reshape(-1)]
+
+
+class Chain:
+    """Records, a model, and one clustering with its log joint.
+
+    Parameters
+    ----------
+    data
+        The records; their order matters to priors that are not exchangeable.
+    likelihood, prior
+        The model.
+    labels
+        Where to start, shape (N,): any integers, equal where records are together; None: one cluster.
+    seed
+        Of all random numbers that moves draw.
+    base
+        p_w by word, shape (V,), of the hierarchical families; None: that of the family, or else learned
+        from the records, and then held fixed.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        likelihood: Likelihood[Any, Any],
+        prior: Prior,
+        labels: Sequence[int] | np.ndarray | None = None,
+        *,
+        seed: int | np.random.SeedSequence = 0,
+        base: np.ndarray | None = None,
+    ) -> None:
+        self.data, self.likelihood, self.prior, self.base = data, likelihood, prior, base
+        self.random = new_random(seed)
+        self.store: Store = new_store(data, likelihood, base)
+        self.roster = new_roster(data.size, len(self.store.clusters.size))
+        self.weights: Weights | None = weights_of(prior, data.size) if prior.exchangeable else None
+        self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return self.data.size
+
+    @property
+    def clusters(self) -> int:
+        """K."""
+        return int(self.roster.meta[ACTIVE])
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The cluster of every record, shape (N,), numbered from 0 by first members."""
+        return canonical(self.roster.labels)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Sizes of the clusters, shape (K,), in no order."""
+        return np.asarray(self.store.clusters.size[self.roster.active[: self.clusters]])
+
+    @property
+    def log_joint(self) -> float:
+        """log p(z, x) in nats, as the moves have kept it."""
+        return float(self.roster.sums[JOINT])
+
+    @property
+    def log_likelihood(self) -> float:
+        """log p(x | z) in nats: the sum of log H over the clusters."""
+        return float(self.store.clusters.log_h[self.roster.active[: self.clusters]].sum())
+
+    def log_prior(self) -> float:
+        """log p(z) in nats, computed anew."""
+        times = self.data.times
+        return self.prior.log_probability(
+            self.roster.labels.tolist(), None if times is None else times.tolist()
+        )
+
+    def set_labels(self, labels: Sequence[int] | np.ndarray) -> None:
+        """Go on from another clustering; all statistics are computed anew."""
+        values = canonical(labels)
+        if values.shape != (self.size,):
+            raise ValueError(f"{len(values)} labels for {self.size} records")
+        self.make_room(int(values.max()) + 1)
+        prepare(self.store)
+        fill(self.store, self.roster, values)
+        self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
+
+    def refresh(self) -> float:
+        """Compute all statistics anew; returns how far the log joint had drifted, in nats."""
+        kept = self.log_joint
+        self.set_labels(self.roster.labels)
+        return kept - self.log_joint
+
+    def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
+        """Go on with other parameters."""
+        if prior is not None:
+            self.prior = prior
+            self.weights = weights_of(prior, self.size) if prior.exchangeable else None
+            self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
+        if likelihood is not None:
+            labels = self.roster.labels
+            self.likelihood = likelihood
+            self.store = new_store(self.data, likelihood, self.base)
+            self.roster = new_roster(self.size, len(self.store.clusters.size))
+            self.set_labels(labels)
+
+    def make_room(self, clusters: int) -> None:
+        """See to slots for that many clusters, and a few to spare."""
+        capacity = len(self.store.clusters.size)
+        wanted = capacity
+        while wanted < clusters + FIRST_SLOT + 8:
+            wanted *= 2
+        if wanted > capacity:
+            self.store = grown(self.store, wanted)
+            self.roster = grown_roster(self.roster, wanted)
+            clear_from(self.store, capacity)
+
+    def more_room(self, spare: int = 1) -> None:
+        """Double the slots until ``spare`` are free."""
+        while self.roster.meta[FREE] < spare:
+            self.make_room(len(self.store.clusters.size))

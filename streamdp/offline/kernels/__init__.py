@@ -1,0 +1,1 @@
+"""The numba kernels of the offline passes; nothing here is for users to call."""

@@ -1,0 +1,122 @@
+"""Which record is in which slot, and which slots are in use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.offline.kernels.family import add, clear, remove
+from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.store import FIRST_SLOT, Store
+
+ACTIVE, FREE = range(2)
+JOINT = 0
+
+
+class Roster(NamedTuple):
+    """N records, C slots."""
+
+    labels: np.ndarray  # int64[N] slot of a record, -1 while it is in none
+    active: np.ndarray  # int64[C] slots in use, meta[ACTIVE] of them
+    where: np.ndarray  # int64[C] place of a slot in active
+    free: np.ndarray  # int64[C] slots not in use, meta[FREE] of them
+    meta: np.ndarray  # int64[2]
+    sums: np.ndarray  # float64[1] the log joint
+    weights: np.ndarray  # float64[C + 1] scratch
+    totals: np.ndarray  # float64[C + 1] scratch
+
+
+def new_roster(records: int, capacity: int) -> Roster:
+    """No record is in any slot."""
+    return Roster(
+        np.full(records, -1, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.arange(capacity - 1, -1, -1, dtype=np.int64),
+        np.array([0, capacity - FIRST_SLOT]),
+        np.zeros(1),
+        np.zeros(capacity + 1),
+        np.zeros(capacity + 1),
+    )
+
+
+def grown_roster(roster: Roster, capacity: int) -> Roster:
+    """The same with room for ``capacity`` slots."""
+    old = len(roster.free)
+    new = new_roster(0, capacity)
+    free, held = capacity - old, int(roster.meta[FREE])
+    new.free[held : held + free] = new.free[:free]
+    new.free[:held] = roster.free[:held]
+    new.active[:old], new.where[:old] = roster.active, roster.where
+    roster.meta[FREE] += free
+    return roster._replace(
+        active=new.active, where=new.where, free=new.free, weights=new.weights, totals=new.totals
+    )
+
+
+@kernel
+def take_slot(roster: Roster) -> int:
+    """Put a free slot into use; there must be one."""
+    roster.meta[FREE] -= 1
+    slot = roster.free[roster.meta[FREE]]
+    roster.active[roster.meta[ACTIVE]] = slot
+    roster.where[slot] = roster.meta[ACTIVE]
+    roster.meta[ACTIVE] += 1
+    return slot
+
+
+@kernel
+def release_slot(roster: Roster, slot: int) -> None:
+    """Put an emptied slot out of use."""
+    roster.meta[ACTIVE] -= 1
+    last = roster.active[roster.meta[ACTIVE]]
+    place = roster.where[slot]
+    roster.active[place] = last
+    roster.where[last] = place
+    roster.free[roster.meta[FREE]] = slot
+    roster.meta[FREE] += 1
+
+
+@kernel
+def enter(store: Store, roster: Roster, i: int, slot: int) -> None:
+    """Put a record that is nowhere into a slot."""
+    add(store, slot, i)
+    roster.labels[i] = slot
+
+
+@kernel
+def leave(store: Store, roster: Roster, i: int) -> int:
+    """Take a record out of its slot, and the slot out of use if it was the last; returns the slot."""
+    slot = roster.labels[i]
+    remove(store, slot, i)
+    roster.labels[i] = -1
+    if store.clusters.size[slot] == 0:
+        release_slot(roster, slot)
+    return slot
+
+
+@entry
+def fill(store: Store, roster: Roster, labels: np.ndarray) -> None:
+    """Put record i into slot ``labels[i] + FIRST_SLOT``; all slots are clear, none is in use."""
+    top = 0
+    for i in range(labels.shape[0]):
+        slot = labels[i] + FIRST_SLOT
+        add(store, slot, i)
+        roster.labels[i] = slot
+        top = max(top, labels[i] + 1)
+    capacity = roster.free.shape[0]
+    for k in range(top):
+        roster.active[k] = k + FIRST_SLOT
+        roster.where[k + FIRST_SLOT] = k
+    roster.meta[ACTIVE] = top
+    roster.meta[FREE] = capacity - FIRST_SLOT - top
+    for k in range(roster.meta[FREE]):
+        roster.free[k] = capacity - 1 - k
+
+
+@entry
+def clear_from(store: Store, first: int) -> None:
+    """Clear all slots from a first one on."""
+    for slot in range(first, store.clusters.size.shape[0]):
+        clear(store, slot)
