@@ -39,9 +39,10 @@ class NormalInverseWishart(VectorFamily):
 
     Notes
     -----
-    Murphy 2007, section 9 (section 8 for the same prior of the precision matrix). With kappa_n = kappa + n, nu_n = nu + n and m_n the posterior mean, a record
-    adds kappa_n / (kappa_n + 1) (x - m_n)(x - m_n)' to the posterior scale Psi_n, of which the Cholesky
-    factor is kept, so that a record costs O(D^2); O(D^3) when old ones are being forgotten.
+    Murphy 2007, section 9 (section 8 for the same prior of the precision matrix). With
+    kappa_n = kappa + n, nu_n = nu + n and m_n the posterior mean, a record adds
+    kappa_n / (kappa_n + 1) (x - m_n)(x - m_n)' to the posterior scale Psi_n, of which the Cholesky factor
+    is kept, so that a record costs O(D^2); O(D^3) when old ones are being forgotten.
     """
 
     kappa: float = 0.1

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamdp.likelihoods import Likelihood
+from streamdp.offline.distances import log_probability_by_pulls, pulls_of
 from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.family import prepare
-from streamdp.offline.kernels.rng import new_random
+from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fill, grown_roster, new_roster
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, grown
 from streamdp.offline.kernels.weights import Weights
@@ -43,6 +44,9 @@ class Chain:
     base
         p_w by word, shape (V,), of the hierarchical families; None: that of the family, or else learned
         from the records, and then held fixed.
+    distances
+        Distance of record i from each earlier one in ``distances[i, j]``, shape (N, N), >= 0, for the
+        distance-dependent prior; None: as the prior measures it.
     """
 
     def __init__(
@@ -54,9 +58,12 @@ class Chain:
         *,
         seed: int | np.random.SeedSequence = 0,
         base: np.ndarray | None = None,
+        distances: np.ndarray | None = None,
     ) -> None:
         self.data, self.likelihood, self.prior, self.base = data, likelihood, prior, base
+        self.distances = distances
         self.random = new_random(seed)
+        self._pulls: tuple[Prior, np.ndarray] | None = None
         self.store: Store = new_store(data, likelihood, base)
         self.roster = new_roster(data.size, len(self.store.clusters.size))
         self.weights: Weights | None = weights_of(prior, data.size) if prior.exchangeable else None
@@ -92,12 +99,37 @@ class Chain:
         """log p(x | z) in nats: the sum of log H over the clusters."""
         return float(self.store.clusters.log_h[self.roster.active[: self.clusters]].sum())
 
+    @property
+    def times(self) -> list[float] | None:
+        """Event times in seconds, where the records have any."""
+        return None if self.data.times is None else self.data.times.tolist()
+
     def log_prior(self) -> float:
         """log p(z) in nats, computed anew."""
-        times = self.data.times
-        return self.prior.log_probability(
-            self.roster.labels.tolist(), None if times is None else times.tolist()
-        )
+        labels = self.roster.labels
+        if self.distances is not None:
+            return log_probability_by_pulls(self.prior, labels, self.pulls())
+        return self.prior.log_probability(labels.tolist(), self.times)
+
+    def pulls(self) -> np.ndarray:
+        """Weight of a link from record i to an earlier one, shape (N, N); empty without ``distances``."""
+        if self.distances is None:
+            return np.zeros((0, 0))
+        if self._pulls is None or self._pulls[0] is not self.prior:
+            self._pulls = (self.prior, pulls_of(self.prior, self.distances, self.size))
+        return self._pulls[1]
+
+    def uniform(self) -> float:
+        """A random number in [0, 1)."""
+        return float(draw_uniform(self.random))
+
+    def generator(self) -> np.random.Generator:
+        """A generator for what is drawn outside the kernels, seeded by the chain's own."""
+        return np.random.default_rng(int(self.uniform() * 2**53))
+
+    def settle(self) -> None:
+        """Compute the log joint anew from what the kernels keep of the clusters."""
+        self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
 
     def set_labels(self, labels: Sequence[int] | np.ndarray) -> None:
         """Go on from another clustering; all statistics are computed anew."""
@@ -107,7 +139,7 @@ class Chain:
         self.make_room(int(values.max()) + 1)
         prepare(self.store)
         fill(self.store, self.roster, values)
-        self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
+        self.settle()
 
     def refresh(self) -> float:
         """Compute all statistics anew; returns how far the log joint had drifted, in nats."""
@@ -120,7 +152,7 @@ class Chain:
         if prior is not None:
             self.prior = prior
             self.weights = weights_of(prior, self.size) if prior.exchangeable else None
-            self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
+            self.settle()
         if likelihood is not None:
             labels = self.roster.labels
             self.likelihood = likelihood

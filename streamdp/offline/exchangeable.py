@@ -27,10 +27,11 @@ def weights_of(prior: Prior, n: int) -> Weights:
                 total = prior.concentration
             case _:
                 raise ValueError(f"{type(prior).__name__} is not exchangeable")
-    return Weights(join, found, np.array([np.log(total + np.arange(n)).sum()]))
+    grown = np.zeros(n + 1)
+    np.cumsum(join[1:n], out=grown[2:])
+    return Weights(join, grown, found, np.array([np.log(total + np.arange(n)).sum()]))
 
 
 def log_prior(weights: Weights, sizes: np.ndarray) -> float:
     """log p(z) of a clustering with clusters of these sizes, in nats."""
-    grown = np.concatenate([[0.0, 0.0], np.cumsum(weights.join[1:])])
-    return float(weights.found[: len(sizes)].sum() + grown[sizes].sum() - weights.norm[0])
+    return float(weights.found[: len(sizes)].sum() + weights.grown[sizes].sum() - weights.norm[0])

@@ -96,7 +96,13 @@ class Data:
         return Data(offsets, self.words[places], self.counts[places], times=self.times)
 
 
-def new_store(data: Data, likelihood: Likelihood[Any, Any], base: np.ndarray | None = None) -> Store:
+def new_store(
+    data: Data,
+    likelihood: Likelihood[Any, Any],
+    base: np.ndarray | None = None,
+    capacity: int = FIRST_CAPACITY,
+    places: int | None = None,
+) -> Store:
     """The records of ``data`` with room for clusters of them; kernels still have to ``prepare`` it.
 
     Parameters
@@ -107,6 +113,10 @@ def new_store(data: Data, likelihood: Likelihood[Any, Any], base: np.ndarray | N
         The family of all clusters.
     base
         p_w by word, shape (V,), where the family needs a base measure and has none.
+    capacity
+        Slots.
+    places
+        How many slots may hold a word at a time; None: what clusterings need, where every record is in one.
     """
     if likelihood.sparse != (data.vectors is None):
         kinds = ("vectors", "word counts")
@@ -119,10 +129,9 @@ def new_store(data: Data, likelihood: Likelihood[Any, Any], base: np.ndarray | N
     records = _words(data) if data.vectors is None else _vectors(data.vectors, likelihood)
     tables = new_tables(records, likelihood, base)
     kind = int(tables.kind[0])
-    clusters = new_clusters(records, kind, FIRST_CAPACITY)
-    return Store(
-        records, tables, clusters, new_scratch(records, clusters.length.shape[0], kind, FIRST_CAPACITY)
-    )
+    clusters = new_clusters(records, kind, capacity, places)
+    scratch = new_scratch(records, clusters.length.shape[0], kind, capacity)
+    return Store(records, tables, clusters, scratch)
 
 
 def _words(data: Data) -> Records:
@@ -155,7 +164,7 @@ def _vectors(vectors: np.ndarray, likelihood: Likelihood[Any, Any]) -> Records:
         if np.abs(lengths - 1.0).max() > 1e-3:
             worst = int(np.abs(lengths - 1.0).argmax())
             raise ValueError(f"record {worst} has length {lengths[worst]:.6g}: unit vectors are needed")
-        rows = np.ascontiguousarray(vectors, np.float32)
+        rows = np.ascontiguousarray(vectors / lengths[:, np.newaxis], np.float32)
         squares = np.einsum("nd,nd->n", rows, rows, dtype=np.float64)
         along = rows @ likelihood.direction
     else:
@@ -242,7 +251,8 @@ def _word_tables(
         fields["tokens"] = _log_gammas(likelihood.beta * size, tokens + 1)
         return FLAT
     b1 = likelihood.base_concentration
-    p = _base_measure(likelihood, base, by_word)
+    by_record = np.bincount(records.words, minlength=vocabulary)
+    p = _base_measure(likelihood, base, by_word, by_record)
     fields["tokens"] = _log_gammas(b1, tokens + 1)
     if isinstance(likelihood, HierarchicalDirichlet):
         if likelihood.document_beta is not None:
@@ -258,13 +268,21 @@ def _word_tables(
 
 
 def _base_measure(
-    likelihood: HierarchicalDirichlet | HierarchicalPitmanYor, base: np.ndarray | None, by_word: np.ndarray
+    likelihood: HierarchicalDirichlet | HierarchicalPitmanYor,
+    base: np.ndarray | None,
+    by_word: np.ndarray,
+    by_record: np.ndarray,
 ) -> np.ndarray:
-    """p_w by word: as given, or the family's, or learned from all records at once (a plug-in)."""
+    """p_w by word: as given, or the family's, or learned from all records at once (a plug-in).
+
+    From a word's tokens, or under Pitman-Yor processes, where a word counts once in a cluster, from the
+    number of records that hold it.
+    """
     found = likelihood.base if base is None else base
     if found is not None:
         p = np.asarray(found, np.float64)
         if len(p) < len(by_word) or not (p[np.flatnonzero(by_word)] > 0.0).all():
             raise ValueError("the base measure must give every word of the records a probability above 0")
         return p[: len(by_word)]
-    return np.asarray((by_word + 0.5) / (by_word + 0.5).sum())
+    seen = by_word if isinstance(likelihood, HierarchicalDirichlet) else by_record
+    return np.asarray((seen + 0.5) / (seen + 0.5).sum())

@@ -42,6 +42,11 @@ class Decay(ABC):
         value = self._of(np.asarray(distance, dtype=np.float64))
         return value if isinstance(distance, np.ndarray) else float(value)
 
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """A distance beyond which f is 0 in double precision."""
+
     @abstractmethod
     def _of(self, distance: np.ndarray) -> np.ndarray: ...
 
@@ -54,6 +59,11 @@ class Window(Decay):
     """1 below the scale, 0 from there on: a record is forgotten at once."""
 
     kind = model.WINDOW
+
+    @property
+    def reach(self) -> float:
+        """The scale."""
+        return self.scale
 
     def _of(self, distance: np.ndarray) -> np.ndarray:
         return np.where(distance < self.scale, 1.0, 0.0)
@@ -75,6 +85,11 @@ class Exponential(Decay):
 
     kind = model.EXPONENTIAL
 
+    @property
+    def reach(self) -> float:
+        """746 scales."""
+        return 746.0 * self.scale
+
     def _of(self, distance: np.ndarray) -> np.ndarray:
         with np.errstate(under="ignore"):
             return np.exp(-distance / self.scale)
@@ -94,6 +109,11 @@ class Logistic(Decay):
     """1 / (1 + exp(distance - scale)): a window whose edge is about 4 units wide, whatever the scale."""
 
     kind = model.LOGISTIC
+
+    @property
+    def reach(self) -> float:
+        """746 units beyond the scale."""
+        return self.scale + 746.0
 
     def _of(self, distance: np.ndarray) -> np.ndarray:
         with np.errstate(under="ignore"):

@@ -88,7 +88,7 @@ class DistanceDependent(Prior):
         times
             Event times in seconds, non-decreasing; needed when the unit is "seconds".
         """
-        positions = self._positions(len(labels), times)
+        positions = self.positions(len(labels), times)
         clusters: dict[int, list[int]] = {}
         for i, label in enumerate(labels):
             clusters.setdefault(label, []).append(i)
@@ -124,7 +124,7 @@ class DistanceDependent(Prior):
         earlier = [j for j in range(i) if labels[j] == labels[i]]
         if not earlier:
             return {i: 1.0}
-        positions = self._positions(len(labels), times)
+        positions = self.positions(len(labels), times)
         pull = self.decay(positions[i] - positions[earlier])
         if pull.sum() == 0.0:
             raise ValueError(f"record {i} is too far from its cluster to have joined it")
@@ -136,7 +136,8 @@ class DistanceDependent(Prior):
             return np.float64(now) - np.array(cluster, dtype=np.float64)
         return times[now] - np.array([times[j] for j in cluster], dtype=np.float64)
 
-    def _positions(self, n: int, times: Sequence[float] | None) -> np.ndarray:
+    def positions(self, n: int, times: Sequence[float] | None) -> np.ndarray:
+        """Where n records lie, in the unit of distance; ``times`` as for :meth:`log_probability`."""
         if self.unit == "records":
             return np.arange(n, dtype=np.float64)
         if times is None:

@@ -16,25 +16,30 @@ from streamdp.offline.kernels.weights import Weights
 
 
 @kernel
+def choose(store: Store, roster: Roster, random: np.ndarray, i: int, old: int) -> int:
+    """Draw an active slot or a new one by ``roster.weights`` and let record i enter it.
+
+    ``old`` is the slot that the record has left; the log joint follows. Returns the slot.
+    """
+    n, weights = roster.meta[ACTIVE], roster.weights
+    before = weights[roster.where[old]] if store.clusters.size[old] > 0 else weights[n]
+    j = draw_log(random, weights, n + 1, roster.totals)
+    roster.sums[JOINT] += weights[j] - before
+    slot = roster.active[j] if j < n else take_slot(roster)
+    enter(store, roster, i, slot)
+    return slot
+
+
+@kernel
 def gibbs_step(store: Store, roster: Roster, prior: Weights, random: np.ndarray, i: int) -> None:
     """Draw the cluster of one record given all others."""
-    clusters = store.clusters
-    old = roster.labels[i]
-    with_it, size = clusters.log_h[old], clusters.size[old] - 1
-    leave(store, roster, i)
-    n = roster.meta[ACTIVE]
-    if size > 0:
-        roster.sums[JOINT] -= with_it - clusters.log_h[old] + prior.join[size]
-    else:
-        roster.sums[JOINT] -= with_it + prior.found[n]
-    weights = roster.weights
+    old = leave(store, roster, i)
+    n, weights = roster.meta[ACTIVE], roster.weights
     score(store, i, roster.active, n, weights)
     for j in range(n):
-        weights[j] += prior.join[clusters.size[roster.active[j]]]
+        weights[j] += prior.join[store.clusters.size[roster.active[j]]]
     weights[n] = store.tables.fresh[i] + prior.found[n]
-    j = draw_log(random, weights, n + 1, roster.totals)
-    roster.sums[JOINT] += weights[j]
-    enter(store, roster, i, roster.active[j] if j < n else take_slot(roster))
+    choose(store, roster, random, i, old)
 
 
 @entry

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel
+from streamdp.offline.kernels.jit import entry, kernel
 
 
 def new_random(seed: int | np.random.SeedSequence) -> np.ndarray:
@@ -72,3 +72,9 @@ def draw_log(random: np.ndarray, weights: np.ndarray, n: int, totals: np.ndarray
     while last > 0 and totals[last - 1] == totals[last]:
         last -= 1
     return last
+
+
+@entry
+def draw_uniform(random: np.ndarray) -> float:
+    """A number in [0, 1), for those outside the kernels."""
+    return uniform(random)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.offline.kernels.family import add, clear, remove
-from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.jit import entry, kernel, routine
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 ACTIVE, FREE = range(2)
@@ -78,14 +78,14 @@ def release_slot(roster: Roster, slot: int) -> None:
     roster.meta[FREE] += 1
 
 
-@kernel
+@routine
 def enter(store: Store, roster: Roster, i: int, slot: int) -> None:
     """Put a record that is nowhere into a slot."""
     add(store, slot, i)
     roster.labels[i] = slot
 
 
-@kernel
+@routine
 def leave(store: Store, roster: Roster, i: int) -> int:
     """Take a record out of its slot, and the slot out of use if it was the last; returns the slot."""
     slot = roster.labels[i]
@@ -120,3 +120,10 @@ def clear_from(store: Store, first: int) -> None:
     """Clear all slots from a first one on."""
     for slot in range(first, store.clusters.size.shape[0]):
         clear(store, slot)
+
+
+@entry
+def enter_alone(store: Store, slots: np.ndarray) -> None:
+    """Put every record into a slot of its own; all of them are clear."""
+    for i in range(slots.shape[0]):
+        add(store, slots[i], i)

@@ -2,8 +2,8 @@
 
 A cluster has a *slot*. Vectors: a row of each statistic per slot. Words: word w owns the places
 ``start[w] .. start[w + 1]`` of the postings, one for each record that holds it, so that there is
-always room for the clusters that hold it, ``length[w]`` of them. Slot 0 is always empty; slot 1 holds
-the group of records under consideration.
+always room for the clusters that hold it, ``length[w]`` of them; see :func:`new_clusters`. Slot 0 is
+always empty; slot 1 holds the group of records under consideration.
 """
 
 from __future__ import annotations
@@ -97,16 +97,20 @@ class Store(NamedTuple):
     scratch: Scratch
 
 
-def new_clusters(records: Records, kind: int, capacity: int) -> Clusters:
-    """Empty clusters, ``capacity`` slots."""
+def new_clusters(records: Records, kind: int, capacity: int, places: int | None = None) -> Clusters:
+    """Empty clusters, ``capacity`` slots.
+
+    A record may be in one slot at a time, or where ``places`` is given in several, as long as no more
+    than that many slots hold any word.
+    """
     d = records.vectors.shape[1]
     full = (capacity, d)
     nothing = (0, d)
     two_rows = kind in (GAMMA, BERNOULLI)
-    words = records.words.shape[0]
-    vocabulary = int(records.words.max()) + 1 if words else 0
+    vocabulary = int(records.words.max(initial=-1)) + 1
     start = np.zeros(vocabulary + 1, np.int64)
-    np.cumsum(np.bincount(records.words, minlength=vocabulary), out=start[1:])
+    room = np.bincount(records.words, minlength=vocabulary)
+    np.cumsum(room if places is None else np.full(vocabulary, places), out=start[1:])
     return Clusters(
         size=np.zeros(capacity, np.int64),
         log_h=np.zeros(capacity),
@@ -122,8 +126,8 @@ def new_clusters(records: Records, kind: int, capacity: int) -> Clusters:
         weight=np.zeros(capacity),
         start=start,
         length=np.zeros(vocabulary, np.int64),
-        slot=np.zeros(words, np.int32),
-        held=np.zeros(words, np.int32),
+        slot=np.zeros(start[-1], np.int32),
+        held=np.zeros(start[-1], np.int32),
     )
 
 

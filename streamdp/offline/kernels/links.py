@@ -1,0 +1,180 @@
+"""Gibbs sampling of the links of the sequential distance-dependent CRP (Blei and Frazier 2011).
+
+A record links to an earlier one or to itself; the clusters are the trees. Drawing a link anew moves the
+whole subtree that hangs on it. The moves leave p(links | records) invariant, whose clusters are
+distributed as p(z | records).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.beam.model import EXPONENTIAL, WINDOW
+from streamdp.offline.kernels.family import add_to_group, empty_group, score_group
+from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.rng import draw_log, uniform
+from streamdp.offline.kernels.roster import FREE, Roster, enter, leave, take_slot
+from streamdp.offline.kernels.store import Store
+
+
+class Links(NamedTuple):
+    """The forest, and what the prior says of it. Children of a record are a doubly linked list."""
+
+    to: np.ndarray  # int64[N] the record linked to; itself for a founder
+    child: np.ndarray  # int64[N] one that links here, -1 for none
+    next: np.ndarray  # int64[N] the next that links to the same record
+    before: np.ndarray  # int64[N] the one before
+    position: np.ndarray  # float64[N] in the unit of distance
+    reach: np.ndarray  # int64[N] first record that is near enough for a link
+    pull: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
+    decay: np.ndarray  # float64[3] kind, scale, concentration
+    group: np.ndarray  # int64[N] scratch: the subtree on the move
+    total: np.ndarray  # float64[C] scratch: weight of the links into a slot
+    slots: np.ndarray  # int64[C] scratch: slots in reach
+
+
+KIND, SCALE, CONCENTRATION = range(3)
+
+
+@kernel
+def pull(links: Links, i: int, j: int) -> float:
+    """Weight of a link from record i to an earlier one."""
+    if links.pull.shape[0] > 0:
+        return links.pull[i, j]
+    distance, scale = links.position[i] - links.position[j], links.decay[SCALE]
+    if links.decay[KIND] == WINDOW:
+        return 1.0 if distance < scale else 0.0
+    if links.decay[KIND] == EXPONENTIAL:
+        return math.exp(-distance / scale)
+    gap = distance - scale
+    e = math.exp(-abs(gap))
+    return (e if gap > 0.0 else 1.0) / (1.0 + e)
+
+
+@kernel
+def _attach(links: Links, i: int, j: int) -> None:
+    links.to[i] = j
+    if i == j:
+        return
+    first = links.child[j]
+    links.next[i], links.before[i] = first, -1
+    if first >= 0:
+        links.before[first] = i
+    links.child[j] = i
+
+
+@kernel
+def _detach(links: Links, i: int) -> None:
+    j = links.to[i]
+    links.to[i] = i
+    if i == j:
+        return
+    after, before = links.next[i], links.before[i]
+    if before >= 0:
+        links.next[before] = after
+    else:
+        links.child[j] = after
+    if after >= 0:
+        links.before[after] = before
+
+
+@kernel
+def _subtree(links: Links, i: int) -> int:
+    """Fill ``group`` with record i and all that lead to it; returns how many."""
+    links.group[0] = i
+    n = 1
+    p = 0
+    while p < n:
+        r = links.child[links.group[p]]
+        while r >= 0:
+            links.group[n] = r
+            n += 1
+            r = links.next[r]
+        p += 1
+    return n
+
+
+@kernel
+def _draw_target(links: Links, roster: Roster, random: np.ndarray, i: int, slot: int, total: float) -> int:
+    """An earlier record of a slot, by its weight; ``total`` is their sum."""
+    u, last = uniform(random) * total, i
+    for j in range(links.reach[i], i):
+        if roster.labels[j] == slot:
+            weight = pull(links, i, j)
+            if weight > 0.0:
+                last = j
+                u -= weight
+                if u < 0.0:
+                    break
+    return last
+
+
+@entry
+def draw_links(links: Links, roster: Roster, random: np.ndarray) -> int:
+    """Links given the clusters, each by its weight; returns how many records had none to link to."""
+    seen = links.total
+    for i in range(links.to.shape[0]):
+        links.child[i] = -1
+    lost = 0
+    for i in range(links.to.shape[0]):
+        total, slot = 0.0, roster.labels[i]
+        for j in range(links.reach[i], i):
+            if roster.labels[j] == slot:
+                total += pull(links, i, j)
+        if total > 0.0:
+            _attach(links, i, _draw_target(links, roster, random, i, slot, total))
+        else:
+            links.to[i] = i
+            lost += seen[slot] > 0.0
+            seen[slot] = 1.0
+    for i in range(links.to.shape[0]):
+        seen[roster.labels[i]] = 0.0
+    return lost
+
+
+@kernel
+def _link_step(store: Store, roster: Roster, links: Links, random: np.ndarray, i: int) -> None:
+    _detach(links, i)
+    members = _subtree(links, i)
+    empty_group(store)
+    for p in range(members):
+        leave(store, roster, links.group[p])
+        add_to_group(store, links.group[p])
+    n = 0
+    for j in range(links.reach[i], i):
+        slot, weight = roster.labels[j], pull(links, i, j)
+        if weight > 0.0:
+            if links.total[slot] == 0.0:
+                links.slots[n] = slot
+                n += 1
+            links.total[slot] += weight
+    weights = roster.weights
+    alone = score_group(store, links.slots, n, weights)
+    for p in range(n):
+        weights[p] += math.log(links.total[links.slots[p]])
+    weights[n] = math.log(links.decay[CONCENTRATION]) + alone
+    chosen = draw_log(random, weights, n + 1, roster.totals)
+    if chosen < n:
+        slot = links.slots[chosen]
+        _attach(links, i, _draw_target(links, roster, random, i, slot, links.total[slot]))
+    else:
+        slot = take_slot(roster)
+    for p in range(n):
+        links.total[links.slots[p]] = 0.0
+    for p in range(members):
+        enter(store, roster, links.group[p], slot)
+
+
+@entry
+def link_sweep(
+    store: Store, roster: Roster, links: Links, random: np.ndarray, order: np.ndarray, first: int, last: int
+) -> int:
+    """Draw the links of ``order[first .. last - 1]`` anew; returns where it stopped for want of a slot."""
+    for p in range(first, last):
+        if roster.meta[FREE] == 0:
+            return p
+        _link_step(store, roster, links, random, order[p])
+    return last

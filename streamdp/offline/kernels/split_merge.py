@@ -1,0 +1,231 @@
+"""Moves that split a cluster in two or merge two (Jain and Neal 2004; Dahl 2005).
+
+Two records are picked. Where they are together, a split of the others between them is proposed, else
+the merger; the probability of a split being proposed enters the acceptance of both. In a split, one
+side keeps the slot.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
+from streamdp.offline.kernels.jit import entry, kernel, routine
+from streamdp.offline.kernels.rng import below, shuffle, uniform
+from streamdp.offline.kernels.roster import (
+    ACTIVE,
+    FREE,
+    JOINT,
+    Roster,
+    enter,
+    leave,
+    take_slot,
+)
+from streamdp.offline.kernels.store import Store
+from streamdp.offline.kernels.weights import Weights
+
+SPLITS, MERGES, SPLITS_TAKEN, MERGES_TAKEN = range(4)
+
+
+class Sides(NamedTuple):
+    """Scratch: the records between the two that were picked."""
+
+    members: np.ndarray  # int64[N]
+    home: np.ndarray  # int64[N] slot that a member was in
+    pair: np.ndarray  # int64[2] slots of the two sides
+    value: np.ndarray  # float64[2]
+    counts: np.ndarray  # int64[4] of proposals, and of those accepted
+
+
+@kernel
+def _collect(roster: Roster, sides: Sides, i: int, j: int) -> int:
+    """All others in the clusters of records i and j."""
+    a, b = roster.labels[i], roster.labels[j]
+    n = 0
+    for r in range(roster.labels.shape[0]):
+        slot = roster.labels[r]
+        if slot in (a, b) and r not in (i, j):
+            sides.members[n] = r
+            n += 1
+    return n
+
+
+@routine
+def _to(store: Store, roster: Roster, r: int, slot: int) -> None:
+    """Move a record between slots that both stay in use."""
+    if roster.labels[r] != slot:
+        leave(store, roster, r)
+        enter(store, roster, r, slot)
+
+
+@routine
+def _allot(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    r: int,
+    forced: int,
+) -> float:
+    """Put a record that is nowhere on a side, by draw or as forced (a slot); log probability of that."""
+    pair, value = sides.pair, sides.value
+    score(store, r, pair, 2, value)
+    a = value[0] + prior.join[store.clusters.size[pair[0]]]
+    b = value[1] + prior.join[store.clusters.size[pair[1]]]
+    peak = max(a, b)
+    total = peak + math.log(math.exp(a - peak) + math.exp(b - peak))
+    if forced < 0:
+        forced = pair[0] if uniform(random) < math.exp(a - total) else pair[1]
+    enter(store, roster, r, forced)
+    return (a if forced == pair[0] else b) - total
+
+
+@routine
+def _scan(
+    store: Store, roster: Roster, prior: Weights, sides: Sides, random: np.ndarray, n: int, forced: bool
+) -> float:
+    """A Gibbs scan restricted to the two sides; log probability of its outcome."""
+    total = 0.0
+    for p in range(n):
+        r = sides.members[p]
+        leave(store, roster, r)
+        total += _allot(store, roster, prior, sides, random, r, sides.home[r] if forced else -1)
+    return total
+
+
+@routine
+def _divide(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    n: int,
+    scans: int,
+    forced: bool,
+) -> float:
+    """Propose a split, or the way back to the present one; log probability of its outcome.
+
+    ``scans``: of the launch state, with one more for the proposal; -1: sides by coin; -2: one pass that
+    allots a record after the other (Dahl).
+    """
+    if scans == -2:
+        shuffle(random, sides.members, n)
+        for p in range(n):
+            leave(store, roster, sides.members[p])
+        total = 0.0
+        for p in range(n):
+            r = sides.members[p]
+            total += _allot(store, roster, prior, sides, random, r, sides.home[r] if forced else -1)
+        return total
+    if scans == -1 and forced:
+        return -n * math.log(2.0)
+    for p in range(n):
+        _to(store, roster, sides.members[p], sides.pair[0 if uniform(random) < 0.5 else 1])
+    if scans == -1:
+        return -n * math.log(2.0)
+    for _ in range(scans):
+        _scan(store, roster, prior, sides, random, n, False)
+    return _scan(store, roster, prior, sides, random, n, forced)
+
+
+@kernel
+def _split(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    n: int,
+    j: int,
+    scans: int,
+) -> None:
+    """Propose to split the cluster of record j, which leaves it."""
+    log_h, held = store.clusters.log_h, roster.meta[ACTIVE]
+    a = roster.labels[j]
+    whole = log_h[a]
+    b = take_slot(roster)
+    sides.pair[0], sides.pair[1] = a, b
+    _to(store, roster, j, b)
+    proposed = _divide(store, roster, prior, sides, random, n, scans, False)
+    n_a, n_b = store.clusters.size[a], store.clusters.size[b]
+    gain = log_h[a] + log_h[b] - whole + prior.found[held]
+    gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
+    sides.counts[SPLITS] += 1
+    if math.log(1.0 - uniform(random)) < gain - proposed:
+        roster.sums[JOINT] += gain
+        sides.counts[SPLITS_TAKEN] += 1
+        return
+    for p in range(n):
+        _to(store, roster, sides.members[p], a)
+    leave(store, roster, j)
+    enter(store, roster, j, a)
+
+
+@kernel
+def _merge(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    n: int,
+    i: int,
+    j: int,
+    scans: int,
+) -> None:
+    """Propose to merge the cluster of record j into that of record i."""
+    a, b = roster.labels[i], roster.labels[j]
+    sides.pair[0], sides.pair[1] = a, b
+    for p in range(n):
+        sides.home[sides.members[p]] = roster.labels[sides.members[p]]
+    back = _divide(store, roster, prior, sides, random, n, scans, True)
+    empty_group(store)
+    add_to_group(store, j)
+    for p in range(n):
+        if roster.labels[sides.members[p]] == b:
+            add_to_group(store, sides.members[p])
+    score_group(store, sides.pair, 1, sides.value)
+    n_a, n_b = store.clusters.size[a], store.clusters.size[b]
+    gain = sides.value[0] - store.clusters.log_h[b] - prior.found[roster.meta[ACTIVE] - 1]
+    gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
+    sides.counts[MERGES] += 1
+    if math.log(1.0 - uniform(random)) < gain + back:
+        roster.sums[JOINT] += gain
+        sides.counts[MERGES_TAKEN] += 1
+        for p in range(n):
+            _to(store, roster, sides.members[p], a)
+        leave(store, roster, j)
+        enter(store, roster, j, a)
+
+
+@entry
+def split_merge_moves(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    scans: int,
+    moves: int,
+) -> int:
+    """Propose ``moves`` splits or mergers; returns how many were, fewer for want of a free slot."""
+    n = roster.labels.shape[0]
+    if n < 2:
+        return moves
+    for move in range(moves):
+        if roster.meta[FREE] == 0:
+            return move
+        i = below(random, n)
+        j = below(random, n - 1)
+        j += j >= i
+        members = _collect(roster, sides, i, j)
+        if roster.labels[i] == roster.labels[j]:
+            _split(store, roster, prior, sides, random, members, j, scans)
+        else:
+            _merge(store, roster, prior, sides, random, members, i, j, scans)
+    return moves

@@ -1,0 +1,141 @@
+"""Gibbs sampling under the uniform process, given the order of the records.
+
+Its probability depends on the clusters' first members alone, so that a record's conditional takes
+O(K): Wallach et al. 2010, eq. 18, in a form that no other record has to be visited for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.gibbs import choose
+from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, leave
+from streamdp.offline.kernels.store import Store
+
+
+class Founders(NamedTuple):
+    """First members of the clusters in use."""
+
+    first: np.ndarray  # int64[C] by slot
+    ascending: np.ndarray  # int64[C] all of them, in order
+    shift: np.ndarray  # float64[C] scratch: what a slot gains when an earlier record becomes its first
+
+
+@kernel
+def _place(founders: Founders, n: int, record: int) -> int:
+    """How many of the n founders come before a record."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if founders.ascending[middle] < record:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _insert(founders: Founders, n: int, record: int) -> None:
+    p = _place(founders, n, record)
+    for q in range(n, p, -1):
+        founders.ascending[q] = founders.ascending[q - 1]
+    founders.ascending[p] = record
+
+
+@kernel
+def _delete(founders: Founders, n: int, record: int) -> None:
+    for q in range(_place(founders, n, record), n - 1):
+        founders.ascending[q] = founders.ascending[q + 1]
+
+
+@entry
+def find_founders(roster: Roster, founders: Founders) -> None:
+    """Read the founders off the labels."""
+    for j in range(roster.meta[ACTIVE]):
+        founders.first[roster.active[j]] = -1
+    n = 0
+    for i in range(roster.labels.shape[0]):
+        slot = roster.labels[i]
+        if founders.first[slot] < 0:
+            founders.first[slot] = i
+            founders.ascending[n] = i
+            n += 1
+
+
+@kernel
+def _withdraw(roster: Roster, founders: Founders, i: int) -> None:
+    """Let the next member found the cluster that record i, still in it, has founded."""
+    slot = roster.labels[i]
+    n = roster.meta[ACTIVE]
+    _delete(founders, n, i)
+    for j in range(i + 1, roster.labels.shape[0]):
+        if roster.labels[j] == slot:
+            founders.first[slot] = j
+            _insert(founders, n - 1, j)
+            return
+
+
+@kernel
+def _shifts(roster: Roster, founders: Founders, concentration: float, i: int) -> float:
+    """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
+    n = roster.meta[ACTIVE]
+    count, last, total = _place(founders, n, i), i, 0.0
+    for p in range(count):
+        founders.shift[roster.labels[founders.ascending[p]]] = 0.0
+    for p in range(count, n):
+        f = founders.ascending[p]
+        total += (f - last) * math.log((concentration + p) / (concentration + p + 1.0))
+        founders.shift[roster.labels[f]] = total
+        last = f
+    rest = roster.labels.shape[0] - 1 - last
+    return total + rest * math.log((concentration + n) / (concentration + n + 1.0))
+
+
+@kernel
+def _uniform_step(
+    store: Store, roster: Roster, founders: Founders, concentration: float, random: np.ndarray, i: int
+) -> None:
+    slot = roster.labels[i]
+    founded = founders.first[slot] == i
+    if founded:
+        _withdraw(roster, founders, i)
+    old = leave(store, roster, i)
+    n, weights = roster.meta[ACTIVE], roster.weights
+    anew = _shifts(roster, founders, concentration, i)
+    score(store, i, roster.active, n, weights)
+    for j in range(n):
+        weights[j] += founders.shift[roster.active[j]]
+    weights[n] = store.tables.fresh[i] + math.log(concentration) + anew
+    slot = choose(store, roster, random, i, old)
+    held = roster.meta[ACTIVE]
+    if held > n:
+        founders.first[slot] = i
+        _insert(founders, n, i)
+    elif founders.first[slot] > i:
+        _delete(founders, n, founders.first[slot])
+        _insert(founders, n - 1, i)
+        founders.first[slot] = i
+
+
+@entry
+def uniform_sweep(
+    store: Store,
+    roster: Roster,
+    founders: Founders,
+    concentration: float,
+    random: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    last: int,
+) -> int:
+    """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot."""
+    for p in range(first, last):
+        if roster.meta[FREE] == 0:
+            return p
+        _uniform_step(store, roster, founders, concentration, random, order[p])
+    return last

@@ -1,0 +1,263 @@
+"""The permutation-augmented sampler (Liang, Jordan and Taskar 2007).
+
+A permutation in which every cluster is a run is drawn given the clustering, then a clustering given the
+permutation, all clusterings into runs being summed over by dynamic programming.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+
+from streamdp.likelihoods import Likelihood
+from streamdp.offline.chain import Chain
+from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.permutation import (
+    CURRENT,
+    FULL,
+    PLACE,
+    Program,
+    backward,
+    draw_order,
+    exact,
+    forward,
+    similarities,
+)
+from streamdp.offline.kernels.roster import enter_alone
+from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.moves import refuse
+from streamdp.offline.prepare import new_store
+
+Form = Literal["exact", "metropolis"]
+Order = Literal["uniform", "markov", "projection"]
+MOST_EXACT = 2_000
+MOST_MARKOV = 5_000
+
+
+class Permutation:
+    """Draw all clusters at once along a random permutation.
+
+    Parameters
+    ----------
+    form
+        "exact": the number of clusters is kept in the program, O(N^3) time and O(N^2) memory (N up to
+        2,000). "metropolis": every run is given the same weight, and the draw is accepted or not; O(N^2),
+        and with ``keep`` O(N) times the runs kept.
+    order
+        "uniform"; "markov": within a cluster, a record tends to be followed by a similar one (N up to
+        5,000); "projection": vectors by a random direction, words by random weights, the clusters
+        disregarded. The last does not leave p(z | x) invariant: what it proposes is taken only where the
+        log joint rises, to climb during burn-in.
+    keep
+        Share of each sum that may be lost to pruning, in [0, 1); 0: nothing is pruned. The draw is then
+        refused where the present clustering has itself been pruned, so that p(z | x) stays invariant.
+    width
+        Most runs under way at a time.
+    sharpness
+        Of the Markov order: weights are the exponential of that multiple of log p(a, b) / (p(a) p(b)).
+    by_count
+        log A(K), shape (N + 1,), in place of the prior's: how the concentration is integrated out, see
+        :func:`integrated`.
+    """
+
+    def __init__(
+        self,
+        form: Form = "metropolis",
+        *,
+        order: Order = "uniform",
+        keep: float = 0.0,
+        width: int = 200,
+        sharpness: float = 1.0,
+        by_count: np.ndarray | None = None,
+    ) -> None:
+        if form not in get_args(Form) or order not in get_args(Order):
+            raise ValueError(f"form must be one of {get_args(Form)}, order one of {get_args(Order)}")
+        if not 0.0 <= keep < 1.0 or width < 2:
+            raise ValueError("keep must be at least 0 and below 1, width at least 2")
+        if form == "exact" and (keep > 0.0 or order == "projection"):
+            raise ValueError("the exact form neither prunes nor climbs: it is for uniform and Markov orders")
+        self.form, self.order, self.keep, self.width = form, order, keep, width
+        self.sharpness, self.by_count = sharpness, by_count
+        self.proposed = self.accepted = self.lost = 0
+        self.expansion: float | None = None
+        self._store: Store | None = None
+        self._program: Program | None = None
+        self._likelihood: Likelihood[object, object] | None = None
+
+    def __call__(self, chain: Chain) -> int:
+        """One draw of a permutation and of a clustering; returns N."""
+        if chain.weights is None:
+            refuse(self, chain.prior, "exchangeable priors")
+        weights = chain.weights
+        assert weights is not None
+        program = self._set_up(chain)
+        n, sizes = chain.size, np.arange(chain.size + 1)
+        log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+        counts = np.concatenate([[0.0], np.cumsum(weights.found[:n])]) - log_factorial
+        if self.by_count is not None:
+            counts = self.by_count
+        per_run = 0.0
+        if self.order == "projection":
+            self._project(chain, program)
+            by_size, per_run = weights.grown, float(weights.found[chain.clusters])
+        else:
+            labels = chain.labels
+            draw_order(program, labels, chain.clusters, chain.random)
+            by_size = weights.grown if self.order == "markov" else weights.grown - log_factorial[sizes]
+            if self.form == "metropolis":
+                per_run = self._expand(counts, chain.clusters)
+        program = self._forward(by_size, per_run)
+        self.proposed += 1
+        if self.form == "exact":
+            exact(program, counts, chain.random)
+            self._take(chain)
+            return n
+        if not program.meta[CURRENT] and self.order != "projection":
+            self.lost += 1
+            return n
+        clusters = backward(program, chain.random)
+        if self.order == "projection":
+            self._climb(chain)
+            return n
+        before = chain.clusters
+        change = counts[clusters] - counts[before] - per_run * (clusters - before)
+        if math.log1p(-chain.uniform()) < change:
+            self._take(chain)
+        return n
+
+    def start_sampling(self) -> None:
+        """End the burn-in: from now on the weight of a run stays as it is."""
+        if self.order == "projection":
+            raise ValueError("random projections are for the burn-in only: they do not sample p(z | x)")
+
+    def _expand(self, counts: np.ndarray, clusters: int) -> float:
+        """log weight of a run: the slope of log A at the number of clusters of the first call."""
+        if self.expansion is None:
+            k = min(max(clusters, 1), len(counts) - 2)
+            self.expansion = float(counts[k + 1] - counts[k]) if len(counts) > 2 else 0.0
+            if not math.isfinite(self.expansion):
+                self.expansion = float(counts[k] - counts[k - 1])
+        return self.expansion
+
+    def _take(self, chain: Chain) -> None:
+        assert self._program is not None
+        self.accepted += 1
+        chain.set_labels(self._program.labels)
+
+    def _climb(self, chain: Chain) -> None:
+        assert self._program is not None
+        before, kept = chain.log_joint, chain.labels
+        chain.set_labels(self._program.labels)
+        if chain.log_joint > before:
+            self.accepted += 1
+        else:
+            chain.set_labels(kept)
+
+    def _project(self, chain: Chain, program: Program) -> None:
+        random = chain.generator()
+        records = chain.store.records
+        if records.vectors.shape[1]:
+            heights = records.vectors @ random.standard_normal(records.vectors.shape[1])
+        else:
+            weight = random.standard_normal(len(chain.store.clusters.length))
+            rows = np.repeat(np.arange(chain.size), np.diff(records.offsets))
+            totals = np.bincount(rows, records.counts * weight[records.words], chain.size)
+            heights = totals / np.maximum(np.bincount(rows, records.counts, chain.size), 1.0)
+        program.order[:] = np.argsort(heights, kind="stable")
+        program.bounds[:] = chain.size + 1
+
+    def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
+        program, log_keep = self._program, math.log(self.keep) if self.keep else -math.inf
+        assert program is not None
+        assert self._store is not None
+        first = 0
+        program.meta[CURRENT] = 1
+        while forward(self._store, program, by_size, per_run, log_keep, first) == FULL:
+            first = int(program.meta[PLACE])
+            more = np.zeros(len(program.term), np.int64)
+            program = program._replace(
+                term=np.concatenate([program.term, np.zeros(len(program.term))]),
+                start=np.concatenate([program.start, more]),
+            )
+        self._program = program
+        return program
+
+    def _set_up(self, chain: Chain) -> Program:
+        """A store for runs, and the program; made anew when the likelihood has changed."""
+        n = chain.size
+        if self._program is not None and self._likelihood is chain.likelihood:
+            return self._program
+        if self.form == "exact" and n > MOST_EXACT:
+            raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}")
+        width = n + 1 if self.keep == 0.0 else min(self.width, n + 1)
+        similarity = np.zeros((0, 0))
+        if self.order == "markov":
+            similarity = self._similarity(chain)
+        self._store = new_store(
+            chain.data, chain.likelihood, chain.base, capacity=width + FIRST_SLOT, places=width
+        )
+        prepare(self._store)
+        self._likelihood = chain.likelihood
+        most = max(n, width) + 1
+        square = n + 1 if self.form == "exact" else 0
+        self._program = Program(
+            order=np.zeros(n, np.int64),
+            bounds=np.full(n + 1, n + 1),
+            begin=np.zeros(width, np.int64),
+            slot=np.zeros(width, np.int64),
+            free=np.zeros(width, np.int64),
+            offset=np.zeros(n + 2, np.int64),
+            start=np.zeros(16 * n + 64, np.int64),
+            term=np.zeros(16 * n + 64),
+            sum=np.zeros(n + 1),
+            by_count=np.zeros((square, square)),
+            denominator=np.zeros(n),
+            similarity=similarity,
+            weights=np.zeros(most),
+            totals=np.zeros(most),
+            labels=np.zeros(n, np.int64),
+            meta=np.zeros(4, np.int64),
+        )
+        return self._program
+
+    def _similarity(self, chain: Chain) -> np.ndarray:
+        n = chain.size
+        if n > MOST_MARKOV:
+            raise ValueError(f"Markov orders are for up to {MOST_MARKOV} records, not {n}")
+        store = new_store(chain.data, chain.likelihood, chain.base, capacity=n + FIRST_SLOT, places=n)
+        prepare(store)
+        slots = np.arange(FIRST_SLOT, FIRST_SLOT + n)
+        enter_alone(store, slots)
+        similarity = np.zeros((n, n))
+        similarities(store, slots, similarity, 30.0 / max(self.sharpness, 1e-9))
+        return similarity * self.sharpness
+
+
+def integrated(n: int, shape: float, rate: float, points: int = 400) -> np.ndarray:
+    """log A(K) of the Chinese restaurant process, its concentration integrated out, shape (N + 1,).
+
+    A(K) = 1/K! times the integral of alpha^K / alpha^(N) under alpha ~ Gamma(shape, rate), by the
+    trapezoid rule on a grid of log alpha.
+
+    Parameters
+    ----------
+    n
+        N, number of records.
+    shape, rate
+        Of the gamma prior of the concentration, > 0.
+    points
+        Of the grid.
+    """
+    mode = math.log(max(shape, 1.0) / rate)
+    grid = np.linspace(mode - 25.0, mode + 12.0, points)
+    alpha = np.exp(grid)
+    log_gamma = np.vectorize(math.lgamma, otypes=[float])
+    density = shape * math.log(rate) - math.lgamma(shape) + shape * grid - rate * alpha
+    density -= log_gamma(alpha + n) - log_gamma(alpha)
+    k = np.arange(n + 1)
+    values = k[:, np.newaxis] * grid + density
+    peak = values.max(axis=1, keepdims=True)
+    integral = np.log(np.exp(values - peak).sum(axis=1) * (grid[1] - grid[0])) + peak[:, 0]
+    return np.asarray(integral - log_gamma(k + 1.0))

@@ -1,0 +1,160 @@
+"""Small clustering problems of every kind, their enumerated posteriors, and a test of draws against them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from oracle.enumeration import partitions
+from scipy.stats import chi2
+
+from streamdp import likelihoods as lk
+from streamdp import priors as pr
+from streamdp.offline.chain import Chain, canonical
+from streamdp.offline.prepare import Data
+
+FAMILIES = (
+    "multinomial",
+    "hierarchical_dirichlet",
+    "hierarchical_pitman_yor",
+    "gaussian",
+    "gamma",
+    "wishart",
+    "bernoulli",
+    "poisson",
+    "sphere",
+)
+EXCHANGEABLE = {
+    "crp": pr.CRP(0.9),
+    "pitman_yor": pr.PitmanYor(0.6, 0.35),
+    "finite": pr.FiniteMixture(4, 1.7),
+}
+ORDERED = {
+    "uniform": pr.Uniform(0.8),
+    "window": pr.DistanceDependent(0.7, pr.Window(3.0)),
+    "exponential": pr.DistanceDependent(0.7, pr.Exponential(2.0)),
+    "logistic": pr.DistanceDependent(0.7, pr.Logistic(2.0)),
+    "seconds": pr.DistanceDependent(0.7, pr.Exponential(2.0), unit="seconds"),
+}
+
+
+class Problem:
+    """Records, a family, and log H of every set of records."""
+
+    def __init__(self, family: str, n: int = 6, seed: int = 1) -> None:
+        rng = np.random.default_rng(seed)
+        p = rng.dirichlet(np.full(5, 3.0))
+        times = np.cumsum(rng.exponential(1.0, n))
+        self.n = n
+        self.records: list[Any]
+        if family in ("multinomial", "hierarchical_dirichlet", "hierarchical_pitman_yor"):
+            lengths = rng.integers(1, 4, n)
+            words = [np.sort(rng.choice(5, size, replace=False)) for size in lengths]
+            self.records = [(w, rng.integers(1, 3, len(w))) for w in words]
+            self.data = Data.of_words(self.records, times)
+        else:
+            self.records = list(self._vectors(family, rng, n))
+            self.data = Data.of_vectors(np.array(self.records), times)
+        self.likelihood: Any = {
+            "multinomial": lk.DirichletMultinomial(0.5, 5),
+            "hierarchical_dirichlet": lk.HierarchicalDirichlet(base_concentration=2.0, base=tuple(p)),
+            "hierarchical_pitman_yor": lk.HierarchicalPitmanYor(
+                base_concentration=2.0, word_discount=0.4, base=tuple(p)
+            ),
+            "gaussian": lk.Gaussian(2, variance=0.7, mean_variance=1.5, mean=0.2),
+            "gamma": lk.NormalInverseGamma(2, kappa=0.3, mean=0.1, scale=0.8),
+            "wishart": lk.NormalInverseWishart(2, kappa=0.3, mean=0.1, scale=((0.8, 0.2), (0.2, 0.6))),
+            "bernoulli": lk.BetaBernoulli(3, a=0.6, b=(0.7, 1.0, 0.5)),
+            "poisson": lk.GammaPoisson(2, shape=(0.8, 1.3), rate=0.4),
+            "sphere": lk.VonMisesFisher(
+                3, concentration=(2.0, 9.0), mean=(0.0, 0.0, 1.0), mean_concentration=0.7
+            ),
+        }[family]
+        self._log_h: dict[tuple[int, ...], float] = {}
+
+    @staticmethod
+    def _vectors(family: str, rng: np.random.Generator, n: int) -> np.ndarray:
+        if family == "bernoulli":
+            return rng.integers(0, 2, (n, 3)).astype(float)
+        if family == "poisson":
+            return rng.poisson(rng.choice([0.5, 4.0], (n, 1)), (n, 2)).astype(float)
+        if family == "sphere":
+            x = rng.normal(size=(n, 3)) + np.where(rng.random((n, 1)) < 0.5, 1.0, -1.0)
+            return x / np.linalg.norm(x, axis=1, keepdims=True)
+        return rng.normal(size=(n, 2)) + np.where(rng.random((n, 1)) < 0.5, 0.9, -0.9)
+
+    def log_h(self, members: tuple[int, ...]) -> float:
+        """log H of a set of records."""
+        if members not in self._log_h:
+            statistics = self.likelihood.empty()
+            for i in members:
+                self.likelihood.add(statistics, self.records[i])
+            self._log_h[members] = self.likelihood.log_marginal(statistics)
+        return self._log_h[members]
+
+    def log_likelihood(self, labels: Iterable[int]) -> float:
+        """log p(x | z)."""
+        members: dict[int, list[int]] = {}
+        for i, k in enumerate(labels):
+            members.setdefault(k, []).append(i)
+        return math.fsum(self.log_h(tuple(m)) for m in members.values())
+
+    def posterior(self, prior: Any, log_prior: Callable[..., float] | None = None) -> dict[Any, float]:
+        """p(z | x) of every partition, as tuples of canonical labels."""
+        times = self.data.times.tolist()
+        if log_prior is None:
+
+            def log_prior(z: Any) -> float:
+                return prior.log_probability(z, times)
+
+        joint = {}
+        for z in partitions(self.n):
+            lj = log_prior(z)
+            if lj > -math.inf:
+                joint[tuple(canonical(z).tolist())] = lj + self.log_likelihood(z)
+        peak = max(joint.values())
+        total = math.fsum(math.exp(v - peak) for v in joint.values())
+        return {z: math.exp(v - peak) / total for z, v in joint.items()}
+
+    def chain(self, prior: Any, seed: int = 0, **options: Any) -> Chain:
+        """A chain over the records, started from singletons (which every prior but a finite one allows)."""
+        start = np.zeros(self.n) if isinstance(prior, pr.FiniteMixture) else np.arange(self.n)
+        return Chain(self.data, self.likelihood, prior, start, seed=seed, **options)
+
+
+def draw(chain: Chain, moves: Iterable[Any], draws: int, thin: int = 2) -> Counter[Any]:
+    """Clusterings of a chain by how often they were met."""
+    counts: Counter[Any] = Counter()
+    moves = list(moves)
+    for _ in range(draws):
+        for _ in range(thin):
+            for move in moves:
+                move(chain)
+        counts[tuple(chain.labels.tolist())] += 1
+    return counts
+
+
+def p_value(counts: Counter[Any], posterior: dict[Any, float]) -> float:
+    """Chi-square probability of so large a gap between draws and posterior; 0 where the impossible was drawn.
+
+    Partitions expected fewer than five times are taken together.
+    """
+    if set(counts) - set(posterior):
+        return 0.0
+    draws = counts.total()
+    seen, expected = [0.0], [0.0]
+    for z, p in sorted(posterior.items(), key=lambda pair: -pair[1]):
+        if p * draws >= 5.0:
+            seen.append(counts[z])
+            expected.append(p * draws)
+        else:
+            seen[0] += counts[z]
+            expected[0] += p * draws
+    if expected[0] < 5.0:
+        seen[1] += seen.pop(0)
+        expected[1] += expected.pop(0)
+    s, e = np.array(seen), np.array(expected)
+    return float(chi2.sf((((s - e) ** 2) / e).sum(), len(s) - 1))
