@@ -15,7 +15,7 @@ from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fill, grown_roster, new_roster
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, grown
 from streamdp.offline.kernels.weights import Weights
-from streamdp.offline.prepare import Data, new_store
+from streamdp.offline.prepare import Data, new_store, new_tables
 from streamdp.priors.base import Prior
 
 
@@ -154,11 +154,14 @@ class Chain:
             self.weights = weights_of(prior, self.size) if prior.exchangeable else None
             self.settle()
         if likelihood is not None:
-            labels = self.roster.labels
-            self.likelihood = likelihood
-            self.store = new_store(self.data, likelihood, self.base)
-            self.roster = new_roster(self.size, len(self.store.clusters.size))
-            self.set_labels(labels)
+            before, self.likelihood = self.likelihood, likelihood
+            if getattr(before, "mean", None) == getattr(likelihood, "mean", None):
+                tables = new_tables(self.store.records, likelihood, self.base)
+                self.store = self.store._replace(tables=tables)
+            else:  # vectors are kept less the prior mean
+                capacity = len(self.roster.free)
+                self.store = new_store(self.data, likelihood, self.base, capacity)
+            self.set_labels(self.roster.labels)
 
     def make_room(self, clusters: int) -> None:
         """See to slots for that many clusters, and a few to spare."""

@@ -103,7 +103,7 @@ class LinkGibbs:
         """One sweep over all records."""
         if not isinstance(chain.prior, DistanceDependent):
             refuse(self, chain.prior, "the distance-dependent prior")
-        links = _links(chain)
+        links = links_of(chain)
         done, order = 0, np.arange(chain.size)
         while done < chain.size:
             chain.more_room()
@@ -116,14 +116,16 @@ class LinkGibbs:
         return chain.size
 
 
-def _links(chain: Chain) -> Links:
-    """Scratch for a sweep over the records of a chain."""
+def links_of(chain: Chain) -> Links:
+    """Scratch for a pass over the links of a chain; of no size under priors without links."""
     prior, n, pull = chain.prior, chain.size, chain.pulls()
-    assert isinstance(prior, DistanceDependent)
-    decay = np.array([prior.decay.kind, prior.decay.scale, prior.concentration])
-    if chain.distances is not None:
-        position, reach = np.zeros(n), np.zeros(n, np.int64)
+    decay = np.zeros(3)
+    position, reach = np.zeros(0), np.zeros(n, np.int64)
+    if isinstance(prior, DistanceDependent):
+        decay = np.array([prior.decay.kind, prior.decay.scale, prior.concentration])
     else:
+        n = 0
+    if isinstance(prior, DistanceDependent) and chain.distances is None:
         position = prior.positions(n, chain.times)
         reach = np.searchsorted(position, position - prior.decay.reach)
     return Links(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +39,7 @@ from streamdp.offline.kernels.store import (
     new_clusters,
     new_scratch,
 )
+from streamdp.offline.kernels.words import log_gammas
 
 NO_INTS = np.zeros(0, np.int32)
 FIRST_CAPACITY = 64
@@ -189,7 +189,9 @@ def _log_factorials(counts: np.ndarray) -> np.ndarray:
 
 def _log_gammas(start: float, count: int) -> np.ndarray:
     """log Gamma(start + n) for n below ``count``."""
-    return np.array([math.lgamma(start + n) for n in range(count)])
+    values = np.empty(count)
+    log_gammas(start, values)
+    return values
 
 
 def new_tables(records: Records, likelihood: Likelihood[Any, Any], base: np.ndarray | None = None) -> Tables:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel
+from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, BASE, FLAT, TABLES, Records, Store, Tables
 
 
@@ -177,3 +177,10 @@ def score_bag(store: Store, slots: np.ndarray, n: int, out: np.ndarray) -> float
         scratch.bag_counts[j] = scratch.bag[scratch.bag_words[j]]
     score_tokens(store, scratch.bag_words, scratch.bag_counts, 0, types, slots, n, out)
     return alone(store.tables, scratch.bag_words, scratch.bag_counts, 0, types)
+
+
+@entry
+def log_gammas(start: float, out: np.ndarray) -> None:
+    """log Gamma(start + n) for every n."""
+    for n in range(out.shape[0]):
+        out[n] = math.lgamma(start + n)

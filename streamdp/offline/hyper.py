@@ -1,0 +1,163 @@
+"""Hyperparameters drawn or climbed given the clustering.
+
+The concentration of the CRP by West (1995); everything else by slice sampling (Neal 2003) of its
+logarithm (of the log odds, for a discount), one parameter after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from streamdp.offline.chain import Chain
+from streamdp.priors import CRP, DistanceDependent, PitmanYor
+
+WIDTH = 1.0
+MOST_STEPS = 50
+SHRINKS = 200
+
+Scope = Literal["prior", "likelihood"]
+
+
+def west(
+    alpha: float, clusters: int, records: int, shape: float, rate: float, rng: np.random.Generator
+) -> float:
+    """A concentration of the CRP given K and N, under a Gamma(shape, rate) prior.
+
+    West 1995: an auxiliary eta ~ Beta(alpha + 1, N) makes the conditional a mixture of two gammas.
+    """
+    eta = rng.beta(alpha + 1.0, records)
+    scale = rate - math.log(eta)
+    odds = (shape + clusters - 1.0) / (records * scale)
+    more = rng.random() < odds / (1.0 + odds)
+    return float(rng.gamma(shape + clusters - (0.0 if more else 1.0)) / scale)
+
+
+def slice_sample(
+    log_density: Callable[[float], float], x: float, rng: np.random.Generator, width: float = WIDTH
+) -> float:
+    """The next draw of a chain on the real line (Neal 2003, section 4: stepping out, shrinking)."""
+    level = log_density(x) - rng.exponential()
+    low = x - width * rng.random()
+    high = low + width
+    steps = int(rng.integers(0, MOST_STEPS))
+    for _ in range(steps):
+        if log_density(low) <= level:
+            break
+        low -= width
+    for _ in range(MOST_STEPS - 1 - steps):
+        if log_density(high) <= level:
+            break
+        high += width
+    for _ in range(SHRINKS):
+        y = low + (high - low) * rng.random()
+        if log_density(y) > level:
+            return y
+        if y < x:
+            low = y
+        else:
+            high = y
+    return x
+
+
+class Hyper:
+    """A move that draws hyperparameters anew.
+
+    Parameters
+    ----------
+    names
+        Which: fields of the prior ("concentration", "discount", "scale" of the decay) or of the
+        likelihood ("beta", "base_concentration", "word_discount", "variance", "mean_variance", "kappa",
+        "shape", ...). None: those of the prior.
+    shape, rate
+        Of the gamma prior of every positive parameter; a discount is uniform on [0, 1).
+    """
+
+    def __init__(self, names: Sequence[str] | None = None, *, shape: float = 1.0, rate: float = 0.1) -> None:
+        if not (shape > 0.0 and rate > 0.0):
+            raise ValueError("shape and rate must be positive")
+        self.names = None if names is None else tuple(names)
+        self.shape, self.rate = shape, rate
+
+    def __call__(self, chain: Chain) -> int:
+        """Draw every parameter once; returns how many."""
+        rng = chain.generator()
+        names = self.names or default_names(chain)
+        for name in names:
+            if name == "concentration" and isinstance(chain.prior, CRP):
+                alpha = west(
+                    chain.prior.concentration, chain.clusters, chain.size, self.shape, self.rate, rng
+                )
+                chain.replace(prior=dataclasses.replace(chain.prior, concentration=alpha))
+            else:
+                self._slice(chain, name, rng)
+        return len(names)
+
+    def _slice(self, chain: Chain, name: str, rng: np.random.Generator) -> None:
+        discount = name in ("discount", "word_discount")
+        present = get(chain, name)
+        if not isinstance(present, float | int) or isinstance(present, bool):
+            raise ValueError(f"{name} is not a single number: it cannot be drawn")
+        if discount and present == 0.0:
+            return  # 0 is a model of its own, not a place among the discounts
+        start = math.log(present / (1.0 - present)) if discount else math.log(present)
+
+        def log_density(y: float) -> float:
+            if abs(y) > 300.0:
+                return -math.inf
+            value = 1.0 / (1.0 + math.exp(-y)) if discount else math.exp(y)
+            if discount and value >= 1.0 - 1e-12:
+                return -math.inf
+            put(chain, name, value)
+            # the density of y, not of the value
+            change = math.log(value * (1.0 - value)) if discount else self.shape * y - self.rate * value
+            return chain.log_joint + change
+
+        y = slice_sample(log_density, start, rng)
+        put(chain, name, 1.0 / (1.0 + math.exp(-y)) if discount else math.exp(y))
+
+
+def default_names(chain: Chain) -> tuple[str, ...]:
+    """The parameters of a chain's prior."""
+    prior = chain.prior
+    if isinstance(prior, PitmanYor):
+        return ("concentration", "discount") if prior.discount > 0.0 else ("concentration",)
+    if isinstance(prior, DistanceDependent):
+        return ("concentration", "scale") if chain.distances is None else ("concentration",)
+    return ("concentration",)
+
+
+def _owner(chain: Chain, name: str) -> Scope:
+    fields = {field.name for field in dataclasses.fields(chain.prior)}  # type: ignore[arg-type]
+    if name in fields or (name == "scale" and isinstance(chain.prior, DistanceDependent)):
+        return "prior"
+    if hasattr(chain.likelihood, name):
+        return "likelihood"
+    raise ValueError(
+        f"neither {type(chain.prior).__name__} nor {type(chain.likelihood).__name__} has a parameter {name}"
+    )
+
+
+def get(chain: Chain, name: str) -> Any:
+    """The value of a hyperparameter."""
+    if _owner(chain, name) == "likelihood":
+        return getattr(chain.likelihood, name)
+    if name == "scale":
+        assert isinstance(chain.prior, DistanceDependent)
+        return chain.prior.decay.scale
+    return getattr(chain.prior, name)
+
+
+def put(chain: Chain, name: str, value: float) -> None:
+    """Go on with another value of a hyperparameter."""
+    prior: Any = chain.prior
+    if _owner(chain, name) == "likelihood":
+        chain.replace(likelihood=dataclasses.replace(chain.likelihood, **{name: value}))  # type: ignore[type-var]
+    elif name == "scale":
+        chain.replace(prior=dataclasses.replace(prior, decay=dataclasses.replace(prior.decay, scale=value)))
+    else:
+        chain.replace(prior=dataclasses.replace(prior, **{name: value}))

@@ -1,0 +1,89 @@
+"""One record after the other, each to a cluster of those before it, once and for all.
+
+By draw from the prior predictive, or greedily to the best, which is a beam of one hypothesis. A greedy
+pass may take the prior to a power (the temper), or count clusterings by their sizes alone.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.links import CONCENTRATION, Links, pull
+from streamdp.offline.kernels.rng import draw_log
+from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, take_slot
+from streamdp.offline.kernels.store import Store
+from streamdp.offline.kernels.weights import Weights
+
+PLAIN, COUNTED, LINKED = range(3)
+
+
+@kernel
+def _log_weights(
+    store: Store, roster: Roster, prior: Weights, links: Links, of_size: np.ndarray, mode: int, i: int
+) -> float:
+    """Fill ``totals`` with the log weight of each active slot; returns that of a new one."""
+    n, out = roster.meta[ACTIVE], roster.totals
+    if mode == LINKED:
+        for j in range(n):
+            links.total[roster.active[j]] = 0.0
+        for j in range(links.reach[i], i):
+            links.total[roster.labels[j]] += pull(links, i, j)
+        for j in range(n):
+            out[j] = math.log(links.total[roster.active[j]])
+        return math.log(links.decay[CONCENTRATION])
+    for j in range(n):
+        size = store.clusters.size[roster.active[j]]
+        out[j] = prior.join[size]
+        if mode == COUNTED:
+            out[j] += math.log(of_size[size] / ((size + 1.0) * (of_size[size + 1] + 1.0)))
+    new = prior.found[n]
+    return new - math.log(of_size[1] + 1.0) if mode == COUNTED else new
+
+
+@entry
+def assign(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    links: Links,
+    of_size: np.ndarray,
+    mode: int,
+    temper: float,
+    greedy: bool,
+    random: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    last: int,
+) -> int:
+    """Assign records ``order[first .. last - 1]``; returns where it stopped for want of a free slot.
+
+    ``of_size[n]`` counts the clusters of n records. LINKED needs the records in their own order.
+    """
+    weights, totals = roster.weights, roster.totals
+    for p in range(first, last):
+        if roster.meta[FREE] == 0:
+            return p
+        i, n = order[p], roster.meta[ACTIVE]
+        new = _log_weights(store, roster, prior, links, of_size, mode, i)
+        score(store, i, roster.active, n, weights)
+        for j in range(n):
+            weights[j] += temper * totals[j]
+        weights[n] = store.tables.fresh[i] + temper * new
+        best = n
+        if greedy:
+            for j in range(n):
+                if weights[j] > weights[best]:
+                    best = j
+        else:
+            best = draw_log(random, weights, n + 1, totals)
+        slot = roster.active[best] if best < n else take_slot(roster)
+        size = store.clusters.size[slot]
+        if size > 0:
+            of_size[size] -= 1
+        of_size[size + 1] += 1
+        enter(store, roster, i, slot)
+    return last

@@ -1,0 +1,133 @@
+"""Running moves: in rounds, or by shares of CPU time, in one chain or in several side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamdp.offline.chain import Chain
+from streamdp.offline.moves import Move
+
+REFRESH = 50
+"""Rounds after which all statistics are computed anew, so that rounding never adds up."""
+
+
+@dataclass
+class Trace:
+    """What a chain went through, one entry a round."""
+
+    log_joint: list[float] = field(default_factory=list)
+    clusters: list[int] = field(default_factory=list)
+    largest: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    records: int = 0
+
+    def note(self, chain: Chain, seconds: float) -> None:
+        """Append the chain's present state."""
+        self.log_joint.append(chain.log_joint)
+        self.clusters.append(chain.clusters)
+        self.largest.append(int(chain.sizes.max()))
+        self.seconds.append(seconds)
+
+
+@dataclass
+class Best:
+    """The clustering with the highest log joint met so far."""
+
+    log_joint: float
+    labels: np.ndarray
+
+
+Watcher = Callable[[Chain, Trace], None]
+
+
+class Hybrid:
+    """Moves in turn.
+
+    Parameters
+    ----------
+    moves
+        What is done in a round, one after the other.
+    shares
+        Share of CPU time that each move is to have: then a round is one move, that which is most behind;
+        how often each comes depends on the clock. None: a round is every move once, and the result
+        depends on the seed alone.
+    """
+
+    def __init__(self, moves: Sequence[Move], shares: Sequence[float] | None = None) -> None:
+        if not moves:
+            raise ValueError("there must be at least one move")
+        if shares is not None and (len(shares) != len(moves) or min(shares) <= 0.0):
+            raise ValueError("every move has a share, and it is positive")
+        self.moves = list(moves)
+        self.shares = None if shares is None else np.asarray(shares, float) / float(np.sum(shares))
+        self.used = np.zeros(len(moves))
+
+    def __call__(self, chain: Chain) -> int:
+        """One round; returns how many records or proposals were gone through."""
+        if self.shares is None:
+            return sum(move(chain) for move in self.moves)
+        chosen = int((self.used / self.shares).argmin())
+        began = time.thread_time()
+        done = self.moves[chosen](chain)
+        self.used[chosen] += time.thread_time() - began
+        return done
+
+
+def run(
+    chain: Chain,
+    move: Move,
+    *,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    burn_in: int = 0,
+    thin: int = 1,
+    draws: list[np.ndarray] | None = None,
+    watch: Watcher | None = None,
+) -> tuple[Trace, Best]:
+    """Run a chain until the rounds or the seconds are used up.
+
+    Parameters
+    ----------
+    chain
+        Where it starts, and where it ends up.
+    move
+        Done in every round.
+    rounds, seconds
+        When to stop, whichever comes first; at least one of them.
+    burn_in, thin, draws
+        Labels are appended to ``draws`` every ``thin`` rounds after ``burn_in`` of them.
+    watch
+        Called after every round.
+    """
+    if rounds is None and seconds is None:
+        raise ValueError("say when to stop: rounds, seconds or both")
+    trace, best = Trace(), Best(chain.log_joint, chain.labels)
+    began, number = time.monotonic(), 0
+    while (rounds is None or number < rounds) and (
+        seconds is None or number == 0 or time.monotonic() - began < seconds
+    ):
+        trace.records += move(chain)
+        number += 1
+        if number % REFRESH == 0:
+            chain.refresh()
+        trace.note(chain, time.monotonic() - began)
+        if chain.log_joint > best.log_joint:
+            best = Best(chain.log_joint, chain.labels)
+        if draws is not None and number > burn_in and (number - burn_in) % thin == 0:
+            draws.append(chain.labels)
+        if watch is not None:
+            watch(chain, trace)
+    return trace, best
+
+
+def run_chains(
+    jobs: Sequence[Callable[[], tuple[Trace, Best]]], threads: int | None = None
+) -> list[tuple[Trace, Best]]:
+    """Run chains side by side; the kernels let go of the interpreter's lock."""
+    with ThreadPoolExecutor(max_workers=threads or len(jobs)) as pool:
+        return [future.result() for future in [pool.submit(job) for job in jobs]]

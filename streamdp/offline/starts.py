@@ -1,0 +1,123 @@
+"""Where a chain may start."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from streamdp.offline.chain import Chain
+from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.roster import new_roster
+from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign
+from streamdp.offline.kernels.weights import Weights
+from streamdp.offline.moves import links_of
+from streamdp.priors import CRP, DistanceDependent, Uniform
+
+Order = Literal["given", "random", "ascending", "descending"]
+
+
+def one_cluster(chain: Chain) -> None:
+    """All records together."""
+    chain.set_labels(np.zeros(chain.size, np.int64))
+
+
+def singletons(chain: Chain) -> None:
+    """Every record by itself."""
+    chain.set_labels(np.arange(chain.size))
+
+
+def random_clusters(chain: Chain, clusters: int | None = None) -> None:
+    """Every record to one of so many clusters, all alike; None: log N of them."""
+    k = max(round(math.log(chain.size)), 1) if clusters is None else clusters
+    if k < 1:
+        raise ValueError(f"clusters must be at least 1, not {k}")
+    chain.set_labels(chain.generator().integers(0, k, chain.size))
+
+
+def order_of(chain: Chain, order: Order) -> np.ndarray:
+    """Record numbers in an order, shape (N,): by log H of each alone where ascending or descending.
+
+    Of word counts with their multinomial coefficient, which no clustering depends on but the order does.
+    """
+    if order == "given":
+        return np.arange(chain.size)
+    if not chain.prior.exchangeable:
+        raise ValueError(f"under {type(chain.prior).__name__} the order is part of the model: it is given")
+    if order == "random":
+        return chain.generator().permutation(chain.size)
+    ascending = np.argsort(chain.store.tables.fresh + log_coefficients(chain), kind="stable")
+    return ascending if order == "ascending" else ascending[::-1].copy()
+
+
+def log_coefficients(chain: Chain) -> np.ndarray:
+    """log of the multinomial coefficient of every record, shape (N,), in nats; 0 for vectors."""
+    records = chain.store.records
+    if chain.data.vectors is not None:
+        return np.zeros(chain.size)
+    rows = np.repeat(np.arange(chain.size), np.diff(records.offsets))
+    tokens = np.bincount(rows, records.counts, chain.size).astype(np.int64)
+    table = np.zeros(int(tokens.max(initial=0)) + 1)
+    np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
+    return np.asarray(table[tokens] - np.bincount(rows, table[records.counts], chain.size))
+
+
+def sequential(
+    chain: Chain,
+    *,
+    order: Order = "given",
+    greedy: bool = True,
+    temper: float = 1.0,
+    count_prior: bool = False,
+) -> None:
+    """One record after the other to a cluster of those before it: the best, or one drawn.
+
+    Parameters
+    ----------
+    chain
+        Whose clustering is replaced.
+    order
+        In which the records are taken.
+    greedy
+        Take the best cluster, rather than draw one.
+    temper
+        Power of the prior by which the clusters are chosen, in [0, 1].
+    count_prior
+        Choose by the probability of the cluster sizes rather than of the clustering (Daume 2007, eq. 2;
+        CRP only).
+    """
+    prior, n = chain.prior, chain.size
+    if count_prior and not isinstance(prior, CRP):
+        raise ValueError(f"the count prior is that of the CRP, not of {type(prior).__name__}")
+    places = order_of(chain, order)
+    roster = new_roster(n, len(chain.roster.free))
+    links = links_of(chain)
+    mode = COUNTED if count_prior else LINKED if isinstance(prior, DistanceDependent) else PLAIN
+    weights = chain.weights
+    if weights is None:
+        concentration = prior.concentration if isinstance(prior, Uniform) else 1.0
+        zeros = np.zeros(n + 1)
+        weights = Weights(zeros, zeros, np.full(n + 1, math.log(concentration)), np.zeros(1))
+    prepare(chain.store)
+    chain.roster = roster
+    of_size = np.zeros(n + 2, np.int64)
+    done = 0
+    while done < n:
+        chain.more_room()
+        links = links._replace(total=np.zeros(len(chain.roster.free)))
+        done = assign(
+            chain.store,
+            chain.roster,
+            weights,
+            links,
+            of_size,
+            mode,
+            temper,
+            greedy,
+            chain.random,
+            places,
+            done,
+            n,
+        )
+    chain.settle()
