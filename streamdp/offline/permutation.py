@@ -26,7 +26,7 @@ from streamdp.offline.kernels.permutation import (
     similarities,
 )
 from streamdp.offline.kernels.roster import enter_alone
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Records, Store
 from streamdp.offline.moves import refuse
 from streamdp.offline.prepare import new_store
 
@@ -47,9 +47,9 @@ class Permutation:
         and with ``keep`` O(N) times the runs kept.
     order
         "uniform"; "markov": within a cluster, a record tends to be followed by a similar one (N up to
-        5,000); "projection": vectors by a random direction, words by random weights, the clusters
-        disregarded. The last does not leave p(z | x) invariant: what it proposes is taken only where the
-        log joint rises, to climb during burn-in.
+        5,000); "projection": within a cluster along the line through two of its records. The last does
+        not leave p(z | x) invariant: what it proposes is taken only where the log joint rises, to climb
+        during burn-in.
     keep
         Share of each sum that may be lost to pruning, in [0, 1); 0: nothing is pruned. The draw is then
         refused where the present clustering has itself been pruned, so that p(z | x) stays invariant.
@@ -99,12 +99,11 @@ class Permutation:
         if self.by_count is not None:
             counts = self.by_count
         per_run = 0.0
+        draw_order(program, chain.labels, chain.clusters, chain.random)
         if self.order == "projection":
             self._project(chain, program)
             by_size, per_run = weights.grown, float(weights.found[chain.clusters])
         else:
-            labels = chain.labels
-            draw_order(program, labels, chain.clusters, chain.random)
             by_size = weights.grown if self.order == "markov" else weights.grown - log_factorial[sizes]
             if self.form == "metropolis":
                 per_run = self._expand(counts, chain.clusters)
@@ -156,17 +155,20 @@ class Permutation:
             chain.set_labels(kept)
 
     def _project(self, chain: Chain, program: Program) -> None:
-        random = chain.generator()
-        records = chain.store.records
-        if records.vectors.shape[1]:
-            heights = records.vectors @ random.standard_normal(records.vectors.shape[1])
-        else:
-            weight = random.standard_normal(len(chain.store.clusters.length))
-            rows = np.repeat(np.arange(chain.size), np.diff(records.offsets))
-            totals = np.bincount(rows, records.counts * weight[records.words], chain.size)
-            heights = totals / np.maximum(np.bincount(rows, records.counts, chain.size), 1.0)
-        program.order[:] = np.argsort(heights, kind="stable")
-        program.bounds[:] = chain.size + 1
+        """Order each cluster along the line through two of its records."""
+        random, records = chain.generator(), chain.store.records
+        order, bounds = program.order, program.bounds
+        weight = np.zeros(len(chain.store.clusters.length))
+        for k in range(chain.clusters):
+            members = order[bounds[k] : bounds[k + 1]].copy()
+            if len(members) < 3:
+                continue
+            i, j = random.choice(members, 2, replace=False)
+            if records.vectors.shape[1]:
+                heights = records.vectors[members] @ (records.vectors[i] - records.vectors[j])
+            else:
+                heights = _contrast(records, members, int(i), int(j), weight)
+            order[bounds[k] : bounds[k + 1]] = members[np.argsort(heights, kind="stable")]
 
     def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
         program, log_keep = self._program, math.log(self.keep) if self.keep else -math.inf
@@ -233,6 +235,23 @@ class Permutation:
         similarity = np.zeros((n, n))
         similarities(store, slots, similarity, 30.0 / max(self.sharpness, 1e-9))
         return similarity * self.sharpness
+
+
+def _contrast(records: Records, members: np.ndarray, i: int, j: int, weight: np.ndarray) -> np.ndarray:
+    """Share of tokens by which records are nearer to record i than to record j; ``weight`` is scratch."""
+    for record, sign in ((i, 1.0), (j, -1.0)):
+        place = slice(records.offsets[record], records.offsets[record + 1])
+        counts = records.counts[place]
+        weight[records.words[place]] += sign * counts / max(counts.sum(), 1)
+    lengths = np.diff(records.offsets)[members]
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    places = np.repeat(records.offsets[members] - starts, lengths) + np.arange(lengths.sum())
+    rows = np.repeat(np.arange(len(members)), lengths)
+    counts = records.counts[places]
+    heights = np.bincount(rows, counts * weight[records.words[places]], len(members))
+    for record in (i, j):
+        weight[records.words[records.offsets[record] : records.offsets[record + 1]]] = 0.0
+    return np.asarray(heights / np.maximum(np.bincount(rows, counts, len(members)), 1.0))
 
 
 def integrated(n: int, shape: float, rate: float, points: int = 400) -> np.ndarray:
