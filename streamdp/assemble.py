@@ -19,11 +19,15 @@ from streamdp.beam.model import (
 )
 from streamdp.config import ConfigError
 from streamdp.likelihoods import (
+    BetaBernoulli,
     DirichletMultinomial,
+    GammaPoisson,
     Gaussian,
     HierarchicalDirichlet,
     HierarchicalPitmanYor,
     NormalInverseGamma,
+    NormalInverseWishart,
+    VonMisesFisher,
 )
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors import CRP, DistanceDependent, Exponential, Logistic, PitmanYor, Uniform, Window
@@ -31,6 +35,8 @@ from streamdp.priors.base import Prior
 from streamdp.settings import Settings
 
 SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
+OFFLINE_FAMILIES = ("normal-inverse-wishart", "beta-bernoulli", "gamma-poisson", "von-mises-fisher")
+"""Those that the stream's beam does not serve."""
 SHARED_BASE = ("base_smoothing", "base_discount", "base_escape")
 VECTOR_SETTINGS = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
 WORD_SETTINGS = (
@@ -156,6 +162,8 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
             forget=_or(settings.forget, 1.0),
         )
     _refuse_unused(settings, ("variance", "mean_variance"), f"the {kind} likelihood")
+    if kind in OFFLINE_FAMILIES:
+        return _build_offline(settings, kind, mean, variance)
     shape = _or(settings.shape, 2.0)
     # b / (a - 1) is the prior mean of a cluster's variance
     learned = tuple((max(shape - 1.0, 0.5) * WITHIN * variance).tolist())
@@ -168,6 +176,26 @@ def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) ->
         scale=scale,
         forget=_or(settings.forget, 0.99),
     )
+
+
+def _build_offline(
+    settings: Settings, kind: str, mean: np.ndarray, variance: np.ndarray
+) -> Likelihood[Any, Any]:
+    """A family of vectors that only finite sets are clustered with."""
+    dimension = mean.shape[0]
+    wishart = kind == "normal-inverse-wishart"
+    unused = ("shape", "forget") if wishart else ("kappa", "shape", "scale", "forget")
+    _refuse_unused(settings, unused, f"the {kind} likelihood")
+    if wishart:
+        # Psi / (nu - D - 1) is the prior mean of a cluster's covariance, and nu - D - 1 is 1
+        scale = tuple((WITHIN * variance).tolist()) if settings.scale is None else settings.scale
+        kappa = _or(settings.kappa, WITHIN)
+        return NormalInverseWishart(dimension, mean=tuple(mean.tolist()), kappa=kappa, scale=scale)
+    if kind == "beta-bernoulli":
+        return BetaBernoulli(dimension)
+    if kind == "gamma-poisson":
+        return GammaPoisson(dimension, rate=tuple((1.0 / np.maximum(mean, 1e-3)).tolist()))
+    return VonMisesFisher(dimension)
 
 
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -200,6 +200,18 @@ class VectorEncoder:
 
 
 Encoder = WordEncoder | VectorEncoder
+
+
+class Encoded(NamedTuple):
+    """Records as the beam reads them, and what encoded them.
+
+    ``moments`` are mean and variance of vectors, each of shape (D,), from which what is automatic follows.
+    """
+
+    encoder: Encoder
+    times: np.ndarray
+    arrays: dict[str, np.ndarray]
+    moments: tuple[np.ndarray, np.ndarray] | None
 
 
 def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:

@@ -14,6 +14,7 @@ import numpy as np
 
 from streamdp.arrays import pack, unpack
 from streamdp.assemble import (
+    OFFLINE_FAMILIES,
     build_model,
     build_prior,
     build_vectors,
@@ -23,8 +24,9 @@ from streamdp.assemble import (
 )
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, Output
+from streamdp.config import ConfigError
 from streamdp.describe import event_of, summarise
-from streamdp.encode import Encoder, VectorEncoder, WordEncoder, load_encoder
+from streamdp.encode import Encoded, Encoder, VectorEncoder, WordEncoder, load_encoder
 from streamdp.records import Answers, ClusterSummary, Event, Record, Reject
 from streamdp.reorder import ReorderBuffer, dump_record, load_record, refuse
 from streamdp.retained import Chunk, Retained
@@ -67,11 +69,75 @@ class Engine:
         self._teller = Teller(self._retained, final_only=final_only, linked=linked)
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
         # a wrong setting is told now, not at the first record
+        if settings.likelihood in OFFLINE_FAMILIES:
+            raise ConfigError(
+                f"the {settings.likelihood} likelihood is for `streamdp fit`, not for streams: choose another"
+            )
         if is_sparse(settings):
             build_words(settings)
         elif is_sparse(settings) is False:
             build_vectors(settings, np.zeros(1), np.ones(1))
         build_prior(settings, sparse=is_sparse(settings) is not False)
+
+    @classmethod
+    def of_clustering(
+        cls,
+        settings: Settings,
+        encoded: Encoded,
+        labels: np.ndarray,
+        names: np.ndarray | None = None,
+        minted: int = 0,
+    ) -> Engine:
+        """An engine that has seen these records and clustered them so.
+
+        A cluster that the prior would have closed in between is founded anew.
+
+        Parameters
+        ----------
+        settings, encoded
+            The model, and the records in time order.
+        labels
+            The cluster of every record, shape (N,), numbered from 0 by first members.
+        names, minted
+            The label of each cluster, shape (K,), all of them below ``minted``; None: the numbers.
+        """
+        self = cls(settings)
+        self._encoder, self._moments = encoded.encoder, encoded.moments
+        search = self._search = self._new_search()
+        n, arrays = len(labels), encoded.arrays
+        first = np.unique(labels, return_index=True)[1]
+        if isinstance(self._encoder, WordEncoder):
+            search.ensure_words(len(self._encoder.vocabulary.words) + 1)
+            rows = np.repeat(np.arange(n), np.diff(arrays["offsets"]))
+            self._encoder.vocabulary.touch(arrays["words"], rows)
+        told = np.zeros(n, np.int64)
+        for start, stop, out in search.run(encoded.times, **arrays, founders=first[labels]):
+            told[start:stop] = out.label[start:stop]
+        if names is not None:
+            told = search.rename(told, np.asarray(names)[labels], minted)
+        self._retained.append(_chunk(0, encoded.times, told, arrays))
+        self._order.latest = self._order.released = float(encoded.times[-1])
+        self._teller.final = n - 1
+        return self
+
+    def retained(self) -> tuple[Encoded, np.ndarray]:
+        """The records still held and their newest labels, shape (n,).
+
+        ValueError where there are none, or older ones have been let go.
+        """
+        chunk = self._retained.collect()
+        if chunk is None or self._encoder is None:
+            raise ValueError("the state holds no records: it was made with --retain 0, or before the first")
+        if chunk.first > 0:
+            raise ValueError(
+                f"the state holds only the last {len(chunk.labels):,} of {self.seq:,} records, and the "
+                "others are in its clusters too: make it with a larger --retain"
+            )
+        if self._moments is None:
+            arrays = {"offsets": chunk.offsets, "words": chunk.words, "counts": chunk.counts}
+        else:
+            arrays = {"vectors": chunk.vectors}
+        return Encoded(self._encoder, chunk.times, arrays, self._moments), chunk.labels
 
     # ---------------------------------------------------------------- records in
 
@@ -226,13 +292,7 @@ class Engine:
             search.ensure_words(len(vocabulary.words) + 1)  # one to spare for unknown words while frozen
             lengths = np.diff(arrays["offsets"])
             vocabulary.touch(arrays["words"], np.repeat(np.arange(first, first + len(pending)), lengths))
-            chunk = Chunk(
-                first, times, labels, arrays["offsets"], arrays["words"], arrays["counts"], np.zeros((1, 0))
-            )
-        else:
-            nothing = np.zeros(0, np.int32)
-            chunk = Chunk(first, times, labels, np.zeros(1, np.int64), nothing, nothing, arrays["vectors"])
-        self._retained.append(chunk)
+        self._retained.append(_chunk(first, times, labels, arrays))
         for start, stop, out in search.run(times, **arrays):
             labels[start:stop] = out.label[start:stop]
             records = [record for _, record in pending[start:stop]]
@@ -337,3 +397,12 @@ class Engine:
             self._search = self._new_search()
             self._search.state = load_state(body["state"])
         return self
+
+
+def _chunk(first: int, times: np.ndarray, labels: np.ndarray, arrays: dict[str, np.ndarray]) -> Chunk:
+    """Encoded records as they are retained."""
+    if "vectors" in arrays:
+        nothing = np.zeros(0, np.int32)
+        return Chunk(first, times, labels, np.zeros(1, np.int64), nothing, nothing, arrays["vectors"])
+    offsets, words, counts = arrays["offsets"], arrays["words"], arrays["counts"]
+    return Chunk(first, times, labels, offsets, words, counts, np.zeros((1, 0)))

@@ -35,6 +35,10 @@ Likelihood = Literal[
     "hierarchical-pitman-yor",
     "gaussian",
     "normal-inverse-gamma",
+    "normal-inverse-wishart",
+    "beta-bernoulli",
+    "gamma-poisson",
+    "von-mises-fisher",
 ]
 Prior = Literal["auto", "crp", "pitman-yor", "uniform", "distance-dependent"]
 
@@ -124,7 +128,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Positive | None, _model(description="prior variance of clusters' means (Gaussian)")
     ] = None
     kappa: Annotated[
-        Positive | None, _model(description="prior records behind the mean (normal-inverse-gamma)")
+        Positive | None,
+        _model(description="prior records behind the mean (normal-inverse families)"),
     ] = None
     shape: Annotated[
         Positive | None, _model(description="prior shape of the variance (normal-inverse-gamma)")

@@ -55,6 +55,7 @@ from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
 SLOTS = 64
 NO_WORDS = np.zeros(0, np.int32)
 NO_OFFSETS = np.zeros(1, np.int64)
+NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
 
 
@@ -155,6 +156,7 @@ class BeamSearch:
         words: np.ndarray = NO_WORDS,
         counts: np.ndarray = NO_WORDS,
         vectors: np.ndarray = NO_VECTORS,
+        founders: np.ndarray = NO_FOUNDERS,
     ) -> Iterator[tuple[int, int, Output]]:
         """Absorb records in order.
 
@@ -166,6 +168,9 @@ class BeamSearch:
             Sparse records: record i has ``words[offsets[i]:offsets[i + 1]]``, words of count one first.
         vectors
             Dense records, shape (n, D).
+        founders
+            Decisions made elsewhere, shape (n,): the seq of the record that began the cluster of each,
+            its own for a new cluster. Empty: the search decides.
 
         Yields
         ------
@@ -191,6 +196,7 @@ class BeamSearch:
                 words,
                 counts,
                 vectors,
+                founders,
             )
             status = int(out.meta[STATUS])
             if status == GROW:
@@ -231,6 +237,37 @@ class BeamSearch:
             vectors,
         )
         return self._out
+
+    def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
+        """Give the clusters of one hypothesis other labels, before any of them was told.
+
+        Parameters
+        ----------
+        told, names
+            Label of every record so far, and what it is to be, each of shape (n,). Where one label is to
+            become several, or a name comes twice, the first has it and the others are minted.
+        minted
+            Labels below it are taken.
+
+        Returns
+        -------
+        The new label of every record.
+        """
+        labels, first = np.unique(told, return_index=True)
+        new = names[first].copy()
+        again = np.ones(len(new), bool)
+        again[np.unique(new[np.argsort(first)], return_index=True)[1]] = False
+        repeated = np.zeros(len(new), bool)
+        repeated[np.argsort(first)] = again
+        fresh = max(minted, int(new.max(initial=-1)) + 1)
+        new[repeated] = fresh + np.arange(repeated.sum())
+        self.state.beam.meta[NEXT_LABEL] = fresh + int(repeated.sum())
+        table = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
+        table[labels] = new
+        own = self.state.lineages.label
+        known = own < len(table)
+        own[known] = table[own[known]]
+        return table[told]
 
     @property
     def seq(self) -> int:

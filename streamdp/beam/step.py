@@ -17,6 +17,7 @@ from streamdp.beam.choose import choose
 from streamdp.beam.decide import continue_beam, drop_dissenters
 from streamdp.beam.demand import group_children, room_before, room_for_choice
 from streamdp.beam.dense import score_dense
+from streamdp.beam.force import force
 from streamdp.beam.jit import entry, kernel
 from streamdp.beam.lifecycle import begin_record
 from streamdp.beam.model import (
@@ -65,11 +66,18 @@ def absorb_record(
     words: np.ndarray,
     counts: np.ndarray,
     x: np.ndarray,
+    founder: int,
 ) -> bool:
-    """Choose, write, announce and decide for one scored record; False where room must be made first."""
+    """Choose, write, announce and decide for one scored record; False where room must be made first.
+
+    With ``founder`` at least 0 the choice is made already: the cluster that this record began.
+    """
     pool, beam = state.pool, state.beam
     log_evidence, mass = tally(model, state, scores, choice)
-    choose(model, state, scores, choice, seq)
+    if founder >= 0:
+        force(state, scores, choice, seq, founder)
+    else:
+        choose(model, state, scores, choice, seq)
     group_children(scores, choice)
     if not room_for_choice(model, state, out, choice, words):
         return False
@@ -117,8 +125,12 @@ def advance(
     words: np.ndarray,
     counts: np.ndarray,
     vectors: np.ndarray,
+    founders: np.ndarray,
 ) -> None:
-    """Absorb records ``out.meta[DONE]`` .. ``len(times) - 1``, as far as there is room."""
+    """Absorb records ``out.meta[DONE]`` .. ``len(times) - 1``, as far as there is room.
+
+    ``founders`` says for each record which one began its cluster, by seq; empty: that is to be found out.
+    """
     beam = state.beam
     dense = vectors.shape[1] > 0
     i = out.meta[DONE]
@@ -133,8 +145,9 @@ def advance(
             score_dense(model, state, scores, x)
         else:
             score_sparse(model, state, scores, words[a:b], counts[a:b])
+        founder = founders[i] if founders.shape[0] > 0 else -1
         if not absorb_record(
-            model, state, scores, choice, walk, out, i, seq, times[i], words[a:b], counts[a:b], x
+            model, state, scores, choice, walk, out, i, seq, times[i], words[a:b], counts[a:b], x, founder
         ):
             return
         i += 1

@@ -84,6 +84,10 @@ def consume(
         bool, typer.Option("--frozen", help="score against the state without learning from the records")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    start_from: Annotated[
+        str | None,
+        typer.Option(help="snapshot or state folder to begin with, of fit, refine or another stream"),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, help="serve /metrics, /livez and /readyz at this port")
     ] = None,
@@ -102,6 +106,7 @@ def consume(
         final_only=final_only,
         frozen=frozen,
         overwrite=overwrite,
+        start_from=start_from,
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
     )
 
@@ -117,6 +122,121 @@ def demo(
     from streamdp.cli.demo import demo
 
     demo(settings, records)
+
+
+class Method(StrEnum):
+    """How a finite set is clustered."""
+
+    beam = "beam"
+    astar = "astar"
+    gibbs = "gibbs"
+    split_merge = "split-merge"
+    permutation = "permutation"
+    hybrid = "hybrid"
+
+
+class Start(StrEnum):
+    """Where chains start."""
+
+    sequential = "sequential"
+    one = "one"
+    singletons = "singletons"
+    random = "random"
+    beam = "beam"
+
+
+class Estimate(StrEnum):
+    """Which clustering is the answer."""
+
+    best = "best"
+    vi = "vi"
+    binder = "binder"
+
+
+Budget = Annotated[str, typer.Option(help="when to stop: 30s, 10m, 1h, or a number of rounds")]
+Chains = Annotated[int, typer.Option(min=1, max=64, help="chains side by side")]
+
+
+@app.command()
+@with_settings
+def fit(
+    settings: Settings,
+    file: Annotated[str, typer.Argument(help="JSON lines, CSV or text, .gz or not", metavar="FILE")],
+    method: Annotated[Method, typer.Option(help="how to search")] = Method.hybrid,
+    budget: Budget = "30s",
+    chains: Chains = 1,
+    start: Annotated[Start, typer.Option(help="where samplers start")] = Start.sequential,
+    estimate: Annotated[
+        Estimate, typer.Option(help="best: the most probable clustering met; vi, binder: of all draws")
+    ] = Estimate.best,
+    hyper: Annotated[
+        bool, typer.Option("--hyper/--no-hyper", help="draw the hyperparameters that are automatic")
+    ] = True,
+    queue: Annotated[int, typer.Option(min=0, help="states that astar keeps, 0 for all")] = 100,
+    look_ahead: Annotated[
+        str,
+        typer.Option(help="astar's score: trivial, admissible, replica, predictive or inadmissible"),
+    ] = "inadmissible",
+    order: Annotated[
+        str, typer.Option(help="astar's order: given, random, ascending or descending")
+    ] = "given",
+    distances: Annotated[
+        str | None, typer.Option(help="D.npy: distance of record i from each earlier one in D[i, j]")
+    ] = None,
+    output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
+    state: Annotated[
+        str | None, typer.Option(help="folder for a snapshot that show, refine and consume read")
+    ] = None,
+    rejects: Annotated[
+        str | None, typer.Option(help="where refused records go (default: next to the output)")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(help="draw PREFIX-trace.png, -sizes.png and -similarity.png", metavar="PREFIX"),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    config: Config = None,
+) -> None:
+    """Cluster a finite file offline, with all the time it is given."""
+    from streamdp.cli.fit import Places, parse_budget, run_fit
+    from streamdp.fitting import Plan
+
+    rounds, seconds = parse_budget(budget)
+    plan = Plan(
+        method.value,
+        start.value,
+        rounds,
+        seconds,
+        chains,
+        estimate.value,
+        hyper,
+        queue,
+        look_ahead,
+        order,
+    )
+    run_fit(settings, file, plan, Places(output, state, plot, rejects, overwrite), distances)
+
+
+@app.command()
+def refine(
+    state: Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")],
+    budget: Budget = "30s",
+    chains: Chains = 1,
+    into: Annotated[
+        str | None, typer.Option(help="folder for a snapshot of the result, for consume --start-from")
+    ] = None,
+    hyper: Annotated[
+        bool, typer.Option("--hyper/--no-hyper", help="draw the prior's hyperparameters too")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="seed (default: that of the state)")] = None,
+) -> None:
+    """Go back over the records that a snapshot holds; print those whose cluster changes."""
+    from streamdp.cli.fit import parse_budget
+    from streamdp.cli.refine import run_refine
+    from streamdp.fitting import Plan
+
+    rounds, seconds = parse_budget(budget)
+    run_refine(state, Plan("hybrid", "one", rounds, seconds, chains, "best", hyper), into, seed)
 
 
 @app.command()

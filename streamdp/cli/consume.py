@@ -11,6 +11,7 @@ from streamdp_connectors.protocol import SinkClosed
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
+from streamdp.cli.show import open_snapshot
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use
 from streamdp.config import differences, model_settings
@@ -35,9 +36,13 @@ class Run:
         final_only: bool,
         frozen: bool,
         overwrite: bool,
+        start_from: str | None,
         watch: Watch,
     ) -> None:
         self.watch = watch
+        before = None if start_from is None else open_snapshot(start_from)
+        if before is not None:
+            settings = continued(settings, before[0], start_from or "")
         check_origin(origin)
         refuse_double_use(origin, paths)
         if origin.topic is not None and paths.state is None:
@@ -46,7 +51,7 @@ class Run:
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
         self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
-        resumed = self._resume(paths)
+        resumed = self._resume(paths, None if before is None else before[1])
         self.reader = Reader(settings, origin)
         self.source = self.reader.source
         if resumed is not None:
@@ -58,8 +63,11 @@ class Run:
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
 
-    def _resume(self, paths: Paths) -> Header | None:
-        """Load the newest snapshot, where there is one; leave an engine in either case."""
+    def _resume(self, paths: Paths, before: bytes | None) -> Header | None:
+        """Load the newest snapshot, where there is one; leave an engine in either case.
+
+        ``before`` is the body of the snapshot to begin with where there is none.
+        """
         found = None if self.folder is None else self.folder.newest(say)
         modes = {"final_only": self.modes["final_only"], "with_events": self.modes["events"]}
         if found is None:
@@ -67,7 +75,10 @@ class Run:
                 raise SnapshotError(
                     "--frozen needs a --state that holds a snapshot: nothing was learned yet", NO_INPUT
                 )
-            self.engine = Engine(self.settings, **modes)
+            if before is None:
+                self.engine = Engine(self.settings, **modes)
+            else:
+                self.engine = Engine.loads(before, self.settings, **modes)
             return None
         header, body = found
         now = model_settings(self.settings)
@@ -137,6 +148,22 @@ class Run:
             self.sinks.flush(sync=True)
 
 
+def continued(settings: Settings, header: Header, name: str) -> Settings:
+    """The settings of a snapshot that a stream begins with, and for the rest those given.
+
+    SnapshotError (78) where a setting was given that contradicts the snapshot's.
+    """
+    defaults = model_settings(Settings())
+    given = {key: value for key, value in model_settings(settings).items() if value != defaults[key]}
+    before = {key: value for key, value in header.settings.items() if key in defaults}
+    changed = differences(before, before | given)
+    if changed:
+        raise SnapshotError(
+            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", CONFIG
+        )
+    return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
+
+
 def _modes(modes: dict[str, bool]) -> str:
     names = {"final_only": "--final-only", "events": "--events"}
     chosen = [names[name] for name, on in modes.items() if on]
@@ -166,6 +193,7 @@ def consume(
     final_only: bool,
     frozen: bool,
     overwrite: bool,
+    start_from: str | None,
     metrics: tuple[str, int] | None,
 ) -> None:
     """Run until the source ends, the reader of the output goes away, or a signal comes.
@@ -182,6 +210,7 @@ def consume(
                 final_only=final_only,
                 frozen=frozen,
                 overwrite=overwrite,
+                start_from=start_from,
                 watch=watch,
             )
             announce_compilation()  # not before all is open: a wrong file name is told at once

@@ -11,12 +11,15 @@ def say(message: str) -> None:
         print(f"streamdp: {message}", file=sys.stderr, flush=True)
 
 
-def announce_compilation() -> None:
+def announce_compilation(*, offline: bool = False) -> None:
     """Say why nothing happens yet, where the kernels have to be compiled first."""
-    from streamdp.beam.jit import kernels_are_cached
+    if offline:
+        from streamdp.offline.kernels.jit import kernels_are_cached
+    else:
+        from streamdp.beam.jit import kernels_are_cached
 
     if not kernels_are_cached():
-        say("compiling the kernels for this machine: about a minute, only this once")
+        say("compiling the kernels for this machine: a minute or two, only this once")
 
 
 def report(error: Exception) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from types import FrameType, TracebackType
 
 from streamdp.cli.errors import say
@@ -13,13 +14,18 @@ class Interrupt:
     """While active, SIGTERM and SIGINT set ``asked``; a second one exits with 128 + its number."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.event = threading.Event()
         self._before: dict[int, object] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether an orderly end is wanted."""
+        return self.event.is_set()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             os._exit(128 + number)
-        self.asked = True
+        self.event.set()
         say("stopping after this batch (a second signal stops at once)")
 
     def __enter__(self) -> Interrupt:

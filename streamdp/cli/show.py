@@ -24,13 +24,18 @@ YEAR_9999 = 253_000_000_000.0
 """No calendar goes further."""
 
 
-def open_state(state: str) -> tuple[Header, Engine]:
-    """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
+def open_snapshot(state: str) -> tuple[Header, bytes]:
+    """A snapshot file, or the newest snapshot in a folder. Raises SnapshotError."""
     path = Path(state)
     found = newest(path, say) if path.is_dir() else read(path)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", NO_INPUT)
-    header, body = found
+    return found
+
+
+def open_state(state: str) -> tuple[Header, Engine]:
+    """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
+    header, body = open_snapshot(state)
     settings = msgspec.convert(header.settings, Settings)
     return header, Engine.loads(body, settings)
 

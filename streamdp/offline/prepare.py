@@ -85,15 +85,26 @@ class Data:
         joined = [np.concatenate([r[part] for r in records] or [NO_INTS]).astype(np.int32) for part in (0, 1)]
         return cls(offsets, joined[0], joined[1], times=times)
 
+    def followed_by(self, other: Data) -> Data:
+        """These records and then others, without times."""
+        if self.vectors is not None and other.vectors is not None:
+            return Data(vectors=np.concatenate([self.vectors, other.vectors]))
+        if self.vectors is not None or other.vectors is not None:
+            raise ValueError("vectors and word counts cannot be in one set")
+        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
+        words = np.concatenate([self.words, other.words])
+        return Data(offsets, words, np.concatenate([self.counts, other.counts]))
+
     def take(self, order: np.ndarray) -> Data:
         """The records of the given numbers, in that order; times keep theirs (they must not decrease)."""
+        times = None if self.times is None else self.times[: len(order)]
         if self.vectors is not None:
-            return Data(vectors=self.vectors[order], times=self.times)
+            return Data(vectors=self.vectors[order], times=times)
         lengths = np.diff(self.offsets)[order]
         offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Data(offsets, self.words[places], self.counts[places], times=self.times)
+        return Data(offsets, self.words[places], self.counts[places], times=times)
 
 
 def new_store(
@@ -236,6 +247,24 @@ def new_tables(records: Records, likelihood: Likelihood[Any, Any], base: np.ndar
     return Tables(np.array([kind]), floats, **fields, fresh=np.zeros(n))
 
 
+def base_measure(data: Data, likelihood: HierarchicalDirichlet | HierarchicalPitmanYor) -> np.ndarray:
+    """p_w by word, shape (V,), learned from all records at once (a plug-in)."""
+    vocabulary = int(data.words.max(initial=-1)) + 1
+    by_word = np.bincount(data.words, weights=data.counts, minlength=vocabulary)
+    return _learned(likelihood, by_word, np.bincount(data.words, minlength=vocabulary))
+
+
+def _learned(
+    likelihood: HierarchicalDirichlet | HierarchicalPitmanYor, by_word: np.ndarray, by_record: np.ndarray
+) -> np.ndarray:
+    """From a word's tokens, or under Pitman-Yor processes from how many records hold it.
+
+    There a word counts once in a cluster, and no clustering is known yet.
+    """
+    seen = by_word if isinstance(likelihood, HierarchicalDirichlet) else by_record
+    return np.asarray((seen + 0.5) / (seen + 0.5).sum())
+
+
 def _word_tables(
     records: Records,
     likelihood: DirichletMultinomial | HierarchicalDirichlet | HierarchicalPitmanYor,
@@ -275,16 +304,11 @@ def _base_measure(
     by_word: np.ndarray,
     by_record: np.ndarray,
 ) -> np.ndarray:
-    """p_w by word: as given, or the family's, or learned from all records at once (a plug-in).
-
-    From a word's tokens, or under Pitman-Yor processes, where a word counts once in a cluster, from the
-    number of records that hold it.
-    """
+    """p_w by word: as given, or the family's, or learned."""
     found = likelihood.base if base is None else base
     if found is not None:
         p = np.asarray(found, np.float64)
         if len(p) < len(by_word) or not (p[np.flatnonzero(by_word)] > 0.0).all():
             raise ValueError("the base measure must give every word of the records a probability above 0")
         return p[: len(by_word)]
-    seen = by_word if isinstance(likelihood, HierarchicalDirichlet) else by_record
-    return np.asarray((seen + 0.5) / (seen + 0.5).sum())
+    return _learned(likelihood, by_word, by_record)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.moves import Move
+from streamdp.priors.base import Prior
 
 REFRESH = 50
 """Rounds after which all statistics are computed anew, so that rounding never adds up."""
@@ -25,6 +29,7 @@ class Trace:
     largest: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     records: int = 0
+    half: int = 0
 
     def note(self, chain: Chain, seconds: float) -> None:
         """Append the chain's present state."""
@@ -33,13 +38,32 @@ class Trace:
         self.largest.append(int(chain.sizes.max()))
         self.seconds.append(seconds)
 
+    def followed_by(self, other: Trace) -> Trace:
+        """Both, one after the other; ``half`` marks where the second begins."""
+        since = self.seconds[-1] if self.seconds else 0.0
+        return Trace(
+            self.log_joint + other.log_joint,
+            self.clusters + other.clusters,
+            self.largest + other.largest,
+            self.seconds + [since + s for s in other.seconds],
+            self.records + other.records,
+            len(self.seconds),
+        )
+
 
 @dataclass
 class Best:
-    """The clustering with the highest log joint met so far."""
+    """The clustering with the highest log joint met so far, and the model that it had it under."""
 
     log_joint: float
     labels: np.ndarray
+    prior: Prior
+    likelihood: Likelihood[Any, Any]
+
+    @classmethod
+    def of(cls, chain: Chain) -> Best:
+        """The present state of a chain."""
+        return cls(chain.log_joint, chain.labels, chain.prior, chain.likelihood)
 
 
 Watcher = Callable[[Chain, Trace], None]
@@ -88,6 +112,7 @@ def run(
     thin: int = 1,
     draws: list[np.ndarray] | None = None,
     watch: Watcher | None = None,
+    stop: threading.Event | None = None,
 ) -> tuple[Trace, Best]:
     """Run a chain until the rounds or the seconds are used up.
 
@@ -103,10 +128,12 @@ def run(
         Labels are appended to ``draws`` every ``thin`` rounds after ``burn_in`` of them.
     watch
         Called after every round.
+    stop
+        Set from outside to end after the round under way.
     """
     if rounds is None and seconds is None:
         raise ValueError("say when to stop: rounds, seconds or both")
-    trace, best = Trace(), Best(chain.log_joint, chain.labels)
+    trace, best = Trace(), Best.of(chain)
     began, number = time.monotonic(), 0
     while (rounds is None or number < rounds) and (
         seconds is None or number == 0 or time.monotonic() - began < seconds
@@ -117,11 +144,13 @@ def run(
             chain.refresh()
         trace.note(chain, time.monotonic() - began)
         if chain.log_joint > best.log_joint:
-            best = Best(chain.log_joint, chain.labels)
+            best = Best.of(chain)
         if draws is not None and number > burn_in and (number - burn_in) % thin == 0:
             draws.append(chain.labels)
         if watch is not None:
             watch(chain, trace)
+        if stop is not None and stop.is_set():
+            break
     return trace, best
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.links import Links
 from streamdp.offline.kernels.roster import new_roster
-from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign
+from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign, conditionals
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.moves import links_of
 from streamdp.priors import CRP, DistanceDependent, Uniform
@@ -92,13 +93,8 @@ def sequential(
         raise ValueError(f"the count prior is that of the CRP, not of {type(prior).__name__}")
     places = order_of(chain, order)
     roster = new_roster(n, len(chain.roster.free))
-    links = links_of(chain)
-    mode = COUNTED if count_prior else LINKED if isinstance(prior, DistanceDependent) else PLAIN
-    weights = chain.weights
-    if weights is None:
-        concentration = prior.concentration if isinstance(prior, Uniform) else 1.0
-        zeros = np.zeros(n + 1)
-        weights = Weights(zeros, zeros, np.full(n + 1, math.log(concentration)), np.zeros(1))
+    links, mode, weights = _what_is_read(chain)
+    mode = COUNTED if count_prior else mode
     prepare(chain.store)
     chain.roster = roster
     of_size = np.zeros(n + 2, np.int64)
@@ -121,3 +117,27 @@ def sequential(
             n,
         )
     chain.settle()
+
+
+def _what_is_read(chain: Chain) -> tuple[Links, int, Weights]:
+    """What the sequential kernels read of a chain's prior."""
+    prior, n, weights = chain.prior, chain.size, chain.weights
+    if weights is None:
+        concentration = prior.concentration if isinstance(prior, Uniform) else 1.0
+        zeros = np.zeros(n + 1)
+        weights = Weights(zeros, zeros, np.full(n + 1, math.log(concentration)), np.zeros(1))
+    return links_of(chain), LINKED if isinstance(prior, DistanceDependent) else PLAIN, weights
+
+
+def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
+    """Probability of each record's cluster, and log p(x_i | the others) in nats, each of shape (N,).
+
+    Given the clusters of all other records. Where the prior depends on the order, a cluster weighs what
+    it does for a record that comes next after those before it.
+    """
+    probability, log_predictive = np.zeros(chain.size), np.zeros(chain.size)
+    links, mode, weights = _what_is_read(chain)
+    chain.more_room()
+    links = links._replace(total=np.zeros(len(chain.roster.free)))
+    conditionals(chain.store, chain.roster, weights, links, mode, probability, log_predictive)
+    return probability, log_predictive

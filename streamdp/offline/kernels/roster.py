@@ -127,3 +127,10 @@ def enter_alone(store: Store, slots: np.ndarray) -> None:
     """Put every record into a slot of its own; all of them are clear."""
     for i in range(slots.shape[0]):
         add(store, slots[i], i)
+
+
+@entry
+def leave_all(store: Store, roster: Roster, first: int) -> None:
+    """Take the records from a first one on out of their slots."""
+    for i in range(first, roster.labels.shape[0]):
+        leave(store, roster, i)

@@ -14,7 +14,7 @@ from streamdp.offline.kernels.family import score
 from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.links import CONCENTRATION, Links, pull
 from streamdp.offline.kernels.rng import draw_log
-from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, take_slot
+from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
@@ -87,3 +87,35 @@ def assign(
         of_size[size + 1] += 1
         enter(store, roster, i, slot)
     return last
+
+
+@entry
+def conditionals(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    links: Links,
+    mode: int,
+    probability: np.ndarray,
+    log_predictive: np.ndarray,
+) -> None:
+    """How sure each record's cluster is given where all others are, and log p(x_i | the others)."""
+    weights, totals = roster.weights, roster.totals
+    for i in range(roster.labels.shape[0]):
+        old = leave(store, roster, i)
+        n = roster.meta[ACTIVE]
+        new = _log_weights(store, roster, prior, links, roster.meta, mode, i)
+        score(store, i, roster.active, n, weights)
+        totals[n], weights[n] = new, store.tables.fresh[i]
+        peak, heaviest = -math.inf, -math.inf
+        for j in range(n + 1):
+            peak = max(peak, weights[j] + totals[j])
+            heaviest = max(heaviest, totals[j])
+        mass, norm = 0.0, 0.0
+        for j in range(n + 1):
+            mass += math.exp(weights[j] + totals[j] - peak)
+            norm += math.exp(totals[j] - heaviest)
+        own = roster.where[old] if store.clusters.size[old] > 0 else n
+        probability[i] = math.exp(weights[own] + totals[own] - peak) / mass
+        log_predictive[i] = math.log(mass) + peak - math.log(norm) - heaviest
+        enter(store, roster, i, roster.active[own] if own < n else take_slot(roster))

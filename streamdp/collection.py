@@ -1,0 +1,111 @@
+"""All records of a finite input at once: encoded, in time order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from streamdp.assemble import build_vectors, build_words, is_sparse
+from streamdp.config import ConfigError
+from streamdp.encode import Encoded, Encoder, VectorEncoder, WordEncoder
+from streamdp.likelihoods.base import Likelihood
+from streamdp.records import Record, Reject
+from streamdp.reorder import refuse
+from streamdp.settings import Settings
+from streamdp.text import Tokenizer
+from streamdp.vocabulary import Vocabulary
+
+NO_DATA = 65
+
+
+class Collection:
+    """Records that could be encoded, sorted by time (stably; those without one follow the last before).
+
+    Parameters
+    ----------
+    settings
+        Which likelihood is meant, and how texts are cut into words.
+    records
+        What was decoded, in the order of the input; rejects pass through.
+
+    Raises ConfigError (65) where nothing is left to cluster.
+    """
+
+    def __init__(self, settings: Settings, records: Iterable[Record | Reject]) -> None:
+        self.rejects: list[Reject] = []
+        taken, times = self._in_time(records)
+        self.records: list[Record] = []
+        encoder, kept = self._encode(settings, taken, times)
+        arrays, moments = encoder.take(), None
+        if "vectors" in arrays:
+            rows = arrays["vectors"]
+            variance = rows.var(axis=0)
+            typical = float(variance.mean())
+            moments = rows.mean(axis=0), np.maximum(variance, 1e-6 * typical if typical > 0.0 else 1.0)
+        self.encoded = Encoded(encoder, kept, arrays, moments)
+
+    def _in_time(self, records: Iterable[Record | Reject]) -> tuple[list[Record], np.ndarray]:
+        taken, times, latest = [], [], None
+        for record in records:
+            if isinstance(record, Reject):
+                self.rejects.append(record)
+                continue
+            if record.time is not None:
+                latest = record.time if latest is None else max(latest, record.time)
+            taken.append(record)
+            times.append(record.time if record.time is not None else latest or 0.0)
+        order = np.argsort(times, kind="stable")
+        self.in_order = bool((np.diff(order) > 0).all())
+        return [taken[i] for i in order], np.array(times)[order]
+
+    def _encode(
+        self, settings: Settings, taken: list[Record], times: np.ndarray
+    ) -> tuple[Encoder, np.ndarray]:
+        encoder: Encoder | None = None
+        kept = []
+        for record, time in zip(taken, times.tolist(), strict=True):
+            encoder = encoder or _encoder_for(settings, record)
+            reject = (
+                refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
+                if encoder is None
+                else encoder.add(record)
+            )
+            if reject is not None:
+                self.rejects.append(reject)
+                continue
+            self.records.append(record)
+            kept.append(time)
+        if encoder is None or not kept:
+            why = f": all {len(self.rejects):,} were refused, the first because {self.rejects[0].detail}"
+            raise ConfigError(
+                f"there are no records to cluster{why if self.rejects else ''}", exit_code=NO_DATA
+            )
+        return encoder, np.array(kept)
+
+
+def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood[Any, Any]:
+    """The family that the settings mean, fitted to the moments where it is automatic."""
+    if encoded.moments is None:
+        return build_words(settings)
+    return build_vectors(settings, *encoded.moments)
+
+
+def _encoder_for(settings: Settings, record: Record) -> Encoder | None:
+    sparse = is_sparse(settings)
+    if sparse is None:
+        sparse = isinstance(record.value, str)
+    if not sparse:
+        return None if isinstance(record.value, str) else VectorEncoder.like(record)
+    tokenizer = Tokenizer(
+        stem=settings.stem,
+        ngrams=settings.ngrams,
+        urls=settings.urls,
+        mentions=settings.mentions,
+        hashtags=settings.hashtags,
+    )
+    limit = settings.max_words
+    if settings.vocabulary_size is not None:
+        limit = min(limit, settings.vocabulary_size)
+    return WordEncoder(tokenizer, Vocabulary(limit))

@@ -1,0 +1,77 @@
+"""How well a clustering foretells records that it has not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamdp.likelihoods import Likelihood
+from streamdp.offline.chain import Chain
+from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.kernels.held_out import evaluate_left_to_right
+from streamdp.offline.kernels.rng import new_random
+from streamdp.offline.kernels.roster import leave_all
+from streamdp.offline.kernels.weights import Weights
+from streamdp.offline.prepare import Data
+from streamdp.priors import Uniform
+from streamdp.priors.base import Prior
+
+
+def left_to_right(
+    train: Data,
+    labels: np.ndarray,
+    test: Data,
+    likelihood: Likelihood[Any, Any],
+    prior: Prior,
+    *,
+    particles: int = 20,
+    resample: bool = True,
+    seed: int = 0,
+    base: np.ndarray | None = None,
+) -> np.ndarray:
+    """log P(x_d | x_<d, train) of every test record, shape (D,), in nats; their sum is the evaluation.
+
+    The clusters of the training records are given; those of earlier test records are drawn anew before
+    each record, in every particle (Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3).
+
+    Parameters
+    ----------
+    train, labels
+        Clustered records, and the cluster of each, shape (N,).
+    test
+        Records to come, in their order.
+    likelihood, prior
+        The model: an exchangeable prior, or the uniform process without ``resample``.
+    particles
+        Over how many draws probabilities are averaged.
+    resample
+        False: earlier records stay where they were put, a particle filter; O(D) instead of O(D^2).
+    seed, base
+        As for :class:`~streamdp.offline.chain.Chain`.
+    """
+    if particles < 1:
+        raise ValueError(f"particles must be at least 1, not {particles}")
+    data = train.followed_by(test)
+    if prior.exchangeable:
+        weights = weights_of(prior, data.size)
+    elif isinstance(prior, Uniform) and not resample:
+        zeros = np.zeros(data.size + 1)
+        weights = Weights(zeros, zeros, np.full(data.size + 1, np.log(prior.concentration)), np.zeros(1))
+    else:
+        raise ValueError(
+            "held-out evaluation is for exchangeable priors, and for the uniform process without resampling"
+        )
+    fresh = int(np.max(labels, initial=-1)) + 1 + np.arange(test.size)
+    chain = Chain(data, likelihood, prior, np.concatenate([labels, fresh]), seed=seed, base=base)
+    leave_all(chain.store, chain.roster, train.size)
+    random = new_random(seed)
+    logs = np.zeros((particles, test.size))
+    for p in range(particles):
+        state = np.array([train.size])
+        while not evaluate_left_to_right(
+            chain.store, chain.roster, weights, random, train.size, resample, logs[p], state
+        ):
+            chain.more_room()
+    peak = logs.max(axis=0)
+    return np.asarray(peak + np.log(np.exp(logs - peak).mean(axis=0)))

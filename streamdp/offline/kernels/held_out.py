@@ -1,0 +1,67 @@
+"""Left-to-right evaluation of records that come after a clustered set (Wallach et al. 2009)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.jit import entry, routine
+from streamdp.offline.kernels.rng import draw_log
+from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
+from streamdp.offline.kernels.store import Store
+from streamdp.offline.kernels.weights import Weights
+
+NEXT = 0
+
+
+@routine
+def _place(store: Store, roster: Roster, prior: Weights, random: np.ndarray, i: int) -> float:
+    """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
+    n, weights = roster.meta[ACTIVE], roster.weights
+    score(store, i, roster.active, n, weights)
+    weights[n] = store.tables.fresh[i]
+    top, norm = -math.inf, 0.0
+    for j in range(n + 1):
+        share = prior.join[store.clusters.size[roster.active[j]]] if j < n else prior.found[n]
+        norm += math.exp(share)
+        weights[j] += share
+        top = max(top, weights[j])
+    mass = 0.0
+    for j in range(n + 1):
+        mass += math.exp(weights[j] - top)
+    j = draw_log(random, weights, n + 1, roster.totals)
+    enter(store, roster, i, roster.active[j] if j < n else take_slot(roster))
+    return math.log(mass) + top - math.log(norm)
+
+
+@entry
+def evaluate_left_to_right(
+    store: Store,
+    roster: Roster,
+    prior: Weights,
+    random: np.ndarray,
+    first: int,
+    resample: bool,
+    out: np.ndarray,
+    state: np.ndarray,
+) -> bool:
+    """One particle: log p(x_i | earlier ones) of records ``first`` .. N - 1 into ``out``.
+
+    False where a free slot is wanted first; ``state[NEXT]`` is the record to go on with.
+    """
+    n = roster.labels.shape[0]
+    while state[NEXT] < n:
+        if roster.meta[FREE] < 1:
+            return False
+        i = state[NEXT]
+        if resample:
+            for earlier in range(first, i):
+                leave(store, roster, earlier)
+                _place(store, roster, prior, random, earlier)
+        out[i - first] = _place(store, roster, prior, random, i)
+        state[NEXT] += 1
+    for i in range(first, n):
+        leave(store, roster, i)
+    return True
