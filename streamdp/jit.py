@@ -67,6 +67,15 @@ class Kernels:
         )(function)
         return compiled
 
+    def inlined(self, function: F) -> F:
+        """Compile a function into each of its callers, and not by itself.
+
+        Every function that is compiled by itself is optimised together with all that it calls, so a
+        chain of them would have the same code optimised many times.
+        """
+        compiled: F = _njit(inline="always", **_OPTIONS)(function)
+        return compiled
+
     def routine(self, function: F) -> F:
         """Compile a larger function that several entries call, without inlining it."""
         compiled: F = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)

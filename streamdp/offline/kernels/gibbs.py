@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.offline.kernels.family import score
-from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
 
-@kernel
+@inlined
 def choose(store: Store, roster: Roster, random: np.ndarray, i: int, old: int) -> int:
     """Draw an active slot or a new one by ``roster.weights`` and let record i enter it.
 
@@ -30,7 +30,7 @@ def choose(store: Store, roster: Roster, random: np.ndarray, i: int, old: int) -
     return slot
 
 
-@kernel
+@inlined
 def gibbs_step(store: Store, roster: Roster, prior: Weights, random: np.ndarray, i: int) -> None:
     """Draw the cluster of one record given all others."""
     old = leave(store, roster, i)

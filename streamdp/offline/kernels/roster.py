@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.offline.kernels.family import add, clear, remove
-from streamdp.offline.kernels.jit import entry, kernel, routine
+from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 ACTIVE, FREE = range(2)
@@ -55,7 +55,7 @@ def grown_roster(roster: Roster, capacity: int) -> Roster:
     )
 
 
-@kernel
+@inlined
 def take_slot(roster: Roster) -> int:
     """Put a free slot into use; there must be one."""
     roster.meta[FREE] -= 1
@@ -66,7 +66,7 @@ def take_slot(roster: Roster) -> int:
     return slot
 
 
-@kernel
+@inlined
 def release_slot(roster: Roster, slot: int) -> None:
     """Put an emptied slot out of use."""
     roster.meta[ACTIVE] -= 1
@@ -78,14 +78,14 @@ def release_slot(roster: Roster, slot: int) -> None:
     roster.meta[FREE] += 1
 
 
-@routine
+@inlined
 def enter(store: Store, roster: Roster, i: int, slot: int) -> None:
     """Put a record that is nowhere into a slot."""
     add(store, slot, i)
     roster.labels[i] = slot
 
 
-@routine
+@inlined
 def leave(store: Store, roster: Roster, i: int) -> int:
     """Take a record out of its slot, and the slot out of use if it was the last; returns the slot."""
     slot = roster.labels[i]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
-from streamdp.offline.kernels.jit import entry, kernel, routine
+from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.rng import below, shuffle, uniform
 from streamdp.offline.kernels.roster import (
     ACTIVE,
@@ -40,7 +40,7 @@ class Sides(NamedTuple):
     counts: np.ndarray  # int64[4] of proposals, and of those accepted
 
 
-@kernel
+@inlined
 def _collect(roster: Roster, sides: Sides, i: int, j: int) -> int:
     """All others in the clusters of records i and j."""
     a, b = roster.labels[i], roster.labels[j]
@@ -53,7 +53,7 @@ def _collect(roster: Roster, sides: Sides, i: int, j: int) -> int:
     return n
 
 
-@routine
+@inlined
 def _to(store: Store, roster: Roster, r: int, slot: int) -> None:
     """Move a record between slots that both stay in use."""
     if roster.labels[r] != slot:
@@ -61,7 +61,7 @@ def _to(store: Store, roster: Roster, r: int, slot: int) -> None:
         enter(store, roster, r, slot)
 
 
-@routine
+@inlined
 def _allot(
     store: Store,
     roster: Roster,
@@ -84,7 +84,7 @@ def _allot(
     return (a if forced == pair[0] else b) - total
 
 
-@routine
+@inlined
 def _scan(
     store: Store, roster: Roster, prior: Weights, sides: Sides, random: np.ndarray, n: int, forced: bool
 ) -> float:
@@ -97,7 +97,7 @@ def _scan(
     return total
 
 
-@routine
+@inlined
 def _divide(
     store: Store,
     roster: Roster,
@@ -133,7 +133,7 @@ def _divide(
     return _scan(store, roster, prior, sides, random, n, forced)
 
 
-@kernel
+@inlined
 def _split(
     store: Store,
     roster: Roster,
@@ -166,7 +166,7 @@ def _split(
     enter(store, roster, j, a)
 
 
-@kernel
+@inlined
 def _merge(
     store: Store,
     roster: Roster,
