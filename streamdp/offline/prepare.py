@@ -180,12 +180,13 @@ def _vectors(vectors: np.ndarray, likelihood: Likelihood[Any, Any]) -> Records:
         along = rows @ likelihood.direction
     else:
         rows = np.ascontiguousarray(vectors, np.float64)
-        if (rows < 0.0).any() or (rows != np.floor(rows)).any():
-            raise ValueError(f"{type(likelihood).__name__} is for counts, and there are other numbers")
+        whole = (rows >= 0.0).all() and (rows == np.floor(rows)).all()
         if isinstance(likelihood, BetaBernoulli):
-            if (rows > 1.0).any():
+            if not whole or (rows > 1.0).any():
                 raise ValueError("BetaBernoulli is for features of 0 or 1, and there are other numbers")
             squares = np.zeros(len(rows))
+        elif not whole:
+            raise ValueError(f"{type(likelihood).__name__} is for counts, and there are other numbers")
         else:
             squares = _log_factorials(rows).sum(axis=1)
     nothing = np.zeros(0, np.int32)
