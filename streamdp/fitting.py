@@ -94,6 +94,8 @@ class Problem:
     prior: Prior
     settings: Settings
     distances: np.ndarray | None = None
+    learned: bool = False
+    """Whether part of the model was learned from these records, so that nothing can be proved."""
 
     def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
         """A chain over it."""
@@ -181,7 +183,7 @@ def _astar(problem: Problem, plan: Plan) -> Fit:
     result = _of_labels(problem, found.labels)
     result.notes.append(
         f"{found.expanded:,} states expanded, {found.enqueued:,} enqueued; "
-        f"{'proved' if found.proved else 'not proved'} to be the most probable clustering"
+        f"{'proved' if found.proved and not problem.learned else 'not proved'} to be the most probable clustering"
     )
     return result
 

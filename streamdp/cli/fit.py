@@ -111,9 +111,10 @@ def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | Non
     """What is clustered, and under which model."""
     settings = offline_settings(settings, encoded.moments is None)
     data = data_of(encoded)
-    likelihood = with_base(data, likelihood_of(settings, encoded))
+    asked = likelihood_of(settings, encoded)
+    likelihood = with_base(data, asked)
     prior = build_prior(settings, encoded.moments is None)
-    return Problem(data, likelihood, prior, settings, distances)
+    return Problem(data, likelihood, prior, settings, distances, learned=likelihood is not asked)
 
 
 def settled(settings: Settings, found: Fit) -> Settings:
