@@ -181,9 +181,10 @@ def _astar(problem: Problem, plan: Plan) -> Fit:
         distances=problem.distances,
     )
     result = _of_labels(problem, found.labels)
+    proved = "proved" if found.proved and not problem.learned else "not proved"
     result.notes.append(
         f"{found.expanded:,} states expanded, {found.enqueued:,} enqueued; "
-        f"{'proved' if found.proved and not problem.learned else 'not proved'} to be the most probable clustering"
+        f"{proved} to be the most probable clustering"
     )
     return result
 

@@ -193,6 +193,21 @@ def _vectors(vectors: np.ndarray, likelihood: Likelihood[Any, Any]) -> Records:
     return Records(np.zeros(1, np.int64), nothing, nothing, rows, squares, along)
 
 
+def log_coefficients(records: Records) -> np.ndarray:
+    """log of the multinomial coefficient of every record, shape (N,), in nats; 0 for vectors.
+
+    No clustering depends on it, so the kernels leave it out.
+    """
+    n = max(len(records.offsets) - 1, len(records.vectors))
+    if records.vectors.shape[1]:
+        return np.zeros(n)
+    rows = np.repeat(np.arange(n), np.diff(records.offsets))
+    tokens = np.bincount(rows, records.counts, n).astype(np.int64)
+    table = np.zeros(int(tokens.max(initial=0)) + 1)
+    np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
+    return np.asarray(table[tokens] - np.bincount(rows, table[records.counts], n))
+
+
 def _log_factorials(counts: np.ndarray) -> np.ndarray:
     table = np.zeros(int(counts.max(initial=0)) + 1)
     np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])

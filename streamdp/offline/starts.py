@@ -14,6 +14,7 @@ from streamdp.offline.kernels.roster import new_roster
 from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign, conditionals
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.moves import links_of
+from streamdp.offline.prepare import log_coefficients
 from streamdp.priors import CRP, DistanceDependent, Uniform
 
 Order = Literal["given", "random", "ascending", "descending"]
@@ -48,20 +49,8 @@ def order_of(chain: Chain, order: Order) -> np.ndarray:
         raise ValueError(f"under {type(chain.prior).__name__} the order is part of the model: it is given")
     if order == "random":
         return chain.generator().permutation(chain.size)
-    ascending = np.argsort(chain.store.tables.fresh + log_coefficients(chain), kind="stable")
+    ascending = np.argsort(chain.store.tables.fresh + log_coefficients(chain.store.records), kind="stable")
     return ascending if order == "ascending" else ascending[::-1].copy()
-
-
-def log_coefficients(chain: Chain) -> np.ndarray:
-    """log of the multinomial coefficient of every record, shape (N,), in nats; 0 for vectors."""
-    records = chain.store.records
-    if chain.data.vectors is not None:
-        return np.zeros(chain.size)
-    rows = np.repeat(np.arange(chain.size), np.diff(records.offsets))
-    tokens = np.bincount(rows, records.counts, chain.size).astype(np.int64)
-    table = np.zeros(int(tokens.max(initial=0)) + 1)
-    np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
-    return np.asarray(table[tokens] - np.bincount(rows, table[records.counts], chain.size))
 
 
 def sequential(

@@ -1,0 +1,151 @@
+"""What a prior gives for the next record, and the most it can still give for all that come after."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.offline.kernels.jit import kernel, routine
+from streamdp.offline.kernels.store import FIRST_SLOT
+
+JOINT, COUNTS, GATES = range(3)
+"""Modes: log p(z), log P(m) of how many clusters there are of each size, or only what is possible."""
+
+SUMS, REPLICA, PREDICTIVE = range(3)
+"""Look-aheads: one number for each depth, or functions of the clusters."""
+
+CLOSED, LINKED, MODE, LOOK = range(4)
+
+
+class Outlook(NamedTuple):
+    """A prior for N records, and the look-ahead.
+
+    A record joins a cluster of size n beside K with the log weight ``join[n] - norm[K]``, or founds one with
+    ``found[K] - norm[K]``. Under a distance dependent prior (LINKED) it joins with the log of the sum of
+    its ``pull`` by the members.
+    """
+
+    meta: np.ndarray  # int64[4] CLOSED: the best rest is all joins or all founders; LINKED; MODE; LOOK
+    join: np.ndarray  # float64[N + 1]
+    found: np.ndarray  # float64[N + 1]
+    norm: np.ndarray  # float64[N + 1]
+    grown: np.ndarray  # float64[N + 1] sum of join[1 .. n - 1]
+    founded: np.ndarray  # float64[N + 1] sum of found - norm of [0 .. K - 1]
+    pull: np.ndarray  # float64[N, N] of record i by each before it; or empty
+    rest: np.ndarray  # float64[N + 1] most that linked records from the n-th on can add
+    ahead: np.ndarray  # float64[N + 1] what log H of the records from the n-th on is expected to add
+
+
+@routine
+def weigh(
+    outlook: Outlook, sizes: np.ndarray, labels: np.ndarray, depth: int, clusters: int, out: np.ndarray
+) -> None:
+    """Log weights of each cluster, and of a new one, for the record after ``depth`` others."""
+    if outlook.meta[LINKED]:
+        for k in range(clusters):
+            out[k] = 0.0
+        for i in range(depth):
+            out[labels[i]] += outlook.pull[depth, i]
+        for k in range(clusters):
+            out[k] = math.log(out[k]) if out[k] > 0.0 else -math.inf
+    else:
+        for k in range(clusters):
+            out[k] = outlook.join[sizes[k + FIRST_SLOT]] - outlook.norm[clusters]
+    out[clusters] = outlook.found[clusters] - outlook.norm[clusters]
+
+
+@kernel
+def _best_rest(outlook: Outlook, clusters: int, largest: int, left: int) -> float:
+    """The most that ``left`` records can add: join the largest cluster first, then found some."""
+    best = -math.inf
+    for founders in range(0, left + 1, max(left, 1) if outlook.meta[CLOSED] else 1):
+        joins = left - founders
+        value = outlook.grown[largest + joins] - outlook.grown[largest] - joins * outlook.norm[clusters]
+        value += outlook.founded[clusters + founders] - outlook.founded[clusters]
+        best = max(best, value)
+    return best
+
+
+@kernel
+def _joint(
+    outlook: Outlook, sizes: np.ndarray, depth: int, clusters: int, left: int, rests: np.ndarray
+) -> None:
+    """The best rest after each choice."""
+    if outlook.meta[LINKED]:
+        for k in range(clusters + 1):
+            rests[k] = outlook.rest[depth + 1]
+        return
+    largest = 0
+    for k in range(clusters):
+        largest = max(largest, sizes[k + FIRST_SLOT])
+    grows = stays = 0.0
+    if clusters > 0:
+        grows = _best_rest(outlook, clusters, largest + 1, left)
+        stays = _best_rest(outlook, clusters, largest, left)
+    for k in range(clusters):
+        rests[k] = grows if sizes[k + FIRST_SLOT] == largest else stays
+    rests[clusters] = _best_rest(outlook, clusters + 1, max(largest, 1), left)
+
+
+@kernel
+def _counted(
+    outlook: Outlook,
+    sizes: np.ndarray,
+    clusters: int,
+    left: int,
+    tally: np.ndarray,
+    steps: np.ndarray,
+    rests: np.ndarray,
+) -> None:
+    """The same for log P(m) = K log alpha - sum log n_k - sum log m_i! + constant.
+
+    As the rest: all records in the largest cluster, or each in one of its own.
+    """
+    largest, concentration = 0, outlook.found[0]
+    for k in range(clusters):
+        tally[sizes[k + FIRST_SLOT]] += 1
+        largest = max(largest, sizes[k + FIRST_SLOT])
+    for k in range(clusters + 1):
+        size = sizes[k + FIRST_SLOT] if k < clusters else 0
+        if k < clusters:
+            steps[k] = math.log(size * tally[size] / ((size + 1.0) * (tally[size + 1] + 1.0)))
+        else:
+            steps[k] = concentration - math.log(tally[1] + 1.0)
+        rests[k] = 0.0
+        if left > 0:
+            top = max(largest, size + 1)
+            equals = tally[top] + (1 if size + 1 == top else 0)
+            singles = tally[1] + (1 if size == 0 else 0) - (1 if size == 1 else 0)
+            together = math.log(top * equals / (top + left))
+            alone = left * concentration + math.lgamma(singles + 1.0) - math.lgamma(singles + left + 1.0)
+            rests[k] = max(together, alone)
+    for k in range(clusters):
+        tally[sizes[k + FIRST_SLOT]] = 0
+
+
+@routine
+def complete(
+    outlook: Outlook,
+    sizes: np.ndarray,
+    depth: int,
+    clusters: int,
+    tally: np.ndarray,
+    steps: np.ndarray,
+    rests: np.ndarray,
+) -> None:
+    """Turn the log weights in ``steps`` into what each choice adds in this mode; ``rests``: what may follow.
+
+    A choice of weight 0 stays at -inf in every mode.
+    """
+    left = outlook.ahead.shape[0] - 1 - (depth + 1)
+    if outlook.meta[MODE] == JOINT:
+        _joint(outlook, sizes, depth, clusters, left, rests)
+    elif outlook.meta[MODE] == COUNTS:
+        _counted(outlook, sizes, clusters, left, tally, steps, rests)
+    else:
+        for k in range(clusters + 1):
+            rests[k] = 0.0
+            if steps[k] > -math.inf:
+                steps[k] = 0.0

@@ -1,0 +1,119 @@
+"""From a prior, and what the remaining records are expected to add, to what an A* search reads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamdp.likelihoods import Likelihood
+from streamdp.offline.distances import MOST, pulls_of
+from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.kernels.completion import COUNTS, JOINT, Outlook
+from streamdp.offline.kernels.store import Store
+from streamdp.offline.prepare import Data, new_tables
+from streamdp.priors import CRP, DistanceDependent, PitmanYor, Uniform
+from streamdp.priors.base import Prior
+from streamdp.priors.partition import cluster_sizes
+
+
+def from_each_on(terms: np.ndarray) -> np.ndarray:
+    """The sums of the terms from the n-th on, for n = 0 .. N."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
+
+
+def all_pulls(prior: Prior, data: Data, distances: np.ndarray | None) -> np.ndarray:
+    """f(distance) of each record to each before it, shape (N, N); of other priors none, shape (0, 0).
+
+    Parameters
+    ----------
+    prior, data
+        How distance is measured, and where the records lie.
+    distances
+        d(i, j), shape (N, N), of which only j < i is read; None: as the prior measures it.
+    """
+    n = data.size
+    if distances is not None:
+        return pulls_of(prior, distances, n)
+    if not isinstance(prior, DistanceDependent):
+        return np.zeros((0, 0))
+    if n > MOST:
+        raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
+    positions = prior.positions(n, None if data.times is None else data.times.tolist())
+    pulls = np.zeros((n, n))
+    for i in range(n):
+        pulls[i, :i] = prior.decay(positions[i] - positions[:i])
+    return pulls
+
+
+def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
+    """log P(m), the probability that there are m_i clusters of size i, in nats (Daume 2007, eq. 2)."""
+    sizes = cluster_sizes(labels.tolist())
+    total = prior.log_probability(labels.tolist()) + math.lgamma(len(labels) + 1)
+    total -= math.fsum(math.lgamma(size + 1) for size in sizes)
+    return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
+
+
+def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.ndarray | None) -> Store:
+    """The same with tables for clusters that N copies of the longest record join; to be prepared."""
+    records = store.records
+    lengths = np.diff(np.append(0, np.cumsum(records.counts))[records.offsets])
+    if not records.words.size:
+        return store
+    common = np.bincount(records.words, weights=records.counts).argmax()
+    more = records._replace(
+        words=np.append(records.words, common),
+        counts=np.append(records.counts, len(lengths) * lengths.max()),
+    )
+    return store._replace(tables=new_tables(more, likelihood, base)._replace(mass=store.tables.mass))
+
+
+def new_outlook(
+    prior: Prior, mode: int, look: int, ahead: np.ndarray, pulls: np.ndarray
+) -> tuple[Outlook, float]:
+    """What the kernels read, and the score of the state in which no record is placed.
+
+    Parameters
+    ----------
+    prior
+        Of the clusterings.
+    mode, look
+        As numbered where the kernels of the completion stand.
+    ahead
+        What log H of the records from the n-th on is expected to add, shape (N + 1,).
+    pulls
+        Those of a distance dependent prior.
+    """
+    n = len(ahead) - 1
+    join, grown, norm, rest = np.zeros((4, n + 1))
+    root = 0.0
+    match prior:
+        case DistanceDependent():
+            alpha = prior.concentration
+            found = np.full(n + 1, math.log(alpha))
+            sums = pulls.sum(axis=1)
+            rest = from_each_on(np.log(np.maximum(sums, alpha)))
+            root = -float(np.log(alpha + sums).sum())
+        case Uniform():
+            theta = prior.concentration
+            found, norm = np.full(n + 1, math.log(theta)), np.log(theta + np.arange(n + 1))
+        case _:
+            weights = weights_of(prior, n)
+            join, grown, found, root = weights.join, weights.grown, weights.found, -float(weights.norm[0])
+    if mode == COUNTS:
+        root += math.lgamma(n + 1)
+    elif mode != JOINT:
+        root = 0.0
+    closed, linked = isinstance(prior, CRP | PitmanYor), isinstance(prior, DistanceDependent)
+    return Outlook(
+        meta=np.array([closed, linked, mode, look]),
+        join=join,
+        found=found,
+        norm=norm,
+        grown=grown,
+        founded=np.concatenate([[0.0], np.cumsum(found[:-1] - norm[:-1])]),
+        pull=pulls,
+        rest=rest,
+        ahead=ahead,
+    ), root
