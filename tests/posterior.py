@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from oracle.enumeration import partitions
-from scipy.stats import chi2
+from scipy.stats import chi2, ncx2
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
@@ -145,16 +145,23 @@ def p_value(counts: Counter[Any], posterior: dict[Any, float]) -> float:
     if set(counts) - set(posterior):
         return 0.0
     draws = counts.total()
-    seen, expected = [0.0], [0.0]
-    for z, p in sorted(posterior.items(), key=lambda pair: -pair[1]):
-        if p * draws >= 5.0:
-            seen.append(counts[z])
-            expected.append(p * draws)
-        else:
-            seen[0] += counts[z]
-            expected[0] += p * draws
-    if expected[0] < 5.0:
-        seen[1] += seen.pop(0)
-        expected[1] += expected.pop(0)
-    s, e = np.array(seen), np.array(expected)
-    return float(chi2.sf((((s - e) ** 2) / e).sum(), len(s) - 1))
+    seen, expected = _cells(counts, posterior, draws), draws * _cells(posterior, posterior, draws)
+    return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), max(len(seen) - 1, 1)))
+
+
+def power(posterior: dict[Any, float], other: dict[Any, float], draws: int, level: float) -> float:
+    """How often draws of another distribution have a p-value below ``level``."""
+    p, q = _cells(posterior, posterior, draws), _cells(other, posterior, draws)
+    df = len(p) - 1
+    return float(ncx2.sf(chi2.isf(level, df), df, draws * ((q - p) ** 2 / p).sum()))
+
+
+def _cells(values: Mapping[Any, float], posterior: dict[Any, float], draws: int) -> np.ndarray:
+    """Values of the partitions that are expected five times or more, and the sum of the others."""
+    likely = [z for z, p in posterior.items() if p * draws >= 5.0]
+    cells = np.array([values.get(z, 0.0) for z in likely])
+    rest = sum(values.values()) - cells.sum()
+    if draws * (1.0 - math.fsum(posterior[z] for z in likely)) >= 5.0:
+        return np.append(cells, rest)
+    cells[-1] += rest
+    return cells
