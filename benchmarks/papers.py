@@ -1,0 +1,176 @@
+"""The papers' data sets and models, clusterings of them as the papers' figures, and how they are found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.workloads import data_folder
+from streamdp.assemble import build_model
+from streamdp.beam.model import MAX_SLACK
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.state import REVISIONS
+from streamdp.likelihoods import DirichletMultinomial, Gaussian, Likelihood
+from streamdp.offline.chain import Chain
+from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.permutation import Permutation
+from streamdp.offline.prepare import Data, log_coefficients
+from streamdp.offline.schedule import Hybrid, run
+from streamdp.priors import CRP
+from streamdp.priors.base import Prior
+from streamdp.settings import Settings
+
+FIRST_WORD, WORDS = 10, 1000
+"""Daume leaves out the ten most frequent words of the NIPS papers and takes the next thousand."""
+COMPONENTS = 50
+
+# ---------------------------------------------------------------- records and their model
+
+
+class Figures(NamedTuple):
+    """What the papers report of a clustering."""
+
+    clusters: int
+    loss: float  # -log p(x | z) in nats, of word counts with their multinomial coefficients
+    objective: float  # loss - log p(z)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Records and the model that they are clustered under."""
+
+    data: Data
+    likelihood: Likelihood[Any, Any]
+    prior: Prior
+
+    def chain(self, labels: np.ndarray | None = None, seed: int = 0) -> Chain:
+        """A chain at a clustering; None: one cluster."""
+        return Chain(self.data, self.likelihood, self.prior, labels, seed=seed)
+
+    @cached_property
+    def log_coefficient(self) -> float:
+        """Sum of the records' log multinomial coefficients, in nats; 0 for vectors."""
+        return float(log_coefficients(self.chain().store.records).sum())
+
+    def figures(self, chain: Chain) -> Figures:
+        """Those of a chain's present clustering, computed anew."""
+        chain.refresh()
+        loss = -chain.log_likelihood - self.log_coefficient
+        return Figures(chain.clusters, loss, loss - chain.log_prior())
+
+
+def nips() -> Problem:
+    """1,740 papers of NIPS 1-12 under Daume's model."""
+    with np.load(data_folder() / "nips12.npz") as file:
+        counts, words = file["data"], file["indices"] - FIRST_WORD
+        papers = int(file["shape"][0])
+        rows = np.repeat(np.arange(papers), np.diff(file["indptr"]))
+    kept = (words >= 0) & (words < WORDS)
+    offsets = np.zeros(papers + 1, np.int64)
+    np.cumsum(np.bincount(rows[kept], minlength=papers), out=offsets[1:])
+    return Problem(Data(offsets, words[kept], counts[kept]), DirichletMultinomial(10.0, WORDS), CRP(1.0))
+
+
+@cache
+def digits(count: int) -> Problem:
+    """The first digits of MNIST, centred and whitened on their principal components, under Daume's model."""
+    from sklearn.decomposition import PCA
+
+    with np.load(data_folder() / "mnist.npz") as file:
+        pixels = file["x_train"][:count].reshape(count, -1) / 255.0
+    vectors = PCA(COMPONENTS, whiten=True, random_state=0).fit_transform(pixels)
+    likelihood = Gaussian(dimension=COMPONENTS, variance=1.0, mean_variance=0.1)
+    return Problem(Data.of_vectors(np.ascontiguousarray(vectors)), likelihood, CRP(1.0))
+
+
+# ---------------------------------------------------------------- search and samplers
+
+
+def searched(
+    problem: Problem, order: np.ndarray, width: int, temper: float = 1.0, slack: float = MAX_SLACK
+) -> tuple[np.ndarray, float]:
+    """The clustering that a beam ends up with, by record, and its CPU seconds."""
+    settings = Settings(beam=width, temper=temper, slack=slack)
+    search = BeamSearch(build_model(settings, problem.prior, problem.likelihood))
+    if problem.likelihood.sparse:
+        search.ensure_words(int(problem.data.words.max()) + 1)
+    arguments = _in_order(problem.data, order)
+    found = np.empty(problem.data.size, np.int64)
+    began = time.process_time()
+    for start, stop, out in search.run(**arguments):
+        found[start:stop] = out.label[start:stop]
+        revised = slice(0, out.meta[REVISIONS])
+        found[out.revision_seq[revised]] = out.revision_label[revised]  # of several, the last holds
+    seconds = time.process_time() - began
+    labels = np.empty_like(found)
+    labels[order] = found
+    return labels, seconds
+
+
+def _in_order(data: Data, order: np.ndarray) -> dict[str, np.ndarray]:
+    """What the beam takes; of a record's words those that occur once come first."""
+    taken, times = data.take(order), np.arange(len(order), dtype=float)
+    if taken.vectors is not None:
+        return {"times": times, "vectors": taken.vectors}
+    rows = np.repeat(np.arange(len(order)), np.diff(taken.offsets))
+    by_count = np.lexsort((taken.counts > 1, rows))
+    return {
+        "times": times,
+        "offsets": taken.offsets,
+        "words": taken.words[by_count],
+        "counts": taken.counts[by_count],
+    }
+
+
+def refined(
+    problem: Problem, start: Callable[[Chain], None], move: Move, rounds: int, seed: int = 0
+) -> tuple[Figures, float]:
+    """The best clustering that a move meets in some rounds, and their CPU seconds."""
+    chain = problem.chain(seed=seed)
+    start(chain)
+    began = time.process_time()
+    _, best = run(chain, move, rounds=rounds)
+    seconds = time.process_time() - began
+    chain.set_labels(best.labels)
+    return problem.figures(chain), seconds
+
+
+def split_merge(scans: int = 1, proposals: int = 3) -> Hybrid:
+    """Gibbs sweeps with splits and mergers in between."""
+    return Hybrid([Gibbs(), SplitMerge(scans=scans, proposals=proposals)])
+
+
+def allocated() -> Hybrid:
+    """Gibbs sweeps with sequentially allocated splits and mergers in between."""
+    return Hybrid([Gibbs(), SequentiallyAllocated()])
+
+
+def permuted(order: str) -> Hybrid:
+    """Gibbs sweeps with a draw of all clusters along a permutation in between."""
+    return Hybrid([Gibbs(), Permutation(order=order, keep=1e-3, width=50)])  # type: ignore[arg-type]
+
+
+def warm(problem: Problem, *moves: Move) -> None:
+    """Compile, or load, the kernels of the moves and of the beam outside all measurements."""
+    few = Problem(problem.data.take(np.arange(20)), problem.likelihood, problem.prior)
+    searched(few, np.arange(20), 2)
+    for move in moves:
+        move(few.chain(np.arange(20) % 3))
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def millions(nats: float) -> str:
+    """Nats in units of a million."""
+    return f"{nats / 1e6:.5f}"
+
+
+def verdict(met: bool | None) -> str:
+    """Whether a goal is met; nothing where there is none."""
+    return "" if met is None else "yes" if met else "no"
