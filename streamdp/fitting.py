@@ -220,9 +220,10 @@ def _free(problem: Problem) -> tuple[str, ...]:
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a hybrid, which need not leave the posterior as it is."""
-    if plan.method == "hybrid" and problem.prior.exchangeable:
-        return [Permutation(keep=CLIMB, order="projection", width=50)]
-    return []
+    climb = Permutation(keep=CLIMB, order="projection", width=50)
+    if plan.method == "permutation":
+        return [climb, Permutation(keep=CLIMB, adaptive=True)]
+    return [climb] if plan.method == "hybrid" and problem.prior.exchangeable else []
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
@@ -298,7 +299,7 @@ def _run_one(
             moves.append(Hyper(names))
     halves = [None if whole is None else whole / 2 for whole in (plan.rounds, plan.seconds)]
     rounds = None if plan.rounds is None else max(plan.rounds // 2, 1)
-    first = Hybrid(climbing + moves)
+    first = Hybrid(climbing if plan.method == "permutation" else climbing + moves)
     trace, best = run(chain, first, rounds=rounds, seconds=halves[1], watch=watch, stop=stop)
     thin = max(len(trace.seconds) // MOST_DRAWS, 1)
     rest = None if plan.rounds is None else max(plan.rounds - (rounds or 0), 1)

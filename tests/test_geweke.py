@@ -4,7 +4,7 @@ One draws the clustering from the prior, parameters for its clusters, records fr
 on from a draw for ever: the sampler moves the clustering given the records, then parameters are drawn
 given both, and new records from these. Whatever a move does wrong is fed back to it with every step.
 
-Power: a sampler that is told a concentration twice as large, or another likelihood, is 6 to 100 standard
+Power: a sampler that is told a concentration twice as large, or another likelihood, is 7 to 14 standard
 errors off in what the tests below allow 4.
 """
 

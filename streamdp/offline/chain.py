@@ -16,6 +16,7 @@ from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fil
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, grown
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.prepare import Data, new_store, new_tables
+from streamdp.priors import FiniteMixture
 from streamdp.priors.base import Prior
 
 
@@ -102,7 +103,7 @@ class Chain:
     @property
     def times(self) -> list[float] | None:
         """Event times in seconds, where the records have any."""
-        return None if self.data.times is None else self.data.times.tolist()
+        return None if self.data.times is None else np.asarray(self.data.times, float).tolist()
 
     def log_prior(self) -> float:
         """log p(z) in nats, computed anew."""
@@ -136,6 +137,7 @@ class Chain:
         values = canonical(labels)
         if values.shape != (self.size,):
             raise ValueError(f"{len(values)} labels for {self.size} records")
+        _check_clusters(self.prior, int(values.max()) + 1)
         self.make_room(int(values.max()) + 1)
         prepare(self.store)
         fill(self.store, self.roster, values)
@@ -148,19 +150,21 @@ class Chain:
         return kept - self.log_joint
 
     def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
-        """Go on with other parameters."""
+        """Go on with other parameters, or with another family. ``ValueError`` leaves all as it was."""
         if prior is not None:
-            self.prior = prior
-            self.weights = weights_of(prior, self.size) if prior.exchangeable else None
+            _check_clusters(prior, self.clusters)
+            weights = weights_of(prior, self.size) if prior.exchangeable else None
+            if self.distances is not None:
+                self._pulls = (prior, pulls_of(prior, self.distances, self.size))
+            self.prior, self.weights = prior, weights
             self.settle()
         if likelihood is not None:
-            before, self.likelihood = self.likelihood, likelihood
-            if getattr(before, "mean", None) == getattr(likelihood, "mean", None):
+            if _same_records(self.likelihood, likelihood):
                 tables = new_tables(self.store.records, likelihood, self.base)
                 self.store = self.store._replace(tables=tables)
-            else:  # vectors are kept less the prior mean
-                capacity = len(self.roster.free)
-                self.store = new_store(self.data, likelihood, self.base, capacity)
+            else:
+                self.store = new_store(self.data, likelihood, self.base, len(self.roster.free))
+            self.likelihood = likelihood
             self.set_labels(self.roster.labels)
 
     def make_room(self, clusters: int) -> None:
@@ -178,3 +182,18 @@ class Chain:
         """Double the slots until ``spare`` are free."""
         while self.roster.meta[FREE] < spare:
             self.make_room(len(self.store.clusters.size))
+
+
+def _check_clusters(prior: Prior, clusters: int) -> None:
+    """``ValueError`` where a prior does not know of so many clusters."""
+    if isinstance(prior, FiniteMixture) and clusters > prior.components:
+        raise ValueError(f"{clusters} clusters are impossible with {prior.components} components")
+
+
+def _same_records(a: Likelihood[Any, Any], b: Likelihood[Any, Any]) -> bool:
+    """Whether two likelihoods keep records and statistics in the same form.
+
+    Vectors are kept less the prior mean.
+    """
+    form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "mean", "forget"))) for x in (a, b)]
+    return form[0] == form[1]

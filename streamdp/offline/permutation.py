@@ -7,7 +7,7 @@ permutation, all clusterings into runs being summed over by dynamic programming.
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from streamdp.offline.kernels.permutation import (
 from streamdp.offline.kernels.roster import enter_alone
 from streamdp.offline.kernels.store import FIRST_SLOT, Records, Store
 from streamdp.offline.moves import refuse
-from streamdp.offline.prepare import new_store
+from streamdp.offline.prepare import Data, new_store
 
 Form = Literal["exact", "metropolis"]
 Order = Literal["uniform", "markov", "projection"]
@@ -60,6 +60,13 @@ class Permutation:
     by_count
         log A(K), shape (N + 1,), in place of the prior's: how the concentration is integrated out, see
         :func:`integrated`.
+    adaptive
+        Take the weight of a run anew from every clustering, rather than from the first: for the burn-in
+        only, since what is drawn then depends on where it comes from.
+
+    Notes
+    -----
+    With pruning, and from a start far away, no draw may ever be accepted: mix it with Gibbs sweeps.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Permutation:
         width: int = 200,
         sharpness: float = 1.0,
         by_count: np.ndarray | None = None,
+        adaptive: bool = False,
     ) -> None:
         if form not in get_args(Form) or order not in get_args(Order):
             raise ValueError(f"form must be one of {get_args(Form)}, order one of {get_args(Order)}")
@@ -79,12 +87,12 @@ class Permutation:
         if form == "exact" and (keep > 0.0 or order == "projection"):
             raise ValueError("the exact form neither prunes nor climbs: it is for uniform and Markov orders")
         self.form, self.order, self.keep, self.width = form, order, keep, width
-        self.sharpness, self.by_count = sharpness, by_count
+        self.sharpness, self.by_count, self.adaptive = sharpness, by_count, adaptive
         self.proposed = self.accepted = self.lost = 0
         self.expansion: float | None = None
         self._store: Store | None = None
         self._program: Program | None = None
-        self._likelihood: Likelihood[object, object] | None = None
+        self._made_for: tuple[Data, Likelihood[Any, Any], np.ndarray | None] | None = None
 
     def __call__(self, chain: Chain) -> int:
         """One draw of a permutation and of a clustering; returns N."""
@@ -97,6 +105,8 @@ class Permutation:
         log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
         counts = np.concatenate([[0.0], np.cumsum(weights.found[:n])]) - log_factorial
         if self.by_count is not None:
+            if self.by_count.shape != (n + 1,):
+                raise ValueError(f"by_count must have shape ({n + 1},), not {self.by_count.shape}")
             counts = self.by_count
         per_run = 0.0
         draw_order(program, chain.labels, chain.clusters, chain.random)
@@ -126,14 +136,9 @@ class Permutation:
             self._take(chain)
         return n
 
-    def start_sampling(self) -> None:
-        """End the burn-in: from now on the weight of a run stays as it is."""
-        if self.order == "projection":
-            raise ValueError("random projections are for the burn-in only: they do not sample p(z | x)")
-
     def _expand(self, counts: np.ndarray, clusters: int) -> float:
         """log weight of a run: the slope of log A at the number of clusters of the first call."""
-        if self.expansion is None:
+        if self.expansion is None or self.adaptive:
             k = min(max(clusters, 1), len(counts) - 2)
             self.expansion = float(counts[k + 1] - counts[k]) if len(counts) > 2 else 0.0
             if not math.isfinite(self.expansion):
@@ -189,7 +194,9 @@ class Permutation:
     def _set_up(self, chain: Chain) -> Program:
         """A store for runs, and the program; made anew when the likelihood has changed."""
         n = chain.size
-        if self._program is not None and self._likelihood is chain.likelihood:
+        made_for = (chain.data, chain.likelihood, chain.base)
+        before = self._made_for or (None, None, None)
+        if self._program is not None and all(a is b for a, b in zip(made_for, before, strict=True)):
             return self._program
         if self.form == "exact" and n > MOST_EXACT:
             raise ValueError(f"the exact form is for up to {MOST_EXACT} records, not {n}")
@@ -201,7 +208,7 @@ class Permutation:
             chain.data, chain.likelihood, chain.base, capacity=width + FIRST_SLOT, places=width
         )
         prepare(self._store)
-        self._likelihood = chain.likelihood
+        self._made_for = made_for
         most = max(n, width) + 1
         square = n + 1 if self.form == "exact" else 0
         self._program = Program(
@@ -254,7 +261,7 @@ def _contrast(records: Records, members: np.ndarray, i: int, j: int, weight: np.
     return np.asarray(heights / np.maximum(np.bincount(rows, counts, len(members)), 1.0))
 
 
-def integrated(n: int, shape: float, rate: float, points: int = 400) -> np.ndarray:
+def integrated(n: int, shape: float, rate: float) -> np.ndarray:
     """log A(K) of the Chinese restaurant process, its concentration integrated out, shape (N + 1,).
 
     A(K) = 1/K! times the integral of alpha^K / alpha^(N) under alpha ~ Gamma(shape, rate), by the
@@ -265,12 +272,13 @@ def integrated(n: int, shape: float, rate: float, points: int = 400) -> np.ndarr
     n
         N, number of records.
     shape, rate
-        Of the gamma prior of the concentration, > 0.
-    points
-        Of the grid.
+        Of the gamma prior of the concentration: at least 0.1, > 0.
     """
+    if not (shape >= 0.1 and rate > 0.0):
+        raise ValueError("shape must be at least 0.1, rate positive")
     mode = math.log(max(shape, 1.0) / rate)
-    grid = np.linspace(mode - 25.0, mode + 12.0, points)
+    below = max(25.0, 30.0 / shape)  # the density of log alpha falls off like exp(shape log alpha)
+    grid = np.linspace(mode - below, mode + 12.0, int(11 * (below + 12.0)))
     alpha = np.exp(grid)
     log_gamma = np.vectorize(math.lgamma, otypes=[float])
     density = shape * math.log(rate) - math.lgamma(shape) + shape * grid - rate * alpha

@@ -80,6 +80,9 @@ class Data:
         cls, records: Sequence[tuple[np.ndarray, np.ndarray]], times: np.ndarray | None = None
     ) -> Data:
         """Records that are pairs of arrays: distinct words and their counts."""
+        for i, (words, counts) in enumerate(records):
+            if len(words) != len(counts) or (np.asarray(counts) != np.floor(counts)).any():
+                raise ValueError(f"record {i} must be words and as many whole counts")
         offsets = np.zeros(len(records) + 1, np.int64)
         np.cumsum([len(words) for words, _ in records], out=offsets[1:])
         joined = [np.concatenate([r[part] for r in records] or [NO_INTS]).astype(np.int32) for part in (0, 1)]
