@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
@@ -135,7 +137,7 @@ def fit(
         if plan.method == "beam":
             return _of_labels(problem, beam_labels(problem))
         if plan.method == "astar":
-            return _astar(problem, plan)
+            return _astar(problem, plan, stop)
         return _sample(problem, plan, report, stop, labels)
     except ValueError as error:
         raise ConfigError(str(error), exit_code=65) from error
@@ -167,9 +169,10 @@ def beam_labels(problem: Problem) -> np.ndarray:
     return labels
 
 
-def _astar(problem: Problem, plan: Plan) -> Fit:
+def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Fit:
     from streamdp.offline.astar import astar
 
+    deadline = math.inf if plan.seconds is None else time.monotonic() + plan.seconds
     found = astar(
         problem.data,
         problem.likelihood,
@@ -179,6 +182,7 @@ def _astar(problem: Problem, plan: Plan) -> Fit:
         order=plan.order,  # type: ignore[arg-type]
         seed=problem.settings.seed,
         distances=problem.distances,
+        until=lambda: time.monotonic() > deadline or (stop is not None and stop.is_set()),
     )
     result = _of_labels(problem, found.labels)
     proved = "proved" if found.proved and not problem.learned else "not proved"

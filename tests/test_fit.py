@@ -193,6 +193,23 @@ def test_distances(tmp_path: Path) -> None:
     assert "has shape (5, 20), and there are 20 records" in message
 
 
+def test_astar_proves_or_ends_in_time(tmp_path: Path) -> None:
+    model = ("--likelihood", "gaussian", "--variance", "1", "--mean-variance", "1")
+    run = ("fit", "in.jsonl", "--method", "astar", "--queue", "0", "--look-ahead", "admissible", *model)
+    rows = np.random.default_rng(1).normal(size=(200, 2))
+    write_vectors(tmp_path / "in.jsonl", rows[:8])
+    done = call(tmp_path, *run)
+    assert b" proved to be the most probable" in done.stderr.replace(b"enqueued;", b"")
+    assert b"not proved" not in done.stderr
+    write_vectors(tmp_path / "in.jsonl", rows)
+    began = time.monotonic()
+    done = call(tmp_path, *run, "--budget", "1s")
+    assert time.monotonic() - began < 60.0
+    assert done.returncode == 0, done.stderr
+    assert b"not proved" in done.stderr
+    assert len(assignments(done.stdout)) == 200
+
+
 def test_records_in_any_order_are_sorted_by_time(tmp_path: Path) -> None:
     lines = [{"id": i, "time": 100 - i, "text": f"word{i % 2} and{i % 2}"} for i in range(10)]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + "no json\n")

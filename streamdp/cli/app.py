@@ -181,7 +181,8 @@ def fit(
         str, typer.Option(help="astar's order: given, random, ascending or descending")
     ] = "given",
     distances: Annotated[
-        str | None, typer.Option(help="D.npy: distance of record i from each earlier one in D[i, j]")
+        str | None,
+        typer.Option(help="D.npy: row i holds the distances of record i from earlier ones"),
     ] = None,
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
     state: Annotated[

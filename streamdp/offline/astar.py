@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,7 @@ def astar(
     base: np.ndarray | None = None,
     distances: np.ndarray | None = None,
     max_states: int | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> AStarResult:
     """Search for the clustering of largest log p(z, x), one record after the other, best first.
 
@@ -96,6 +98,8 @@ def astar(
         d(i, j) of a ``DistanceDependent`` prior in place of its own, shape (N, N), read where j < i.
     max_states
         Once so many have entered the queue, only the best goes on, greedily; None: no limit.
+    until
+        Asked every now and then; once it says so, the same happens.
 
     Notes
     -----
@@ -115,6 +119,7 @@ def astar(
         base=base,
         distances=distances,
         max_states=max_states,
+        until=until,
     )
     found = states.next_best()
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -66,7 +67,9 @@ class Search:
         base: np.ndarray | None = None,
         distances: np.ndarray | None = None,
         max_states: int | None = None,
+        until: Callable[[], bool] | None = None,
     ) -> None:
+        self.until = until
         _check(prior, queue, score, mode, order, max_states)
         self.bound, self.limit = queue, NO_LIMIT if max_states is None else max_states
         self.store = new_store(data, likelihood, base)
@@ -102,13 +105,19 @@ class Search:
             if ended == EMPTY_QUEUE:
                 return None
             if ended == LIMIT:
-                self.bound, self.limit, self.exact = 1, NO_LIMIT, False
-                self.tree.meta[QUEUED] = 1
+                self._hurry()
             elif ended == NO_NODE:
                 self.tree = grown_tree(self.tree)
             elif ended == NO_SLOT:
                 capacity = 2 * len(self.store.clusters.size)
                 self.store, self.desk = grown(self.store, capacity), new_desk(self.order, capacity)
+            if self.until is not None and self.until():
+                self._hurry()
+
+    def _hurry(self) -> None:
+        """From now on only the best state goes on, greedily."""
+        self.bound, self.limit, self.exact, self.until = 1, NO_LIMIT, False, None
+        self.tree.meta[QUEUED] = 1
 
     def _labels(self, node: int) -> np.ndarray:
         labels = np.empty(len(self.order), np.int64)
