@@ -62,8 +62,8 @@ def left_to_right(
         raise ValueError(
             "held-out evaluation is for exchangeable priors, and for the uniform process without resampling"
         )
-    fresh = int(np.max(labels, initial=-1)) + 1 + np.arange(test.size)
-    chain = Chain(data, likelihood, prior, np.concatenate([labels, fresh]), seed=seed, base=base)
+    anywhere = np.full(test.size, labels[0] if len(labels) else 0)  # they leave before anything is asked
+    chain = Chain(data, likelihood, prior, np.concatenate([labels, anywhere]), seed=seed, base=base)
     leave_all(chain.store, chain.roster, train.size)
     random = new_random(seed)
     logs = np.zeros((particles, test.size))
