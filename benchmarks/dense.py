@@ -19,10 +19,10 @@ from benchmarks.workloads import (
     vector_search,
     warm,
 )
-from streamdp.agreement import agreement
-from streamdp.assemble import WARMUP, build_prior, build_vectors
 from streamdp.beam.search import BeamSearch
+from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
+from streamdp.settings.assemble import WARMUP, build_prior, build_vectors
 
 WINDOW = 500
 """Records in a window of the windowed ARI."""

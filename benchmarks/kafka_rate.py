@@ -21,7 +21,7 @@ from broker.process import Broker
 from broker.topics import make_topic, produce
 
 from benchmarks.workloads import show
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 
 PARTITIONS = 4
 

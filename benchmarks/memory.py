@@ -10,7 +10,7 @@ from itertools import islice
 import psutil
 
 from benchmarks.workloads import CHUNK, show, warm
-from streamdp.demo_stream import START, demo_stream
+from streamdp.demo.stream import START, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Record
 from streamdp.settings import Settings

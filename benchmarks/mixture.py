@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.papers import Problem, allocated, permuted, split_merge, verdict, warm
 from benchmarks.workloads import show
-from streamdp.agreement import agreement
 from streamdp.likelihoods import Gaussian
 from streamdp.offline.moves import Gibbs, Move
 from streamdp.offline.prepare import Data
 from streamdp.priors import CRP
+from streamdp.scoring.agreement import agreement
 
 RECORDS, DIMENSION, CLUSTERS = 10_000, 40, 40
 ALIKE = 0.999

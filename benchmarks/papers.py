@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.workloads import data_folder
-from streamdp.assemble import build_model
 from streamdp.beam.model import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import REVISIONS
@@ -24,6 +23,7 @@ from streamdp.offline.schedule import Hybrid, run
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
+from streamdp.settings.assemble import build_model
 
 FIRST_WORD, WORDS = 10, 1000
 """Daume leaves out the ten most frequent words of the NIPS papers and takes the next thousand."""

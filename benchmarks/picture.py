@@ -14,7 +14,7 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Assignment, Record
 from streamdp.settings import Settings

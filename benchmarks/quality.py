@@ -8,9 +8,9 @@ import time
 import numpy as np
 
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
-from streamdp.agreement import agreement
 from streamdp.engine import Engine
 from streamdp.records import Assignment
+from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
 PEERS = {

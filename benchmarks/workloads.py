@@ -19,15 +19,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from streamdp.assemble import build_model, build_prior, build_words
 from streamdp.beam.search import BeamSearch
-from streamdp.encode import WordEncoder
+from streamdp.encode.encoders import WordEncoder
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.text import Tokenizer
-from streamdp.vocabulary import Vocabulary
+from streamdp.settings.assemble import build_model, build_prior, build_words
 
 CHUNK = 1000
 """Records in one call of the beam."""

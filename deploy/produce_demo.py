@@ -10,7 +10,7 @@ import msgspec
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 
 TIMEOUT = 30.0
 

@@ -12,8 +12,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.arrays import pack, unpack
-from streamdp.assemble import (
+from streamdp.answers.announcer import Teller
+from streamdp.answers.describe import event_of, summarise
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.state import EVENTS, Output
+from streamdp.encode.encoders import Encoded, Encoder, VectorEncoder, WordEncoder, load_encoder
+from streamdp.encode.order import ReorderBuffer, dump_record, load_record, refuse
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
+from streamdp.records import Answers, ClusterSummary, Event, Record, Reject
+from streamdp.settings import Settings
+from streamdp.settings.assemble import (
     OFFLINE_FAMILIES,
     build_model,
     build_prior,
@@ -22,19 +31,10 @@ from streamdp.assemble import (
     is_sparse,
     warmup_length,
 )
-from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, Output
-from streamdp.config import ConfigError
-from streamdp.describe import event_of, summarise
-from streamdp.encode import Encoded, Encoder, VectorEncoder, WordEncoder, load_encoder
-from streamdp.records import Answers, ClusterSummary, Event, Record, Reject
-from streamdp.reorder import ReorderBuffer, dump_record, load_record, refuse
-from streamdp.retained import Chunk, Retained
-from streamdp.settings import Settings
-from streamdp.telling import Teller
-from streamdp.text import Tokenizer
-from streamdp.transfer import dump_state, load_state
-from streamdp.vocabulary import EVICT_EVERY, Vocabulary
+from streamdp.settings.load import ConfigError
+from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import Chunk, Retained
+from streamdp.state.transfer import dump_state, load_state
 
 
 class Engine:

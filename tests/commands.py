@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 
 
 def environment(**settings: str) -> dict[str, str]:

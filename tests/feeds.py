@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
 

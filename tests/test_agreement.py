@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics  # type: ignore[import-untyped]
 
-from streamdp.agreement import Agreement, agreement
+from streamdp.scoring.agreement import Agreement, agreement
 
 
 def peer(labels: list[int], truth: list[int]) -> Agreement:

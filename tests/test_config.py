@@ -9,8 +9,8 @@ import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.config import ConfigError, Settings, differences, load, model_settings, setting_fields
-from streamdp.settings import Stem
+from streamdp.settings.load import ConfigError, Settings, differences, load, model_settings, setting_fields
+from streamdp.settings.schema import Stem
 
 
 @pytest.fixture(autouse=True)

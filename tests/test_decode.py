@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamdp.decode import REASONS, Decoder
+from streamdp.decode.decoder import REASONS, Decoder
 from streamdp.records import Raw, Record, Reject
 
 POSITION = {"file": "x", "line": 3}

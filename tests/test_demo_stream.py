@@ -8,8 +8,8 @@ from math import sqrt
 import msgspec
 import pytest
 
-from streamdp import demo_words
-from streamdp.demo_stream import START, DemoRecord, demo_stream
+from streamdp.demo import words as demo_words
+from streamdp.demo.stream import START, DemoRecord, demo_stream
 
 Stories = dict[str, list[DemoRecord]]
 

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from feeds import feed, record
 
-from streamdp.config import ConfigError
 from streamdp.engine import Engine
 from streamdp.records import Record
 from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
 
 
 def reasons(settings: Settings, values: Sequence[Record]) -> list[tuple[int, str]]:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from commands import assignments, call, fail, parsed, start, succeed, write_headlines
 
-from streamdp.agreement import agreement
 from streamdp.cli.refine import inherit
+from streamdp.scoring.agreement import agreement
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from kafka import KafkaConsumer, TopicPartition
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.decode import Decoder
-from streamdp.demo_stream import demo_stream
+from streamdp.decode.decoder import Decoder
+from streamdp.demo.stream import demo_stream
 from streamdp.records import Raw, Record
 
 N = 2000

@@ -11,8 +11,8 @@ import pytest
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from streamdp.health import HealthError, HealthServer
-from streamdp.metrics import Metrics
+from streamdp.monitor.health import HealthError, HealthServer
+from streamdp.monitor.metrics import Metrics
 
 COUNTERS = {
     "records": 1_000_000,
@@ -203,6 +203,6 @@ def test_closing_frees_the_port(metrics: Metrics) -> None:
 
 
 def test_importing_costs_nothing() -> None:
-    program = "import sys, streamdp.health; print('prometheus_client' in sys.modules)"
+    program = "import sys, streamdp.monitor.health; print('prometheus_client' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -14,7 +14,7 @@ from commands import call, fail, parsed, start, succeed, wait_for_size, write_he
 
 from streamdp.engine import Engine
 from streamdp.settings import Settings
-from streamdp.snapshot import newest
+from streamdp.state.snapshot import newest
 
 N = 30_000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamdp.agreement import agreement
-from streamdp.score import ScoreError, read_assignments, score
+from streamdp.scoring.agreement import agreement
+from streamdp.scoring.score import ScoreError, read_assignments, score
 
 
 def assignment(seq: int, cluster: int, revision: int = 0, **other: Any) -> dict[str, Any]:

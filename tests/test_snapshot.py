@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from streamdp import snapshot
-from streamdp.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder
+from streamdp.state import snapshot
+from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder
 
 BODY = bytes(range(256)) * 2
 
@@ -159,7 +159,7 @@ def test_one_process_at_a_time(folder: Path) -> None:
     leftover = folder / "snapshot-1.sdp.tmp"
     leftover.write_bytes(b"being written")
     script = (
-        "import sys; from streamdp.snapshot import StateFolder, SnapshotError\n"
+        "import sys; from streamdp.state.snapshot import StateFolder, SnapshotError\n"
         "try: StateFolder(sys.argv[1])\n"
         "except SnapshotError as e: print(e); sys.exit(e.exit_code)\n"
     )

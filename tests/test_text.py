@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamdp.text import Tokenizer, TooManyTokens, counts
+from streamdp.encode.text import Tokenizer, TooManyTokens, counts
 
 PLAIN = Tokenizer()
 

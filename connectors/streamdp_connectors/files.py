@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-from streamdp.columns import parse_row
-from streamdp.fields import RefusedError
+from streamdp.decode.columns import parse_row
+from streamdp.decode.fields import RefusedError
 from streamdp.records import Raw
 from streamdp_connectors.file_sink import FileSink
 from streamdp_connectors.inputs import Input

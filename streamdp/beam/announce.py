@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
 from streamdp.beam.lifecycle import emit_event
 from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, PLANE, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
 from streamdp.beam.trellis import Lineages
+from streamdp.kernels.jit import kernel
 
 
 class Walk(NamedTuple):

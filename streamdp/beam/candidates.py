@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from streamdp.beam.choice import CANDIDATES, GUARD, HOPEFUL, Choice, rounded
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import BEAM, SLACK, TEMPER, Model
 from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, SLOT_HIGH, WIDTH, Beam
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH
 from streamdp.beam.state import State
+from streamdp.kernels.jit import kernel
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
+from streamdp.kernels.jit import kernel
 
 UNIT_NATS = 1e9
 GUARD = 1e-6

@@ -13,11 +13,11 @@ import math
 
 from streamdp.beam.candidates import gather, rank_parents
 from streamdp.beam.choice import BEST_CHILD, CANDIDATES, CHILDREN, HOPEFUL, NEW, Choice, rounded
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import BEAM, SLACK, TEMPER, Model
 from streamdp.beam.pool import PLANE, SCALE, WIDTH
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
+from streamdp.kernels.jit import kernel
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     MAX_UNDECIDED,
     Model,
@@ -28,6 +27,7 @@ from streamdp.beam.trellis import (
     mark_leaves,
     prune,
 )
+from streamdp.kernels.jit import kernel
 
 
 @kernel

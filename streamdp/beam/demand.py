@@ -6,7 +6,6 @@ import numpy as np
 
 from streamdp.beam.choice import CHILDREN, NEW, Choice
 from streamdp.beam.index import POSTED, Index
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     BEAM,
     Model,
@@ -45,6 +44,7 @@ from streamdp.beam.trellis import (
     FAMILY_USED,
     NODE_USED,
 )
+from streamdp.kernels.jit import kernel
 
 
 @kernel

@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     FAMILY,
     FORGET,
@@ -27,6 +26,7 @@ from streamdp.beam.model import (
 from streamdp.beam.pool import ALIVE, SLOT_HIGH
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import Dense, State
+from streamdp.kernels.jit import kernel
 
 CHUNK = 16
 """Factors of a Student t product that are multiplied before a logarithm is taken."""

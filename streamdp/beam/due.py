@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
+from streamdp.kernels.jit import kernel
 
 
 class Due(NamedTuple):

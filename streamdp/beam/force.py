@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
-from streamdp.beam.jit import kernel
 from streamdp.beam.pool import ALIVE, HEAD, PLANE, SCALE, SLOT_HIGH
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK, Scores
 from streamdp.beam.state import State
+from streamdp.kernels.jit import kernel
 
 LEAST = 1e-300
 """A value that has underflowed counts as this, about 690 nats below the best."""

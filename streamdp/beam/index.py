@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.arena import allocate, new_header, release, size_index
-from streamdp.beam.jit import kernel
 from streamdp.beam.pool import Pool
+from streamdp.kernels.blocks import allocate, new_header, release, size_index
+from streamdp.kernels.jit import kernel
 
 TOTAL, SEEN, POSTED = 0, 1, 2
 

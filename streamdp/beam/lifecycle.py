@@ -8,7 +8,6 @@ import numpy as np
 
 from streamdp.beam.due import drop_due, set_due
 from streamdp.beam.index import release_words, top_words, unindex
-from streamdp.beam.jit import kernel
 from streamdp.beam.members import push_member, release_members
 from streamdp.beam.model import (
     CLOSE_BELOW,
@@ -46,6 +45,7 @@ from streamdp.beam.pool import (
 from streamdp.beam.sizes import leave_class, reweigh
 from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, TOP_WORDS, Output, State
 from streamdp.beam.trellis import drop_lineage
+from streamdp.kernels.jit import kernel
 
 TINY_SCALE = 1e-120
 """Stored weights are multiplied out before the common factor of an exponential decay underflows."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.arena import allocate, new_header, release
-from streamdp.beam.jit import kernel
+from streamdp.kernels.blocks import allocate, new_header, release
+from streamdp.kernels.jit import kernel
 
 
 class Members(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
 from streamdp.beam.trellis import free_chain
+from streamdp.kernels.jit import kernel
 
 SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN, PLANE = range(6)
 VACANT, ALIVE, CLOSED = 0, 1, 2

@@ -21,10 +21,10 @@ import math
 import numpy as np
 
 from streamdp.beam.index import Index
-from streamdp.beam.jit import kernel
 from streamdp.beam.pool import ALIVE, CONTESTED, Pool
 from streamdp.beam.scores import TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH, Sizes
+from streamdp.kernels.jit import kernel
 
 NEGLIGIBLE = 1e-8
 """Share of a record's evidence that may be left out."""

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.arena import allocate, release
-from streamdp.beam.jit import entry, kernel
 from streamdp.beam.trellis import free_chain
+from streamdp.kernels.blocks import allocate, release
+from streamdp.kernels.jit import entry, kernel
 
 FREE, HIGH, USED = 0, 1, 2
 
@@ -44,7 +44,7 @@ class Sizes(NamedTuple):
 
 def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
     """Only class 0."""
-    from streamdp.beam.arena import new_header
+    from streamdp.kernels.blocks import new_header
 
     table = np.full(4 * classes, -1, np.int32)
     chain = np.concatenate([np.full(1, -1, np.int32), free_chain(1, classes)])

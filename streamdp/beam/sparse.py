@@ -22,7 +22,6 @@ import math
 import numpy as np
 
 from streamdp.beam.index import SEEN, TOTAL, Index
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import (
     BASE,
     BASE_CONCENTRATION,
@@ -47,6 +46,7 @@ from streamdp.beam.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH, Sizes
 from streamdp.beam.state import State
+from streamdp.kernels.jit import kernel
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""

@@ -18,7 +18,6 @@ from streamdp.beam.decide import continue_beam, drop_dissenters
 from streamdp.beam.demand import group_children, room_before, room_for_choice
 from streamdp.beam.dense import score_dense
 from streamdp.beam.force import force
-from streamdp.beam.jit import entry, kernel
 from streamdp.beam.lifecycle import begin_record
 from streamdp.beam.model import (
     DECAY,
@@ -50,6 +49,7 @@ from streamdp.beam.state import (
 )
 from streamdp.beam.tally import mass_of, tally
 from streamdp.beam.write import settle, write_children
+from streamdp.kernels.jit import entry, kernel
 
 
 @kernel

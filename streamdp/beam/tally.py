@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from streamdp.beam.choice import NEW, Choice
-from streamdp.beam.jit import kernel
 from streamdp.beam.model import CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, Model
 from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, WIDTH
 from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, Scores
 from streamdp.beam.state import State
+from streamdp.kernels.jit import kernel
 
 
 @kernel

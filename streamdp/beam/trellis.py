@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
+from streamdp.kernels.jit import kernel
 
 NODE_ROOT, NODE_FREE, NODE_USED = 0, 1, 2
 FAMILY_FREE, FAMILY_USED = 0, 1

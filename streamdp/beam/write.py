@@ -7,7 +7,6 @@ import numpy as np
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
 from streamdp.beam.dense import add_vector, clear_vector, copy_vector
 from streamdp.beam.index import add_words, copy_words
-from streamdp.beam.jit import kernel
 from streamdp.beam.lifecycle import announce_closed, discard_slot, weigh_joined
 from streamdp.beam.members import copy_members
 from streamdp.beam.model import (
@@ -30,6 +29,7 @@ from streamdp.beam.state import (
 from streamdp.beam.trellis import (
     new_lineage,
 )
+from streamdp.kernels.jit import kernel
 
 
 @kernel

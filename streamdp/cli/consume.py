@@ -14,10 +14,10 @@ from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use
-from streamdp.config import differences, model_settings
 from streamdp.engine import Engine
 from streamdp.settings import Settings
-from streamdp.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
+from streamdp.settings.load import differences, model_settings
+from streamdp.state.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
 
 BATCH = 1000
 WAIT = 0.2

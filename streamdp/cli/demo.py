@@ -8,13 +8,13 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from streamdp.agreement import agreement
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.score import agreement_table
 from streamdp.cli.show import cluster_table
-from streamdp.demo_stream import demo_stream
+from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record
+from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
 BATCH = 100

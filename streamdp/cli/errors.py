@@ -11,15 +11,19 @@ def say(message: str) -> None:
         print(f"streamdp: {message}", file=sys.stderr, flush=True)
 
 
-def announce_compilation(*, offline: bool = False) -> None:
-    """Say why nothing happens yet, where the kernels have to be compiled first."""
-    if offline:
-        from streamdp.offline.kernels.jit import kernels_are_cached
-    else:
-        from streamdp.beam.jit import kernels_are_cached
+def announce_compilation() -> None:
+    """Say why nothing happens for a while, should kernels have to be compiled."""
+    from streamdp.kernels.jit import watch_compilation
 
-    if not kernels_are_cached():
-        say("compiling the kernels for this machine: a minute or two, only this once")
+    said = False
+
+    def begun(_: str) -> None:
+        nonlocal said
+        if not said:
+            say("compiling the kernels for this machine: a minute or two, only this once")
+        said = True
+
+    watch_compilation(begun)
 
 
 def report(error: Exception) -> int | None:

@@ -10,25 +10,25 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from streamdp.assemble import OFFLINE_FAMILIES, build_prior
+from streamdp.answers.announcer import DIGITS
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.plots import draw_fit
 from streamdp.cli.progress import Progress, summarise_chains
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
-from streamdp.collection import Collection, likelihood_of
-from streamdp.config import ConfigError, model_settings
-from streamdp.encode import Encoded
+from streamdp.encode.encoders import Encoded
 from streamdp.engine import Engine
-from streamdp.fitting import DRAWN, Fit, Plan, Problem, check, fit, with_base
+from streamdp.offline.collection import Collection, likelihood_of
+from streamdp.offline.fit import DRAWN, Fit, Plan, Problem, check, fit, with_base
 from streamdp.offline.prepare import Data
 from streamdp.offline.starts import sureness
 from streamdp.priors import DistanceDependent, PitmanYor
 from streamdp.records import Answers, Assignment
 from streamdp.settings import Settings
-from streamdp.snapshot import Header, StateFolder
-from streamdp.telling import DIGITS
+from streamdp.settings.assemble import OFFLINE_FAMILIES, build_prior
+from streamdp.settings.load import ConfigError, model_settings
+from streamdp.state.snapshot import Header, StateFolder
 
 BATCH = 10_000
 
@@ -175,7 +175,7 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     problem = problem_of(settings, encoded, load_distances(distances, collection))
     folder = None if places.state is None else StateFolder(places.state, settings.snapshot_keep)
     sinks = Sinks(origin, paths, None, places.overwrite)
-    announce_compilation(offline=True)
+    announce_compilation()
     began = time.monotonic()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = fit(problem, plan, progress, interrupt.event)

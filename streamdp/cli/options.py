@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from streamdp.config import load
-from streamdp.settings import Settings, setting_fields
+from streamdp.settings.load import load
+from streamdp.settings.schema import Settings, setting_fields
 
 PANELS = {
     "input": "Input",

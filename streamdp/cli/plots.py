@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from streamdp.config import ConfigError
-from streamdp.fitting import Fit
+from streamdp.offline.fit import Fit
 from streamdp.offline.similarity import similarity_matrix
+from streamdp.settings.load import ConfigError
 
 MOST_SIMILAR = 2_000
 """Records in a picture of similarities; a larger set is thinned out."""

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from streamdp.fitting import SAMPLERS, Plan
 from streamdp.offline.chain import Chain
 from streamdp.offline.diagnostics import diagnose
+from streamdp.offline.fit import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace
 
 EVERY = 0.1

@@ -10,10 +10,10 @@ from streamdp_connectors.files import FileSource
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import Source
 
-from streamdp.config import ConfigError
-from streamdp.decode import Decoder, Format
+from streamdp.decode.decoder import Decoder, Format
 from streamdp.records import Raw, Record, Reject
 from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
 
 USAGE = 64
 

@@ -16,10 +16,10 @@ from streamdp.cli.fit import problem_of, save, settled, tell
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.progress import Progress
 from streamdp.cli.show import open_state
-from streamdp.config import ConfigError
-from streamdp.fitting import Plan, check, fit
+from streamdp.offline.fit import Plan, check, fit
 from streamdp.settings import Settings
-from streamdp.snapshot import StateFolder
+from streamdp.settings.load import ConfigError
+from streamdp.state.snapshot import StateFolder
 
 BAD_STATE = 65
 
@@ -47,7 +47,7 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> No
         say("old vectors of a cluster count in full here, while the stream forgot them (--forget)")
     problem = problem_of(msgspec.structs.replace(settings, prior=_prior(settings)), encoded, None)
     folder = None if into is None else StateFolder(into, settings.snapshot_keep)
-    announce_compilation(offline=True)
+    announce_compilation()
     began = time.monotonic()
     started = problem.chain(settings.seed, before).log_joint
     with Interrupt() as interrupt, Progress(plan) as progress:

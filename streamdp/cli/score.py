@@ -8,8 +8,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from streamdp.agreement import Agreement
-from streamdp.score import score
+from streamdp.scoring.agreement import Agreement
+from streamdp.scoring.score import score
 
 
 def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:

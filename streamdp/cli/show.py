@@ -15,7 +15,7 @@ from streamdp.cli.errors import say
 from streamdp.engine import Engine
 from streamdp.records import ClusterSummary
 from streamdp.settings import Settings
-from streamdp.snapshot import NO_INPUT, Header, SnapshotError, newest, read
+from streamdp.state.snapshot import NO_INPUT, Header, SnapshotError, newest, read
 
 CALENDAR = 1e8
 """Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""

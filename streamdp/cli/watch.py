@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streamdp.engine import Engine
-from streamdp.health import HealthError, HealthServer
-from streamdp.metrics import Metrics
+from streamdp.monitor.health import HealthError, HealthServer
+from streamdp.monitor.metrics import Metrics
 from streamdp.records import Reject
 
 

@@ -13,9 +13,9 @@ from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.reading import Origin
-from streamdp.config import ConfigError
 from streamdp.records import Answers
-from streamdp.snapshot import CONFIG, Header, SnapshotError
+from streamdp.settings.load import ConfigError
+from streamdp.state.snapshot import CONFIG, Header, SnapshotError
 
 
 class Paths(NamedTuple):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, inlined, kernel
 from streamdp.offline.kernels.completion import LOOK, REPLICA, Outlook, complete, weigh
 from streamdp.offline.kernels.family import add, remove, score
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, NODES, QUEUED, Tree, offer, take
-from streamdp.offline.kernels.jit import entry, inlined, kernel
 from streamdp.offline.kernels.lookahead import predictive, replica
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel, routine
 from streamdp.offline.kernels.store import FIRST_SLOT
 
 JOINT, COUNTS, GATES = range(3)

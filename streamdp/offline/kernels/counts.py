@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel
+from streamdp.kernels.jit import kernel
 from streamdp.offline.kernels.normals import dot
 from streamdp.offline.kernels.store import Store, Tables
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, routine
 from streamdp.offline.kernels.counts import (
     derive_bernoulli,
     derive_poisson,
@@ -12,7 +13,6 @@ from streamdp.offline.kernels.counts import (
     score_bernoulli,
     score_poisson,
 )
-from streamdp.offline.kernels.jit import entry, routine
 from streamdp.offline.kernels.normals import (
     derive_gamma,
     derive_gaussian,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, inlined
 from streamdp.offline.kernels.family import score
-from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel, routine
 
 NODES, QUEUED, ENQUEUED, EXPANDED, ANSWER = range(5)
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, routine
 from streamdp.offline.kernels.family import score
-from streamdp.offline.kernels.jit import entry, routine
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.model import EXPONENTIAL, WINDOW
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.family import add_to_group, empty_group, score_group
-from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.rng import draw_log, uniform
 from streamdp.offline.kernels.roster import FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from streamdp.kernels.jit import inlined, kernel, routine
 from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
-from streamdp.offline.kernels.jit import inlined, kernel, routine
 from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, FIRST_VECTOR, GAMMA, GROUP, WISHART, Store
 
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel, sum_kernel
+from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.offline.kernels.store import Clusters, Store, Tables
 
 VARIANCE, MEAN_VARIANCE = range(2)

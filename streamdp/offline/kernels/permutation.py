@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.family import add, clear, remove, score
-from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
 from streamdp.offline.kernels.store import FIRST_SLOT, FIRST_VECTOR, Store
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.kernels.jit import entry, kernel
 
 
 def new_random(seed: int | np.random.SeedSequence) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, inlined
 from streamdp.offline.kernels.family import add, clear, remove
-from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 ACTIVE, FREE = range(2)

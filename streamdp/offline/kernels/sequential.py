@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.family import score
-from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.links import CONCENTRATION, Links, pull
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot

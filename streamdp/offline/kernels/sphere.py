@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import bessel
-from streamdp.offline.kernels.jit import kernel
 from streamdp.offline.kernels.normals import dot
 from streamdp.offline.kernels.store import Store, Tables
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, inlined
 from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
-from streamdp.offline.kernels.jit import entry, inlined
 from streamdp.offline.kernels.rng import below, shuffle, uniform
 from streamdp.offline.kernels.roster import (
     ACTIVE,

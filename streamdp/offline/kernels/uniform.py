@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.family import score
 from streamdp.offline.kernels.gibbs import choose
-from streamdp.offline.kernels.jit import entry, kernel
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, leave
 from streamdp.offline.kernels.store import Store
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import kernel
+from streamdp.kernels.jit import kernel
 from streamdp.offline.kernels.store import Store, Tables
 
 KAPPA, DEGREES = range(2)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from streamdp.offline.kernels.jit import entry, kernel
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, BASE, FLAT, TABLES, Records, Store, Tables
 
 

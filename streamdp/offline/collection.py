@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.assemble import build_vectors, build_words, is_sparse
-from streamdp.config import ConfigError
-from streamdp.encode import Encoded, Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.encoders import Encoded, Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject
-from streamdp.reorder import refuse
 from streamdp.settings import Settings
-from streamdp.text import Tokenizer
-from streamdp.vocabulary import Vocabulary
+from streamdp.settings.assemble import build_vectors, build_words, is_sparse
+from streamdp.settings.load import ConfigError
 
 NO_DATA = 65
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from streamdp.agreement import Agreement, agreement
+from streamdp.scoring.agreement import Agreement, agreement
 
 Key = str | int
 """By what a record is found in both files: its id, as a string, or its line number."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from streamdp.columns import Columns
-from streamdp.fields import Fields, Parts, RefusedError, text_value
-from streamdp.objects import Objects
+from streamdp.decode.columns import Columns
+from streamdp.decode.fields import Fields, Parts, RefusedError, text_value
+from streamdp.decode.objects import Objects
 from streamdp.records import Raw, Record, Reject
 
 Format = Literal["jsonl", "csv", "text"]

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
 
-from streamdp.metrics import Metrics
+from streamdp.monitor.metrics import Metrics
 
 UNAVAILABLE = 69
 PLAIN = "text/plain; charset=utf-8"

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdp.beam.state import REVISIONS, Output
 from streamdp.records import Assignment, Final, Record
-from streamdp.retained import Retained
+from streamdp.state.retained import Retained
 
 DIGITS = 6
 """Decimals of probabilities and log predictives in assignments."""

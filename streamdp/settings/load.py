@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.settings import AUTO, SettingField, Settings, setting_fields
+from streamdp.settings.schema import AUTO, SettingField, Settings, setting_fields
 
 __all__ = [
     "CONFIG_FILE",

@@ -17,7 +17,6 @@ from streamdp.beam.model import (
     TEMPER,
     Model,
 )
-from streamdp.config import ConfigError
 from streamdp.likelihoods import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -33,6 +32,7 @@ from streamdp.likelihoods.base import Likelihood
 from streamdp.priors import CRP, DistanceDependent, Exponential, Logistic, PitmanYor, Uniform, Window
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
 
 SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
 OFFLINE_FAMILIES = ("normal-inverse-wishart", "beta-bernoulli", "gamma-poisson", "von-mises-fisher")

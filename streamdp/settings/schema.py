@@ -1,6 +1,6 @@
 """Every setting of streamdp: its name, type, range, default and one line about it.
 
-How values are found and checked is in ``streamdp.config``.
+How values are found and checked is in ``streamdp.settings.load``.
 """
 
 from __future__ import annotations

@@ -12,10 +12,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamdp.assemble import build_model
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import REVISIONS
-from streamdp.config import ConfigError
 from streamdp.likelihoods import HierarchicalDirichlet, HierarchicalPitmanYor
 from streamdp.likelihoods.base import Likelihood
 from streamdp.offline.chain import Chain
@@ -29,6 +27,8 @@ from streamdp.offline.starts import one_cluster, random_clusters, sequential, si
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
+from streamdp.settings.assemble import build_model
+from streamdp.settings.load import ConfigError
 
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
 Start = Literal["sequential", "one", "singletons", "random", "beam"]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.arrays import Packed, pack, unpack
+from streamdp.state.arrays import Packed, pack, unpack
 
 
 class Chunk(msgspec.Struct):

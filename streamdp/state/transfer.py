@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.arrays import pack, unpack
 from streamdp.beam.due import Due
 from streamdp.beam.index import Index
 from streamdp.beam.members import Members
@@ -14,6 +13,7 @@ from streamdp.beam.pool import Beam, Pool
 from streamdp.beam.sizes import Sizes
 from streamdp.beam.state import Dense, State
 from streamdp.beam.trellis import Lineages, Trellis
+from streamdp.state.arrays import pack, unpack
 
 PARTS = {
     "beam": Beam,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.jit import kernel
+from streamdp.kernels.jit import kernel
 
 SIZES = 40
 

@@ -17,7 +17,7 @@ from math import sqrt
 
 import msgspec
 
-from streamdp.demo_words import COMMON, PEOPLE, PLACES, THEMES
+from streamdp.demo.words import COMMON, PEOPLE, PLACES, THEMES
 
 START = 1_767_571_200.0
 """Event time at which every stream begins: 5 January 2026, 00:00 UTC."""

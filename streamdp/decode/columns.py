@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 
-from streamdp.fields import Fields, Parts, RefusedError, number_cell, text_value, time_cell
+from streamdp.decode.fields import Fields, Parts, RefusedError, number_cell, text_value, time_cell
 
 TRUTH = "cluster"
 """The column in which prepared data sets hold the known answer; it never becomes a feature."""

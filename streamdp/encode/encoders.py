@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer, TooManyTokens
+from streamdp.encode.vocabulary import Vocabulary
 from streamdp.records import Record, Reject
-from streamdp.reorder import refuse
-from streamdp.text import Tokenizer, TooManyTokens
-from streamdp.vocabulary import Vocabulary
 
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.fields import (
+from streamdp.decode.fields import (
     Fields,
     Parts,
     RefusedError,

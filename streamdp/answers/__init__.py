@@ -1,0 +1,1 @@
+"""From what the beam decided to what the outside is told."""

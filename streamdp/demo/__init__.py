@@ -1,0 +1,1 @@
+"""A generated stream of news with a known truth."""

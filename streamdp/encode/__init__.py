@@ -1,0 +1,1 @@
+"""From records to arrays, in event-time order."""

@@ -1,0 +1,1 @@
+"""Ground that all kernels share: how they are compiled, and structures of flat arrays."""

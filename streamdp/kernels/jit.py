@@ -1,0 +1,210 @@
+"""All numba settings in one place: how functions become kernels, and where compiled ones are kept.
+
+Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays it
+would cost most of the run time.
+
+What is compiled is cached under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder), in a folder
+named after the sources of all kernels: numba itself notices a change of the file that a kernel stands in,
+not of the files it calls into.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+from numba.extending import overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Any: some of what is used here is missing from numba's own stubs
+_njit: Any = numba.njit
+_config: Any = numba.config
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_FOLDERS = ("kernels", "priors", "likelihoods", "beam", "offline/kernels")
+
+
+def kernel(function: F) -> F:
+    """Compile a function that only other kernels call.
+
+    It is inlined, because a call would copy every field of every array of its arguments. Nor is there a
+    wrapper that takes Python objects: calling a kernel from Python crashes, only an ``entry`` may be.
+    """
+    compiled: F = _njit(forceinline=True, **_INNER)(function)
+    return compiled
+
+
+def sum_kernel(function: F) -> F:
+    """A kernel whose sums may be taken in any order, so that they are vectorised.
+
+    Only for sums of finite numbers.
+    """
+    compiled: F = _njit(forceinline=True, fastmath={"reassoc", "contract"}, **_INNER)(function)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """Compile a function into each of its callers, and not by itself.
+
+    Every function that is compiled by itself is optimised together with all that it calls, so a chain of
+    them would have the same code optimised many times.
+    """
+    compiled: F = _njit(inline="always", **_OPTIONS)(function)
+    return compiled
+
+
+def routine(function: F) -> F:
+    """Compile a larger function that several entries call, without inlining it."""
+    compiled: F = _njit(**_INNER)(function)
+    return compiled
+
+
+class Generic:
+    """A function of kernels with an implementation for each type of its first argument.
+
+    The first argument is a named tuple. Which implementation is meant is settled when the caller is
+    compiled, so that a kernel holds the code of one prior and one family only. Called from Python, the
+    implementation runs as it is written.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.__name__ = function.__name__
+        self._implementations: dict[type, Callable[..., Any]] = {}
+        options: Any = {"forceinline": True, **_OPTIONS}
+        overload(self, jit_options=options, strict=False)(self._for_types)
+
+    def of(self, *classes: type) -> Callable[[F], F]:
+        """Register the implementation for one class of named tuples, or for several."""
+
+        def register(function: F) -> F:
+            for each in classes:
+                if each in self._implementations:
+                    raise ValueError(f"{self.__name__} is implemented for {each.__name__} already")
+                self._implementations[each] = function
+            _note_source(function)
+            return function
+
+        return register
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        """Run the implementation for the first argument."""
+        found = self._implementations.get(type(first))
+        if found is None:
+            raise TypeError(f"{self.__name__} is not implemented for {type(first).__name__}")
+        return found(first, *rest)
+
+    def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
+        return self._implementations.get(getattr(arguments[0], "instance_class", type(None)))
+
+
+class Entry:
+    """A kernel that Python calls, cached where a folder can be written."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._compiled: Any = None
+        self._sources = -1
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it, compiled for arguments of these types."""
+        if self._sources != len(_foreign):
+            self._compiled, self._sources = self._dispatcher(), len(_foreign)
+        return self._compiled(*arguments)
+
+    def _dispatcher(self) -> Any:
+        folder, before = cache_folder(), _config.CACHE_DIR
+        if folder is not None:
+            _config.CACHE_DIR = folder
+        try:
+            return _njit(cache=folder is not None, no_cfunc_wrapper=True, **_OPTIONS)(self._function)
+        finally:
+            _config.CACHE_DIR = before
+
+
+def generic(function: Callable[..., Any]) -> Generic:
+    """Declare a function that each prior, or each family, implements for itself."""
+    return Generic(function)
+
+
+def entry(function: F) -> F:
+    """Compile a kernel that Python calls."""
+    compiled: Any = Entry(function)
+    return compiled
+
+
+_foreign: dict[str, bytes] = {}
+"""Sources outside the package that implement generic functions."""
+
+
+def _note_source(function: Callable[..., Any]) -> None:
+    source = inspect.getsourcefile(function)
+    if source is not None and _PACKAGE not in Path(source).resolve().parents and source not in _foreign:
+        _foreign[source] = Path(source).read_bytes()
+
+
+@functools.cache
+def _own_digest() -> bytes:
+    digest = hashlib.sha256()
+    for folder in _FOLDERS:
+        for source in sorted((_PACKAGE / folder).glob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.digest()
+
+
+def cache_folder() -> str | None:
+    """A writable folder for compiled kernels, or None (which is said once)."""
+    return _writable_folder(len(_foreign))
+
+
+@functools.cache
+def _writable_folder(foreign: int) -> str | None:
+    digest = hashlib.sha256(_own_digest())
+    for source in sorted(_foreign):
+        digest.update(_foreign[source])
+    base = os.environ.get("STREAMDP_CACHE_DIR")
+    shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
+    folder = (Path(base) if base else shared) / f"kernels-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        if not foreign:
+            logging.getLogger("streamdp").warning(
+                "no writable cache folder (%s): kernels are compiled anew in every process; "
+                "set STREAMDP_CACHE_DIR to a writable folder",
+                error,
+            )
+        return None
+    return str(folder)
+
+
+class _Watcher(event.Listener):
+    def __init__(self, begun: Callable[[str], None]) -> None:
+        self._begun = begun
+
+    def on_start(self, event: Any) -> None:
+        self._begun(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+def watch_compilation(begun: Callable[[str], None]) -> None:
+    """Have a function called with the name of every kernel when its compilation begins."""
+    register: Any = event.register
+    register("numba:compile", _Watcher(begun))

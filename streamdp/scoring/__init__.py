@@ -1,0 +1,1 @@
+"""How well labels agree with a known truth."""

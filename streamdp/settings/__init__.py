@@ -1,0 +1,3 @@
+"""What is wanted: every setting, where values come from, and the model that they mean."""
+
+from streamdp.settings.schema import Settings as Settings
