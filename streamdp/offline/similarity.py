@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from streamdp.offline.kernels.similarity import count_together, sum_inside, sweep
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ def similarity_matrix(draws: ArrayLike) -> Floats:
         raise ValueError(f"{n} records are too many: the similarity matrix of {LIMIT} takes 3.2 GB")
     similarity = np.zeros((n, n))
     order = np.argsort(labels, axis=1, kind="stable")
-    _count_together(labels, order, np.argsort(order, axis=1), similarity)
+    count_together(labels, order, np.argsort(order, axis=1), similarity)
     return similarity
 
 
@@ -131,69 +132,17 @@ def _varying(labels: Integers, similarity: Floats, loss: Loss) -> float:
     return float(np.mean(np.log(sizes) - 2 * np.log(inside)))
 
 
-def _descended(start: Integers, similarity: Floats, loss: Loss) -> Integers:
-    labels = start.copy()
-    while _sweep(labels, similarity, loss == "vi"):
-        pass
-    return _numbered(labels)
-
-
-@numba.njit(nogil=True, cache=True)
-def _count_together(labels: Integers, order: Integers, place: Integers, similarity: Floats) -> None:
-    n_draws, n = labels.shape
-    for i in range(n):
-        similarity[i, i] = 1
-        for s in range(n_draws):
-            for p in range(place[s, i] + 1, n):  # the sort is stable: records after i
-                if labels[s, order[s, p]] != labels[s, i]:
-                    break
-                similarity[i, order[s, p]] += 1
-        similarity[i, i + 1 :] /= n_draws
-        similarity[i + 1 :, i] = similarity[i, i + 1 :]
-
-
-@numba.njit(nogil=True, cache=True)
 def _inside(labels: Integers, similarity: Floats) -> Floats:
     """For each record the sum of its similarities to the records of its cluster, itself included."""
-    order, sums = np.argsort(labels, kind="mergesort"), np.ones(len(labels))
-    for p, i in enumerate(order):
-        for j in order[p + 1 :]:
-            if labels[j] != labels[i]:
-                break
-            sums[i] += similarity[i, j]
-            sums[j] += similarity[i, j]
-    return sums
+    inside = np.empty(len(labels))
+    sum_inside(labels, np.argsort(labels, kind="stable"), similarity, inside)
+    return inside
 
 
-@numba.njit(nogil=True, cache=True)
-def _sweep(labels: Integers, similarity: Floats, vi: bool) -> int:
-    """Give each record in turn the label that costs least; returns how many have changed."""
-    n, moved = len(labels), 0
-    sizes, inside = np.bincount(labels, None, n), _inside(labels, similarity)
-    for i in range(n):
-        row, own = similarity[i], labels[i]
-        sizes[own] -= 1
-        near, cost = np.zeros(n), np.zeros(n)  # by cluster: similarity to the record, loss with it
-        for j in range(n):
-            if j != i and row[j] > 0:
-                c = labels[j]
-                near[c] += row[j]
-                if c == own:
-                    inside[j] -= row[j]
-                if vi:
-                    cost[c] -= 2 * np.log1p(row[j] / inside[j])
-        for c, m in enumerate(sizes):
-            if not vi:
-                cost[c] = m - 2 * near[c]
-            elif m:
-                cost[c] += (m + 1) * np.log(m + 1) - m * np.log(m) - 2 * np.log1p(near[c])
-        best = np.argmin(cost)
-        if cost[best] > cost[own] - 1e-12 * n:  # a lead by rounding could move records in circles
-            best = own
-        for j in range(n):
-            if labels[j] == best:
-                inside[j] += row[j]
-        labels[i], inside[i] = best, 1 + near[best]
-        sizes[best] += 1
-        moved += best != own
-    return moved
+def _descended(start: Integers, similarity: Floats, loss: Loss) -> Integers:
+    labels, n = start.copy(), len(start)
+    near, cost = np.empty(n), np.empty(n)
+    while True:
+        sizes, inside = np.bincount(labels, minlength=n), _inside(labels, similarity)
+        if not sweep(labels, similarity, loss == "vi", sizes, inside, near, cost):
+            return _numbered(labels)
