@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import WordEncoder
 from streamdp.encode.text import Tokenizer
@@ -247,16 +246,3 @@ def clean_environment(**more: str) -> dict[str, str]:
 def streamdp(*arguments: str) -> list[str]:
     """The command line of a ``streamdp`` command under this interpreter."""
     return [sys.executable, "-m", "streamdp", *arguments]
-
-
-# ---------------------------------------------------------------- what is shown
-
-
-def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; the first column is a name, all others are figures."""
-    table = Table(title=title, title_justify="left")
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
