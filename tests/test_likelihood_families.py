@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import families as fa
 from oracle import vector_families as va
+from scipy import special
 
 from streamdp.likelihoods import (
     BetaBernoulli,
@@ -353,7 +354,6 @@ def test_normaliser_of_von_mises_fisher(size: int) -> None:
 
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 7.3, 30.0, 59.5, 60.0, 61.0, 200.0])
 def test_bessel_function(order: float) -> None:
-    special = pytest.importorskip("scipy.special")
     for x in (1e-5, 0.3, 2.0, 5.5, 6.0, 40.0, 44.2, 300.0, 5e4):
         scaled = float(special.ive(order, x))
         if scaled > 1e-290:
