@@ -7,14 +7,8 @@ import os
 import select
 import stat
 
-from streamdp_connectors.protocol import (
-    BAD_DATA,
-    CANNOT_CREATE,
-    IO_ERROR,
-    USAGE,
-    SinkClosed,
-    SinkError,
-)
+from streamdp.errors import Exit
+from streamdp_connectors.protocol import SinkClosed, SinkError
 
 _BUFFER = 1 << 18
 
@@ -69,7 +63,7 @@ class FileSink:
         if not self._file:
             return
         if length > self._flushed:
-            raise SinkError(f"{self._name} has {self._flushed} bytes, fewer than {length}", BAD_DATA)
+            raise SinkError(f"{self._name} has {self._flushed} bytes, fewer than {length}", Exit.BAD_DATA)
         try:
             os.ftruncate(self._fd, length)
             os.lseek(self._fd, length, os.SEEK_SET)
@@ -90,13 +84,15 @@ class FileSink:
 
     def _open(self, path: str, resume_length: int | None, overwrite: bool) -> int:
         if path.endswith(".gz"):
-            raise SinkError(f"cannot write {path}: gzip output could not be cut and continued", USAGE)
+            raise SinkError(f"cannot write {path}: gzip output could not be cut and continued", Exit.USAGE)
         if resume_length and not os.path.exists(path):
-            raise SinkError(f"{path} is gone, but the state says it holds {resume_length} bytes", BAD_DATA)
+            raise SinkError(
+                f"{path} is gone, but the state says it holds {resume_length} bytes", Exit.BAD_DATA
+            )
         try:
             return os.open(path, os.O_WRONLY | os.O_CREAT, 0o666)
         except OSError as error:
-            raise SinkError(f"cannot create {path}: {error.strerror}", CANNOT_CREATE) from None
+            raise SinkError(f"cannot create {path}: {error.strerror}", Exit.CANNOT_CREATE) from None
 
     def _check(self, path: str, resume_length: int | None, overwrite: bool) -> None:
         self._flushed = os.fstat(self._fd).st_size
@@ -104,11 +100,11 @@ class FileSink:
             if resume_length is not None:
                 if self._flushed < resume_length:
                     message = f"{path} has {self._flushed} bytes; the state says it holds {resume_length}"
-                    raise SinkError(message, BAD_DATA)
+                    raise SinkError(message, Exit.BAD_DATA)
                 self.truncate(resume_length)
             elif self._flushed and not overwrite:
                 message = f"{path} exists: --overwrite replaces it, --state continues an earlier run"
-                raise SinkError(message, CANNOT_CREATE)
+                raise SinkError(message, Exit.CANNOT_CREATE)
             else:
                 self.truncate(0)
         except SinkError:
@@ -134,7 +130,7 @@ class FileSink:
             raise self._failed(error) from None
 
     def _failed(self, error: OSError) -> SinkError:
-        return SinkError(f"cannot write {self._name}: {error.strerror}", IO_ERROR)
+        return SinkError(f"cannot write {self._name}: {error.strerror}", Exit.IO_ERROR)
 
 
 def _sync_folder(folder: str) -> None:

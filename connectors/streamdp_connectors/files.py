@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from streamdp.decode.columns import parse_row
 from streamdp.decode.fields import RefusedError
+from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.file_sink import FileSink
 from streamdp_connectors.inputs import Input
 from streamdp_connectors.lines import Block, Lines, Rows, leaves_quote_open
-from streamdp_connectors.protocol import BAD_DATA, SinkClosed, SinkError, SourceError
+from streamdp_connectors.protocol import SinkClosed, SinkError, SourceError
 
 __all__ = ["FileSink", "FileSource", "SinkClosed", "SinkError", "SourceError"]
 
@@ -90,9 +91,13 @@ class FileSource:
         """Continue after the record at which ``positions`` were taken; no file may have changed before it."""
         path, line, offset = (positions.get(key) for key in ("file", "line", "offset"))
         if not (isinstance(line, int) and isinstance(offset, int) and line >= 0 and offset >= 0):
-            raise SourceError(f"{self.path}: the stored position {positions} is not one of a file", BAD_DATA)
+            raise SourceError(
+                f"{self.path}: the stored position {positions} is not one of a file", Exit.BAD_DATA
+            )
         if path != self.path:
-            raise SourceError(f"the state continues {path}, not {self.path}; use that name again", BAD_DATA)
+            raise SourceError(
+                f"the state continues {path}, not {self.path}; use that name again", Exit.BAD_DATA
+            )
         if self._csv and offset < self._body[1]:
             line, offset = self._body
         if (line, offset) == self._done:
@@ -160,7 +165,9 @@ class FileSource:
         """Drop the newline that came after a record read without one."""
         rest = chunk.removeprefix(b"\r\n" if chunk[0] == _RETURN else b"\n")
         if rest == chunk:
-            raise SourceError(f"{self.path} has changed: line {self._line} goes on where it ended", BAD_DATA)
+            raise SourceError(
+                f"{self.path} has changed: line {self._line} goes on where it ended", Exit.BAD_DATA
+            )
         self._offset += len(chunk) - len(rest)
         self._done = self._line, self._offset
         self._unfinished = False
@@ -238,18 +245,18 @@ class FileSource:
             if self._blocks:
                 self._take_rows([], 0)
             elif not self._fill(1.0) and self._ended:
-                raise SourceError(f"{self.path} has no CSV header: it is empty", BAD_DATA)
+                raise SourceError(f"{self.path} has no CSV header: it is empty", Exit.BAD_DATA)
 
     def _use_header(self, data: bytes) -> None:
         try:
             names = [name.strip() for name in parse_row(data.decode())]
         except (UnicodeDecodeError, RefusedError) as error:
-            raise SourceError(f"{self.path} has no readable CSV header: {error}", BAD_DATA) from None
+            raise SourceError(f"{self.path} has no readable CSV header: {error}", Exit.BAD_DATA) from None
         named = [name for name in names if name]
         repeated = sorted({name for name in named if named.count(name) > 1})
         if repeated or not named:
             what = f"repeats {', '.join(map(repr, repeated))}" if repeated else "names no column"
-            raise SourceError(f"the CSV header of {self.path} {what}", BAD_DATA)
+            raise SourceError(f"the CSV header of {self.path} {what}", Exit.BAD_DATA)
         if self.header is not None and names != self.header:
-            raise SourceError(f"the new file {self.path} has another CSV header", BAD_DATA)
+            raise SourceError(f"the new file {self.path} has another CSV header", Exit.BAD_DATA)
         self.header, self._header_due, self._body = names, False, self._done

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from streamdp_connectors.protocol import BAD_DATA, SourceError
+from streamdp.errors import Exit
+from streamdp_connectors.protocol import SourceError
 
 MAGIC = b"\x1f\x8b"
 """How gzip begins; no UTF-8 text does."""
@@ -34,7 +35,7 @@ class Gunzip:
             try:
                 piece = self._member.decompress(self._packed, limit)
             except zlib.error as error:
-                raise SourceError(f"{self._name} is not valid gzip: {error}", BAD_DATA) from None
+                raise SourceError(f"{self._name} is not valid gzip: {error}", Exit.BAD_DATA) from None
             self._more = len(piece) == limit
             self._packed = self._member.unconsumed_tail
             if self._member.eof:
@@ -46,4 +47,4 @@ class Gunzip:
     def finish(self) -> None:
         """Check, at the end of the packed stream, that it ends where a member does."""
         if self._member is not None:
-            raise SourceError(f"{self._name} is not valid gzip: it ends too early", BAD_DATA)
+            raise SourceError(f"{self._name} is not valid gzip: it ends too early", Exit.BAD_DATA)

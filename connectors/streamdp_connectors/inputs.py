@@ -7,8 +7,9 @@ import select
 import stat
 import time
 
+from streamdp.errors import Exit
 from streamdp_connectors.gunzip import MAGIC, Gunzip
-from streamdp_connectors.protocol import BAD_DATA, IO_ERROR, NO_INPUT, USAGE, SourceError
+from streamdp_connectors.protocol import SourceError
 
 BLOCK = 1 << 20
 _POLL = 0.1  # seconds between two looks at the end of a followed file
@@ -22,12 +23,12 @@ class Input:
         try:
             path.encode()
         except UnicodeEncodeError:  # positions could not be written as JSON
-            raise SourceError(f"cannot read {path!a}: the file name is not UTF-8", USAGE) from None
+            raise SourceError(f"cannot read {path!a}: the file name is not UTF-8", Exit.USAGE) from None
         self._fd = 0 if path == "-" else _open(path)
         try:
             mode = os.fstat(self._fd).st_mode
         except OSError as error:
-            raise SourceError(f"cannot read standard input: {error.strerror}", NO_INPUT) from None
+            raise SourceError(f"cannot read standard input: {error.strerror}", Exit.NO_INPUT) from None
         self.regular = stat.S_ISREG(mode)
         """Whether all bytes are there already: nothing to wait for but the end of the file."""
         self.seekable = self.regular and path != "-"
@@ -40,7 +41,7 @@ class Input:
             if path.endswith(".gz") or self._peek(0, 2) == MAGIC:
                 self._gunzip = Gunzip(path)
         if self._gunzip is not None and follow:
-            raise SourceError(f"{path}: a gzip file cannot be followed", USAGE)
+            raise SourceError(f"{path}: a gzip file cannot be followed", Exit.USAGE)
 
     def read(self, wait: float) -> bytes | None:
         """Return up to one block, b"" at the end, or None when nothing came within ``wait`` seconds.
@@ -81,7 +82,7 @@ class Input:
         """Continue ``offset`` bytes into the unpacked file; return the byte before, b"" at the start."""
         if not self.seekable:
             name = "standard input" if self.path == "-" else self.path
-            raise SourceError(f"{name} cannot go to byte {offset}: only a file can be continued", USAGE)
+            raise SourceError(f"{name} cannot go to byte {offset}: only a file can be continued", Exit.USAGE)
         os.lseek(self._fd, 0, os.SEEK_SET)
         if self._gunzip is not None:
             self._gunzip = Gunzip(self.path)
@@ -106,7 +107,7 @@ class Input:
         except BlockingIOError:
             return None
         except OSError as error:
-            raise SourceError(f"cannot read {self.path}: {error.strerror}", IO_ERROR) from None
+            raise SourceError(f"cannot read {self.path}: {error.strerror}", Exit.IO_ERROR) from None
 
     def _tail(self, wait: float) -> bytes | None:
         deadline = time.monotonic() + wait
@@ -145,7 +146,7 @@ class Input:
         try:
             return os.pread(self._fd, size, offset)
         except OSError as error:
-            raise SourceError(f"cannot read {self.path}: {error.strerror}", IO_ERROR) from None
+            raise SourceError(f"cannot read {self.path}: {error.strerror}", Exit.IO_ERROR) from None
 
     def _skip(self, offset: int) -> bytes:
         left, last = offset, b""
@@ -166,14 +167,14 @@ def _open(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError as error:
-        raise SourceError(f"cannot open {path}: {error.strerror}", NO_INPUT) from None
+        raise SourceError(f"cannot open {path}: {error.strerror}", Exit.NO_INPUT) from None
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         os.close(fd)
-        raise SourceError(f"cannot read {path}: it is a directory", NO_INPUT)
+        raise SourceError(f"cannot read {path}: it is a directory", Exit.NO_INPUT)
     return fd
 
 
 def _shorter(path: str, offset: int) -> SourceError:
     return SourceError(
-        f"{path} is shorter than the {offset} bytes already read: it is not the same file", BAD_DATA
+        f"{path} is shorter than the {offset} bytes already read: it is not the same file", Exit.BAD_DATA
     )

@@ -6,10 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from streamdp_connectors.protocol import IO_ERROR, NO_INPUT, USAGE, ConnectorError
-
-UNAVAILABLE = 69
-"""The exit code of sysexits.h for a service that does not answer."""
+from streamdp.errors import Exit
+from streamdp_connectors.protocol import ConnectorError
 
 Options = Mapping[str, Any]
 """Settings handed on to kafka-python: TLS, SASL, sizes and timeouts."""
@@ -27,7 +25,7 @@ def library(failure: type[ConnectorError]) -> Any:
     try:
         import kafka
     except ImportError:
-        raise failure("Kafka needs more packages: pip install 'streamdp[kafka]'", UNAVAILABLE) from None
+        raise failure("Kafka needs more packages: pip install 'streamdp[kafka]'", Exit.UNAVAILABLE) from None
     log = logging.getLogger("kafka")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
@@ -71,28 +69,30 @@ def _open(
     known = {**kafka.KafkaConsumer.DEFAULT_CONFIG, **kafka.KafkaProducer.DEFAULT_CONFIG}
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise failure(f"kafka-python knows no setting {', '.join(unknown)}", USAGE)
+        raise failure(f"kafka-python knows no setting {', '.join(unknown)}", Exit.USAGE)
     chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
     where = {"bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": int(1000 * timeout)}
     try:
         return client(**{**_COMMON, **defaults, **chosen, **fixed, **where})
     except kafka.errors.KafkaConfigurationError as error:
-        raise failure(f"a Kafka setting is wrong: {one_line(error)}", USAGE) from None
+        raise failure(f"a Kafka setting is wrong: {one_line(error)}", Exit.USAGE) from None
     except kafka.errors.KafkaError as error:
         raise unreachable(bootstrap, timeout, error, failure) from None
     except (ValueError, TypeError, AssertionError, OSError) as error:
-        raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", USAGE) from None
+        raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
 
 
 def partitions_of(
-    consumer: Any, topic: str, bootstrap: str, failure: type[ConnectorError], code: int = NO_INPUT
+    consumer: Any, topic: str, bootstrap: str, failure: type[ConnectorError], code: Exit = Exit.NO_INPUT
 ) -> list[int]:
     """The numbers of a topic's partitions. Raises ``failure`` when there is no such topic."""
     kafka = library(failure)
     try:
         found = consumer.partitions_for_topic(topic)
     except kafka.errors.KafkaError as error:
-        raise failure(f"cannot ask {bootstrap} for topic {topic}: {one_line(error)}", UNAVAILABLE) from None
+        raise failure(
+            f"cannot ask {bootstrap} for topic {topic}: {one_line(error)}", Exit.UNAVAILABLE
+        ) from None
     if not found:
         raise failure(f"there is no topic {topic} at {bootstrap}, or it may not be read", code)
     return sorted(found)
@@ -103,13 +103,13 @@ def unreachable(
 ) -> ConnectorError:
     """The error of a broker that does not answer."""
     return failure(
-        f"no Kafka broker answers at {bootstrap} within {timeout:g} s ({one_line(error)})", UNAVAILABLE
+        f"no Kafka broker answers at {bootstrap} within {timeout:g} s ({one_line(error)})", Exit.UNAVAILABLE
     )
 
 
 def broken(what: str, error: Exception, failure: type[ConnectorError]) -> ConnectorError:
     """The error of a broker that answers, but with a refusal."""
-    return failure(f"{what}: {one_line(error)}", IO_ERROR)
+    return failure(f"{what}: {one_line(error)}", Exit.IO_ERROR)
 
 
 def one_line(error: Exception) -> str:

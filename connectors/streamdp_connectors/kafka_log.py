@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import (
-    UNAVAILABLE,
     Options,
     broken,
     library,
@@ -17,7 +17,7 @@ from streamdp_connectors.kafka_client import (
     partitions_of,
     unreachable,
 )
-from streamdp_connectors.protocol import BAD_DATA, SourceError
+from streamdp_connectors.protocol import SourceError
 
 _log = logging.getLogger(__name__)
 _COMMIT_SECONDS = 2.0
@@ -99,7 +99,7 @@ class TopicLog:
             else:
                 what = f"{where} ends at {end}, before the stored offset {offset}: it was made anew"
             if not earliest:
-                raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", BAD_DATA)
+                raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", Exit.BAD_DATA)
             _log.warning("%s; going on at %d", what, begin)
             chosen[partition] = begin
         return chosen
@@ -119,7 +119,7 @@ class TopicLog:
         except errors.UnsupportedCodecError as error:
             what = f"topic {self.topic} is compressed, and its codec is not installed"
             hint = "pip install lz4 zstandard python-snappy"
-            raise SourceError(f"{what} ({one_line(error)}): {hint}", UNAVAILABLE) from None
+            raise SourceError(f"{what} ({one_line(error)}): {hint}", Exit.UNAVAILABLE) from None
         except errors.RetriableError as error:
             _log.warning("topic %s: %s; trying again", self.topic, one_line(error))
             time.sleep(min(0.1, max(0.0, timeout)))

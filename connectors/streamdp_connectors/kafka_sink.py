@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from streamdp.errors import Exit
 from streamdp.records import Reject
 from streamdp_connectors.kafka_client import Options, broken, library, open_producer
 from streamdp_connectors.kafka_tail import PARTITION, read_tail
-from streamdp_connectors.protocol import BAD_DATA, USAGE, SinkError
+from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
 _PENDING = 10_000  # records without acknowledgement
@@ -44,7 +45,7 @@ class TopicWriter:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if resume is not None and not {"epoch", "out_seq", "offset"} <= set(resume):
-            raise SinkError(f"the state holds no position in topic {topic}", BAD_DATA)
+            raise SinkError(f"the state holds no position in topic {topic}", Exit.BAD_DATA)
         options = client_options or {}
         tail = read_tail(topic, bootstrap, options, timeout, resume)
         self.topic = topic
@@ -85,7 +86,7 @@ class TopicWriter:
     def truncate(self, length: int) -> None:
         """Records in a topic cannot be taken back: any length but the present one raises."""
         if length != self._out_seq:
-            raise SinkError(f"topic {self.topic} has {self._out_seq} records, and cannot be cut", USAGE)
+            raise SinkError(f"topic {self.topic} has {self._out_seq} records, and cannot be cut", Exit.USAGE)
 
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""
@@ -127,7 +128,7 @@ class TopicWriter:
     def _settle(self, limit: int) -> None:
         """Take receipts, and wait for them while more than ``limit`` are missing. Raises on a refusal."""
         if self._failed:
-            raise SinkError(f"writing to topic {self.topic} has failed before", 74)
+            raise SinkError(f"writing to topic {self.topic} has failed before", Exit.IO_ERROR)
         pending = self._pending
         while pending and (
             pending[0][0].is_done or len(pending) > limit or self._pending_bytes > _PENDING_BYTES // 2

@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.kafka_log import OutOfRangeError, TopicLog
 from streamdp_connectors.kafka_merge import Merge, TimeOf
-from streamdp_connectors.protocol import BAD_DATA, SourceError
+from streamdp_connectors.protocol import SourceError
 
 _FETCH = 2000  # records taken from the client at once
 _QUEUED_RECORDS = 10_000  # of one partition, before it is paused
@@ -96,13 +97,13 @@ class KafkaSource:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
         topic, stored = positions.get("topic"), _offsets(positions)
         if stored is None:
-            raise SourceError(f"the stored position {positions} is not one of a topic", BAD_DATA)
+            raise SourceError(f"the stored position {positions} is not one of a topic", Exit.BAD_DATA)
         if topic != self.topic:
-            raise SourceError(f"the state continues topic {topic}, not {self.topic}", BAD_DATA)
+            raise SourceError(f"the state continues topic {topic}, not {self.topic}", Exit.BAD_DATA)
         gone = sorted(set(stored) - set(self._log.partitions))
         if gone and not self._skip_gaps:
             what = f"topic {topic} has no partition {gone[0]}, which the state continues: it was made anew"
-            raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", BAD_DATA)
+            raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", Exit.BAD_DATA)
         known = {p: offset for p, offset in stored.items() if p not in gone}
         added = self._log.begins([p for p in self._log.partitions if p not in known])
         self._go_to({**self._log.within(known, self._skip_gaps), **added})

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import (
     Options,
     broken,
@@ -17,7 +18,7 @@ from streamdp_connectors.kafka_client import (
     partitions_of,
     unreachable,
 )
-from streamdp_connectors.protocol import BAD_DATA, CANNOT_CREATE, SinkError
+from streamdp_connectors.protocol import SinkError
 
 PARTITION = 0
 """All output goes to one partition, so that its order is kept."""
@@ -38,7 +39,7 @@ def read_tail(
     kafka = library(SinkError)
     consumer = open_consumer(bootstrap, options, timeout, SinkError)
     try:
-        partitions_of(consumer, topic, bootstrap, SinkError, CANNOT_CREATE)
+        partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
         at = kafka.TopicPartition(topic, PARTITION)
         milliseconds = int(1000 * timeout)
         end = consumer.end_offsets([at], timeout_ms=milliseconds)[at]
@@ -48,7 +49,7 @@ def read_tail(
         begin = consumer.beginning_offsets([at], timeout_ms=milliseconds)[at]
         if resume["offset"] > end:
             what = f"topic {topic} ends at {end}, and the state says at {resume['offset']} or later"
-            raise SinkError(f"{what}: it was made anew", BAD_DATA)
+            raise SinkError(f"{what}: it was made anew", Exit.BAD_DATA)
         consumer.assign([at])
         consumer.seek(at, max(begin, resume["offset"]))
         deadline = time.monotonic() + timeout
@@ -59,7 +60,7 @@ def read_tail(
             if records:
                 deadline = time.monotonic() + timeout
             elif time.monotonic() > deadline:
-                raise SinkError(f"topic {topic} at {bootstrap} cannot be read to its end", 69)
+                raise SinkError(f"topic {topic} at {bootstrap} cannot be read to its end", Exit.UNAVAILABLE)
         return tail
     except kafka.errors.RetriableError as error:
         raise unreachable(bootstrap, timeout, error, SinkError) from None

@@ -1,25 +1,15 @@
-"""What a source and a sink promise the engine, and the errors both report in one line."""
+"""What a source and a sink promise the engine, and the errors both report."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
+from streamdp.errors import StreamdpError
 from streamdp.records import Raw
 
-USAGE = 64
-BAD_DATA = 65
-NO_INPUT = 66
-CANNOT_CREATE = 73
-IO_ERROR = 74
 
-
-class ConnectorError(Exception):
-    """A source or a sink cannot go on: one line for people, and the exit code of sysexits.h for scripts."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.exit_code = exit_code
+class ConnectorError(StreamdpError):
+    """A source or a sink cannot go on."""
 
 
 class SourceError(ConnectorError):

@@ -15,9 +15,10 @@ from streamdp.cli.show import open_snapshot
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use
 from streamdp.engine import Engine
+from streamdp.errors import Exit
 from streamdp.settings import Settings
 from streamdp.settings.load import differences, model_settings
-from streamdp.state.snapshot import CONFIG, NO_INPUT, Header, SnapshotError, StateFolder
+from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 BATCH = 1000
 WAIT = 0.2
@@ -73,7 +74,7 @@ class Run:
         if found is None:
             if self.frozen:
                 raise SnapshotError(
-                    "--frozen needs a --state that holds a snapshot: nothing was learned yet", NO_INPUT
+                    "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT
                 )
             if before is None:
                 self.engine = Engine(self.settings, **modes)
@@ -87,7 +88,7 @@ class Run:
             raise SnapshotError(
                 f"{paths.state}: its snapshots were made under other settings ({'; '.join(changed)}); "
                 "restore them, or name another --state",
-                CONFIG,
+                Exit.CONFIG,
             )
         if self.frozen:
             learned = msgspec.convert(header.settings, Settings)
@@ -97,7 +98,7 @@ class Run:
             raise SnapshotError(
                 f"{paths.state}: was written {_modes(header.modes)}, and this run is {_modes(self.modes)}; "
                 "use the same options, or name another --state",
-                CONFIG,
+                Exit.CONFIG,
             )
         self.engine = Engine.loads(body, self.settings, **modes)
         say(f"resuming from record {header.seq:,} of {paths.state}")
@@ -159,7 +160,7 @@ def continued(settings: Settings, header: Header, name: str) -> Settings:
     changed = differences(before, before | given)
     if changed:
         raise SnapshotError(
-            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", CONFIG
+            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
         )
     return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
 

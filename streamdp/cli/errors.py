@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from streamdp.errors import Exit, StreamdpError
+
 
 def say(message: str) -> None:
     """One line on stderr."""
@@ -26,13 +28,12 @@ def announce_compilation() -> None:
     watch_compilation(begun)
 
 
-def report(error: Exception) -> int | None:
+def report(error: Exception) -> Exit | None:
     """Print a foreseen error and return its exit code; None for a defect."""
-    code = getattr(error, "exit_code", None)
-    if type(error).__module__.startswith(("streamdp.", "streamdp_connectors.")) and isinstance(code, int):
-        say(str(error))
-        return code
+    if isinstance(error, StreamdpError):
+        say(error.message)
+        return error.exit_code
     if isinstance(error, MemoryError):
         say("out of memory: bound the clusters (retire_after, max_clusters) or the vocabulary (max_words)")
-        return 71
+        return Exit.OUT_OF_MEMORY
     return None

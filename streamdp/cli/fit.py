@@ -19,6 +19,7 @@ from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
 from streamdp.encode.encoders import Encoded
 from streamdp.engine import Engine
+from streamdp.errors import Exit
 from streamdp.offline.collection import Collection, likelihood_of
 from streamdp.offline.fit import DRAWN, Fit, Plan, Problem, check, fit, with_base
 from streamdp.offline.prepare import Data
@@ -54,7 +55,7 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
     if not 0.0 < value < 1e9 or (not unit and value != int(value)):
         raise ConfigError(
             f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds",
-            exit_code=64,
+            Exit.USAGE,
         )
     return (None, value * units[unit]) if unit else (int(value), None)
 
@@ -78,13 +79,15 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     try:
         distances = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: not a matrix of numbers that numpy has saved: {error}", 66) from error
+        raise ConfigError(
+            f"{path}: not a matrix of numbers that numpy has saved: {error}", Exit.NO_INPUT
+        ) from error
     n = len(collection.records)
     if getattr(distances, "shape", None) != (n, n):
         shape = getattr(distances, "shape", None)
-        raise ConfigError(f"{path}: has shape {shape}, and there are {n} records", 65)
+        raise ConfigError(f"{path}: has shape {shape}, and there are {n} records", Exit.BAD_DATA)
     if collection.rejects or not collection.in_order:
-        raise ConfigError(f"{path}: distances need every record of the input, in time order", 65)
+        raise ConfigError(f"{path}: distances need every record of the input, in time order", Exit.BAD_DATA)
     return np.asarray(distances, np.float64)
 
 
@@ -167,7 +170,9 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
     if places.state is not None and settings.likelihood in OFFLINE_FAMILIES:
-        raise ConfigError(f"no snapshot can hold {settings.likelihood} clusters yet: leave --state out", 64)
+        raise ConfigError(
+            f"no snapshot can hold {settings.likelihood} clusters yet: leave --state out", Exit.USAGE
+        )
     origin, paths = Origin(file), Paths(places.output, places.state, places.rejects)
     refuse_double_use(origin, paths)
     collection = read_all(settings, origin)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from streamdp.errors import Exit
 from streamdp.offline.fit import Fit
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.settings.load import ConfigError
@@ -19,7 +20,9 @@ def draw_fit(prefix: Path, found: Fit) -> list[Path]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise ConfigError("pictures need one more package: pip install 'streamdp[plot]'", 69) from None
+        raise ConfigError(
+            "pictures need one more package: pip install 'streamdp[plot]'", Exit.UNAVAILABLE
+        ) from None
     mpl.use("Agg")
     drawn = [_sizes(prefix, found)]
     if found.traces:
@@ -73,5 +76,7 @@ def _save(figure: object, prefix: Path, name: str) -> Path:
     try:
         figure.savefig(path, dpi=120)  # type: ignore[attr-defined]
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror or error}", 73) from error
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror or error}", Exit.CANNOT_CREATE
+        ) from error
     return path

@@ -11,11 +11,10 @@ from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import Source
 
 from streamdp.decode.decoder import Decoder, Format
+from streamdp.errors import Exit
 from streamdp.records import Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
-
-USAGE = 64
 
 
 class Origin(NamedTuple):
@@ -38,9 +37,9 @@ class Origin(NamedTuple):
 def check_origin(origin: Origin) -> None:
     """Raise ConfigError (64) unless there is exactly one place to read from."""
     if (origin.file is None) == (origin.topic is None):
-        raise ConfigError("say where to read: either --file PATH or --topic NAME", exit_code=USAGE)
+        raise ConfigError("say where to read: either --file PATH or --topic NAME", Exit.USAGE)
     if origin.topic is not None and origin.follow:
-        raise ConfigError("--follow is for files; a topic is followed unless --until end", exit_code=USAGE)
+        raise ConfigError("--follow is for files; a topic is followed unless --until end", Exit.USAGE)
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | float:
@@ -58,7 +57,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | float:
     except ValueError:
         raise ConfigError(
             f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601",
-            exit_code=USAGE,
+            Exit.USAGE,
         ) from None
 
 
@@ -111,7 +110,7 @@ class Reader:
                 self._set_header(file)
             return
         if input_format == "csv":
-            raise ConfigError("a topic has no CSV header: send JSON or text", exit_code=USAGE)
+            raise ConfigError("a topic has no CSV header: send JSON or text", Exit.USAGE)
         self.source = KafkaSource(
             origin.topic,
             origin.bootstrap,
@@ -125,7 +124,7 @@ class Reader:
         try:
             self.decoder.header = file.header or []
         except ValueError as error:
-            raise ConfigError(str(error), exit_code=65) from error
+            raise ConfigError(str(error), Exit.BAD_DATA) from error
 
     def _time_of(self, raw: Raw) -> float | None:
         """The event time that a record is merged by; None for one that will be refused anyway."""

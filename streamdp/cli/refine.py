@@ -16,12 +16,11 @@ from streamdp.cli.fit import problem_of, save, settled, tell
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.progress import Progress
 from streamdp.cli.show import open_state
+from streamdp.errors import Exit
 from streamdp.offline.fit import Plan, check, fit
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
-
-BAD_STATE = 65
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> No
     try:
         encoded, before = engine.retained()
     except ValueError as error:
-        raise ConfigError(f"{state}: {error}", BAD_STATE) from None
+        raise ConfigError(f"{state}: {error}", Exit.BAD_DATA) from None
     if settings.forget is None and encoded.moments is not None and settings.likelihood != "gaussian":
         say("old vectors of a cluster count in full here, while the stream forgot them (--forget)")
     problem = problem_of(msgspec.structs.replace(settings, prior=_prior(settings)), encoded, None)

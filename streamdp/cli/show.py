@@ -13,9 +13,10 @@ from rich.table import Table
 
 from streamdp.cli.errors import say
 from streamdp.engine import Engine
+from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.settings import Settings
-from streamdp.state.snapshot import NO_INPUT, Header, SnapshotError, newest, read
+from streamdp.state.snapshot import Header, SnapshotError, newest, read
 
 CALENDAR = 1e8
 """Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
@@ -29,7 +30,7 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
     path = Path(state)
     found = newest(path, say) if path.is_dir() else read(path)
     if found is None:
-        raise SnapshotError(f"{state}: holds no snapshot", NO_INPUT)
+        raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     return found
 
 

@@ -13,9 +13,10 @@ from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.reading import Origin
+from streamdp.errors import Exit
 from streamdp.records import Answers
 from streamdp.settings.load import ConfigError
-from streamdp.state.snapshot import CONFIG, Header, SnapshotError
+from streamdp.state.snapshot import Header, SnapshotError
 
 
 class Paths(NamedTuple):
@@ -57,7 +58,7 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
             continue
         real = os.path.realpath(path)
         if real in seen:
-            raise ConfigError(f"--{seen[real]} and --{option} name the same file, {path}", exit_code=64)
+            raise ConfigError(f"--{seen[real]} and --{option} name the same file, {path}", Exit.USAGE)
         seen[real] = option
 
 
@@ -71,7 +72,7 @@ class Sinks:
                 raise SnapshotError(
                     f"{paths.state}: its {name} went to a {'file' if topic else 'topic'} before; "
                     "use the same options, or name another --state",
-                    CONFIG,
+                    Exit.CONFIG,
                 )
         self.output: FileSink | KafkaSink
         self.rejects: RejectSink | KafkaRejects

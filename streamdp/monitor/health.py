@@ -13,18 +13,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
 
+from streamdp.errors import Exit, StreamdpError
 from streamdp.monitor.metrics import Metrics
 
-UNAVAILABLE = 69
 PLAIN = "text/plain; charset=utf-8"
 
 
-class HealthError(Exception):
-    """The server cannot start: one line for people, an exit code for scripts."""
+class HealthError(StreamdpError):
+    """The server cannot start."""
 
-    def __init__(self, message: str, exit_code: int = UNAVAILABLE) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.UNAVAILABLE)
 
 
 class HealthServer:

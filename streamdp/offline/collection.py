@@ -11,13 +11,12 @@ from streamdp.encode.encoders import Encoded, Encoder, VectorEncoder, WordEncode
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.errors import Exit
 from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_vectors, build_words, is_sparse
 from streamdp.settings.load import ConfigError
-
-NO_DATA = 65
 
 
 class Collection:
@@ -79,9 +78,7 @@ class Collection:
             kept.append(time)
         if encoder is None or not kept:
             why = f": all {len(self.rejects):,} were refused, the first because {self.rejects[0].detail}"
-            raise ConfigError(
-                f"there are no records to cluster{why if self.rejects else ''}", exit_code=NO_DATA
-            )
+            raise ConfigError(f"there are no records to cluster{why if self.rejects else ''}", Exit.BAD_DATA)
         return encoder, np.array(kept)
 
 

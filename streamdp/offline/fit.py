@@ -14,6 +14,7 @@ import numpy as np
 
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import REVISIONS
+from streamdp.errors import Exit
 from streamdp.likelihoods import HierarchicalDirichlet, HierarchicalPitmanYor
 from streamdp.likelihoods.base import Likelihood
 from streamdp.offline.chain import Chain
@@ -140,7 +141,7 @@ def fit(
             return _astar(problem, plan, stop)
         return _sample(problem, plan, report, stop, labels)
     except ValueError as error:
-        raise ConfigError(str(error), exit_code=65) from error
+        raise ConfigError(str(error), Exit.BAD_DATA) from error
 
 
 def _of_labels(problem: Problem, labels: np.ndarray) -> Fit:
@@ -151,7 +152,7 @@ def _of_labels(problem: Problem, labels: np.ndarray) -> Fit:
 def beam_labels(problem: Problem) -> np.ndarray:
     """The clustering of a beam's best hypothesis at the end of the records, shape (N,)."""
     if problem.distances is not None:
-        raise ConfigError("the beam does not read distances: use gibbs or astar", exit_code=64)
+        raise ConfigError("the beam does not read distances: use gibbs or astar", Exit.USAGE)
     data = problem.data
     search = BeamSearch(build_model(problem.settings, problem.prior, problem.likelihood))
     times = np.zeros(data.size) if data.times is None else data.times
@@ -324,6 +325,6 @@ def check(plan: Plan) -> None:
     """Raise ConfigError (64) for a plan that cannot be."""
     for name, allowed in (("method", Method), ("start", Start), ("estimate", Estimate)):
         if getattr(plan, name) not in get_args(allowed):
-            raise ConfigError(f"--{name} must be one of {', '.join(get_args(allowed))}", exit_code=64)
+            raise ConfigError(f"--{name} must be one of {', '.join(get_args(allowed))}", Exit.USAGE)
     if plan.chains < 1:
-        raise ConfigError("--chains must be at least 1", exit_code=64)
+        raise ConfigError("--chains must be at least 1", Exit.USAGE)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from streamdp.errors import Exit, StreamdpError
 from streamdp.scoring.agreement import Agreement, agreement
 
 Key = str | int
@@ -18,15 +19,9 @@ Key = str | int
 Class = str | int | float
 """A true class."""
 
-_NO_INPUT, _BAD_DATA = 66, 65  # EX_NOINPUT, EX_DATAERR
 
-
-class ScoreError(Exception):
-    """Files that cannot be scored. ``str()`` is one line; 66: no such file, 65: unusable content."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+class ScoreError(StreamdpError):
+    """Files that cannot be scored: not there (66), or of no use (65)."""
 
 
 class Assignments(msgspec.Struct, frozen=True):
@@ -105,7 +100,7 @@ def read_assignments(path: str | Path) -> Assignments:
     for number, line in _decoded(path, msgspec.json.Decoder(_Line).decode, torn_end=True):
         if line.seq is None or line.cluster is None:
             if line.final_through is None:
-                raise ScoreError(f"{path}, line {number}: not an assignment of streamdp", _BAD_DATA)
+                raise ScoreError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
             continue
         at = index.setdefault(line.seq, len(first))
         if at < len(first):
@@ -143,11 +138,11 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
         raise ScoreError(
             f"{assignments_path}: assignments from {len(given.sources)} files cannot be matched by line, "
             "they need ids",
-            _BAD_DATA,
+            Exit.BAD_DATA,
         )
     truth = _read_truth(truth_path, field, by_id)
     if not truth.classes:
-        raise ScoreError(f"{truth_path}: no record has a value in the field {field!r}", _BAD_DATA)
+        raise ScoreError(f"{truth_path}: no record has a value in the field {field!r}", Exit.BAD_DATA)
 
     keys = given.ids if by_id else given.lines
     codes: dict[Class, int] = {}
@@ -166,7 +161,7 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
     if not true:
         raise ScoreError(
             f"{assignments_path}: none of {len(keys)} assignments matches a record of {truth_path} by {by}",
-            _BAD_DATA,
+            Exit.BAD_DATA,
         )
     return ScoreReport(
         first=agreement(first, true),
@@ -203,7 +198,7 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
             raise ScoreError(
                 f"{path}, line {number}: id {key!r} has the {field} {record.value!r}, "
                 f"but {classes[key]!r} in an earlier line",
-                _BAD_DATA,
+                Exit.BAD_DATA,
             )
     return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
 
@@ -227,9 +222,9 @@ def _decoded(
                     torn = torn_end and not line.endswith(b"\n")
                     if torn and not isinstance(error, msgspec.ValidationError):
                         return
-                    raise ScoreError(f"{path}, line {number}: {error}", _BAD_DATA) from error
+                    raise ScoreError(f"{path}, line {number}: {error}", Exit.BAD_DATA) from error
                 yield number, decoded
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ScoreError(f"{path}: not a whole gzip file: {error}", _BAD_DATA) from error
+        raise ScoreError(f"{path}: not a whole gzip file: {error}", Exit.BAD_DATA) from error
     except OSError as error:
-        raise ScoreError(f"{path}: cannot be read: {error.strerror or error}", _NO_INPUT) from error
+        raise ScoreError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error

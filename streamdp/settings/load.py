@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from streamdp.errors import Exit, StreamdpError
 from streamdp.settings.schema import AUTO, SettingField, Settings, setting_fields
 
 __all__ = [
@@ -37,12 +38,11 @@ _NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR"})
 _FREE_TO_CHANGE = frozenset({"keep", "snapshot_every", "snapshot_keep"})
 
 
-class ConfigError(Exception):
-    """Settings that cannot be used. ``str()`` is one line that names the place; 78 is EX_CONFIG."""
+class ConfigError(StreamdpError):
+    """Settings or options that cannot be used; the message names the place."""
 
-    def __init__(self, message: str, exit_code: int = 78) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+    def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
+        super().__init__(message, exit_code)
 
 
 def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) -> Settings:

@@ -18,19 +18,16 @@ from typing import Any
 import crc32c
 import msgspec
 
+from streamdp.errors import Exit, StreamdpError
+
 MAGIC = b"STREAMDP"
 VERSION = 1
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
-NO_INPUT, BAD_DATA, CANNOT_CREATE, IO_ERROR, CONFIG = 66, 65, 73, 74, 78
 
 
-class SnapshotError(Exception):
-    """A snapshot or a state folder cannot be used: one line for people, an exit code for scripts."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
+class SnapshotError(StreamdpError):
+    """A snapshot or a state folder cannot be used."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -55,18 +52,19 @@ def pack(header: Header, body: bytes) -> bytes:
 def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     """Header and body of a snapshot file. Raises SnapshotError."""
     if len(data) < PREFIX.size + 4 or data[:8] != MAGIC:
-        raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", BAD_DATA)
+        raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", Exit.BAD_DATA)
     if crc32c.crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
-        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", BAD_DATA)
+        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", Exit.BAD_DATA)
     # every format ends with this checksum, so a version that cannot be read was really written
     _, version, head, body = PREFIX.unpack_from(data)
     if version > VERSION:
         raise SnapshotError(
-            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it", CONFIG
+            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
+            Exit.CONFIG,
         )
     end = PREFIX.size + head + body
     if len(data) != end + 4:
-        raise SnapshotError(f"{name}: damaged (its lengths do not add up)", BAD_DATA)
+        raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
     header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
     return header, data[PREFIX.size + head : end]
 
@@ -76,9 +74,9 @@ def read(path: Path) -> tuple[Header, bytes]:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise SnapshotError(f"{path}: no such file", NO_INPUT) from None
+        raise SnapshotError(f"{path}: no such file", Exit.NO_INPUT) from None
     except OSError as error:
-        raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", NO_INPUT) from error
+        raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
     return unpack(data, str(path))
 
 
@@ -96,7 +94,8 @@ class StateFolder:
             self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise SnapshotError(
-                f"{self.folder}: the state folder cannot be used: {error.strerror or error}", CANNOT_CREATE
+                f"{self.folder}: the state folder cannot be used: {error.strerror or error}",
+                Exit.CANNOT_CREATE,
             ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,7 +103,7 @@ class StateFolder:
             os.close(self._lock)
             raise SnapshotError(
                 f"{self.folder}: in use by another streamdp process; stop it, or name another --state",
-                CANNOT_CREATE,
+                Exit.CANNOT_CREATE,
             ) from None
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
             leftover.unlink()
@@ -132,7 +131,9 @@ class StateFolder:
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-            raise SnapshotError(f"{path}: cannot be written: {error.strerror or error}", IO_ERROR) from error
+            raise SnapshotError(
+                f"{path}: cannot be written: {error.strerror or error}", Exit.IO_ERROR
+            ) from error
         for old in snapshots(self.folder)[self.keep :]:
             with contextlib.suppress(OSError):
                 old.unlink()
@@ -158,13 +159,13 @@ def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | 
         try:
             return read(path)
         except SnapshotError as error:
-            if error.exit_code == CONFIG:
+            if error.exit_code == Exit.CONFIG:
                 raise
             warn(f"{error}; trying the one before it")
     if found:
         raise SnapshotError(
             f"{folder}: none of its {len(found)} snapshots is sound; "
             "move the folder away to start anew (records already read will be read again)",
-            CONFIG,
+            Exit.CONFIG,
         )
     return None

@@ -1,0 +1,42 @@
+"""Foreseen errors, and how a script tells them apart."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes, after sysexits.h."""
+
+    USAGE = 64
+    """The command line contradicts itself, or asks for what cannot be."""
+
+    BAD_DATA = 65
+    """What was read is damaged, or does not fit the rest."""
+
+    NO_INPUT = 66
+    """What was to be read is not there, or may not be read."""
+
+    UNAVAILABLE = 69
+    """A broker, a port or a package does not answer."""
+
+    OUT_OF_MEMORY = 71
+    """The memory does not suffice."""
+
+    CANNOT_CREATE = 73
+    """What was to be written cannot be created, is in the way, or is in use."""
+
+    IO_ERROR = 74
+    """Reading or writing failed underway."""
+
+    CONFIG = 78
+    """Settings are wrong, or differ from those that a state was made under."""
+
+
+class StreamdpError(Exception):
+    """What was foreseen: one line for people, an exit code for scripts."""
+
+    def __init__(self, message: str, exit_code: Exit) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exit_code = exit_code
