@@ -11,6 +11,7 @@ from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import (
     Options,
     broken,
+    clear_used_up,
     library,
     one_line,
     open_consumer,
@@ -190,11 +191,7 @@ class TopicLog:
         return int(1000 * self._timeout)
 
     def _poll(self, timeout: float, limit: int) -> dict[Any, list[Any]]:
-        # kafka-python 3.0.12 gives records that it holds of a resumed partition only when this slot is None,
-        # and does not clear it when the slot's own records are used up: without this it stands still.
-        fetcher = self._consumer._fetcher
-        if not fetcher._next_partition_records:
-            fetcher._next_partition_records = None
+        clear_used_up(self._consumer)
         found: dict[Any, list[Any]] = self._consumer.poll(timeout_ms=int(1000 * timeout), max_records=limit)
         return found
 
