@@ -126,6 +126,22 @@ def test_a_newer_format_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert caught.value.exit_code == 78
 
 
+def test_the_first_format_is_refused(folder: Path) -> None:
+    """Its checksum was another one: it is known by its version and its lengths."""
+    path = filled(folder)[0]
+    data = bytearray(path.read_bytes())
+    data[8:10] = (1).to_bytes(2, "little")
+    data[-4:] = b"\1\2\3\4"
+    path.write_bytes(data)
+    told = rf"{path}: has snapshot format 1; this streamdp reads {VERSION}: the state must be made anew"
+    with pytest.raises(SnapshotError, match=f"^{told}$") as caught:
+        newest_seq(folder)
+    assert caught.value.exit_code == 78
+    path.write_bytes(data[:-1])
+    seq, warnings = newest_seq(folder)
+    assert (seq, "damaged" in warnings[0]) == (1, True)
+
+
 def test_an_older_snapshot_is_found_by_number(folder: Path) -> None:
     state = StateFolder(folder, keep=20)
     for seq in (9, 10, 11, 100, 99):

@@ -2,7 +2,7 @@
 
 Layout: magic, format version (2 bytes), length of the header (4), length of the body (8), all
 little-endian; the header in msgpack (settings, positions, output lengths, wall clock); the body
-(``Engine.dumps``); CRC-32C of everything before it (4 bytes).
+(``Engine.dumps``); CRC-32 of everything before it (4 bytes).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import contextlib
 import fcntl
 import os
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import crc32c
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
 
 MAGIC = b"STREAMDP"
-VERSION = 1
+VERSION = 2
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 
@@ -45,7 +45,7 @@ def pack(header: Header, body: bytes) -> bytes:
     """The bytes of a snapshot file."""
     head = msgspec.msgpack.encode(header)
     start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
-    checksum = crc32c.crc32c(body, crc32c.crc32c(start))
+    checksum = zlib.crc32(body, zlib.crc32(start))
     return b"".join((start, body, checksum.to_bytes(4, "little")))
 
 
@@ -53,16 +53,21 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     """Header and body of a snapshot file. Raises SnapshotError."""
     if len(data) < PREFIX.size + 4 or data[:8] != MAGIC:
         raise SnapshotError(f"{name}: not a streamdp snapshot, or cut off", Exit.BAD_DATA)
-    if crc32c.crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
-        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", Exit.BAD_DATA)
-    # every format ends with this checksum, so a version that cannot be read was really written
     _, version, head, body = PREFIX.unpack_from(data)
+    end = PREFIX.size + head + body
+    if version == 1 and len(data) == end + 4:  # the only format with another checksum
+        raise SnapshotError(
+            f"{name}: has snapshot format 1; this streamdp reads {VERSION}: the state must be made anew",
+            Exit.CONFIG,
+        )
+    if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
+        raise SnapshotError(f"{name}: damaged (its checksum does not hold)", Exit.BAD_DATA)
+    # later formats end with this checksum too, so a version that cannot be read was really written
     if version > VERSION:
         raise SnapshotError(
             f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
             Exit.CONFIG,
         )
-    end = PREFIX.size + head + body
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
     header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
