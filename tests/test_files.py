@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from streamdp_connectors.files import FileSource, SourceError
 from streamdp_connectors.lines import Lines, leaves_quote_open
+from streamdp_connectors.protocol import Source
 
 from streamdp.records import Raw
 
@@ -238,6 +239,14 @@ def test_errors_have_one_line_and_a_code(path: Path, tmp_path: Path) -> None:
         FileSource(str(path), follow=True)
     with pytest.raises(SourceError, match="not UTF-8"):
         FileSource("\udcff")
+
+
+def test_a_file_has_one_order_and_no_known_end(path: Path) -> None:
+    path.write_bytes(b"a\nb\n")
+    source: Source = FileSource(str(path))
+    source.replay([source.positions(), {"topic": "in", "partitions": {"0": 1}}])
+    assert (source.lag(), [raw.data for raw in source.read(9, 0.0)]) == (None, [b"a", b"b"])
+    source.close()
 
 
 def test_unreadable_file(path: Path) -> None:

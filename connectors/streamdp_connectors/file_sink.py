@@ -6,6 +6,8 @@ import contextlib
 import os
 import select
 import stat
+from collections.abc import Mapping
+from typing import Any
 
 from streamdp.errors import Exit
 from streamdp_connectors.protocol import SinkClosed, SinkError
@@ -21,6 +23,9 @@ class FileSink:
     pipes and devices are never cut, and their length is 0. Raises SinkError.
     """
 
+    marks: tuple[Mapping[str, Any], ...] = ()
+    """Nothing is marked in a file."""
+
     def __init__(self, path: str, resume_length: int | None = None, overwrite: bool = False) -> None:
         self._name = "standard output" if path == "-" else path
         self._buffer: list[bytes] = []
@@ -32,6 +37,9 @@ class FileSink:
         self._new = self._file  # the name itself has not been synced yet
         if self._file:
             self._check(path, resume_length, overwrite)
+
+    def mark(self, positions: Mapping[str, Any]) -> None:
+        """A file does not tell how the source was read."""
 
     def write(self, lines: bytes) -> None:
         """Append whole lines. Raises SinkError, or SinkClosed when nobody reads any more."""
@@ -53,23 +61,9 @@ class FileSink:
         except OSError as error:
             raise self._failed(error) from None
 
-    def length(self) -> int:
+    def state(self) -> int:
         """Return the length of the file with everything written so far, in bytes; 0 unless it is a file."""
         return self._flushed + self._waiting if self._file else 0
-
-    def truncate(self, length: int) -> None:
-        """Cut the file to its first ``length`` bytes. Raises SinkError when it has fewer."""
-        self._drain()
-        if not self._file:
-            return
-        if length > self._flushed:
-            raise SinkError(f"{self._name} has {self._flushed} bytes, fewer than {length}", Exit.BAD_DATA)
-        try:
-            os.ftruncate(self._fd, length)
-            os.lseek(self._fd, length, os.SEEK_SET)
-        except OSError as error:
-            raise self._failed(error) from None
-        self._flushed = length
 
     def close(self) -> None:
         """Flush and close the file; standard output stays open."""
@@ -101,15 +95,23 @@ class FileSink:
                 if self._flushed < resume_length:
                     message = f"{path} has {self._flushed} bytes; the state says it holds {resume_length}"
                     raise SinkError(message, Exit.BAD_DATA)
-                self.truncate(resume_length)
+                self._cut(resume_length)
             elif self._flushed and not overwrite:
                 message = f"{path} exists: --overwrite replaces it, --state continues an earlier run"
                 raise SinkError(message, Exit.CANNOT_CREATE)
             else:
-                self.truncate(0)
+                self._cut(0)
         except SinkError:
             self.close()
             raise
+
+    def _cut(self, length: int) -> None:
+        try:
+            os.ftruncate(self._fd, length)
+            os.lseek(self._fd, length, os.SEEK_SET)
+        except OSError as error:
+            raise self._failed(error) from None
+        self._flushed = length
 
     def _drain(self) -> None:
         left = memoryview(b"".join(self._buffer))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from streamdp.decode.columns import parse_row
@@ -107,8 +107,14 @@ class FileSource:
         self._header_due = False
         self._unfinished = before not in (b"", b"\n")
 
+    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
+        """A file has one order only."""
+
     def commit(self) -> None:
         """Nobody watches how far a file was read."""
+
+    def lag(self) -> None:
+        """Nobody knows how many lines are left."""
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

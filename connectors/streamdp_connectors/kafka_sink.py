@@ -75,18 +75,9 @@ class TopicWriter:
         """Hand everything to the client, which sends on its own; with ``sync`` wait for all receipts."""
         self._settle(0 if sync else _PENDING)
 
-    def length(self) -> int:
-        """Return the number of records written so far."""
-        return self._out_seq
-
     def state(self) -> dict[str, int]:
         """Return what ``resume`` needs; to be asked for right after ``flush(sync=True)``."""
         return {"epoch": self._epoch, "out_seq": self._out_seq, "offset": self._offset}
-
-    def truncate(self, length: int) -> None:
-        """Records in a topic cannot be taken back: any length but the present one raises."""
-        if length != self._out_seq:
-            raise SinkError(f"topic {self.topic} has {self._out_seq} records, and cannot be cut", Exit.USAGE)
 
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""

@@ -108,12 +108,12 @@ class KafkaSource:
         added = self._log.begins([p for p in self._log.partitions if p not in known])
         self._go_to({**self._log.within(known, self._skip_gaps), **added})
 
-    def replay(self, cuts: Iterable[Mapping[str, Any]]) -> None:
+    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """Release records in the order of an earlier run, which had these positions after its reads.
 
         To be called after ``seek``. Past the last of them the order is free again.
         """
-        wanted = [_offsets(cut) for cut in cuts if cut.get("topic") == self.topic]
+        wanted = [_offsets(mark) for mark in marks if mark.get("topic") == self.topic]
         kept = sorted((cut for cut in wanted if cut), key=lambda cut: sum(cut.values()))
         self._cuts.extendleft(reversed(kept))
 

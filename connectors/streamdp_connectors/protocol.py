@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from streamdp.errors import StreamdpError
 from streamdp.records import Raw
+
+Item = TypeVar("Item", contravariant=True)
 
 
 class ConnectorError(StreamdpError):
@@ -46,27 +49,44 @@ class Source(Protocol):
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions. Raises SourceError when the source no longer matches them."""
 
+    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
+        """Return records in the order of an earlier run, which had these positions after its reads.
+
+        To be called after ``seek``; those of another source are passed over. A source of one order only
+        does nothing.
+        """
+
     def commit(self) -> None:
         """Learn that all up to ``positions`` is safe: whoever watches the source's lag may be told."""
+
+    def lag(self) -> int | None:
+        """Return how many records are there but not yet read; None where nobody knows."""
 
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
 
 
-class Sink(Protocol):
-    """Where lines go."""
+class Sink(Protocol[Item]):
+    """Where lines (bytes), or rejects, go."""
 
-    def write(self, lines: bytes) -> None:
-        """Append whole lines. Raises SinkError, or SinkClosed when nobody reads any more."""
+    @property
+    def marks(self) -> Sequence[Mapping[str, Any]]:
+        """What an interrupted run had marked after the state that this sink resumed from."""
+
+    def mark(self, positions: Mapping[str, Any]) -> None:
+        """Note the source's positions after a read, before what comes of it is written.
+
+        A sink that cannot keep them does nothing.
+        """
+
+    def write(self, item: Item, /) -> None:
+        """Append whole lines, or a reject. Raises SinkError, or SinkClosed when nobody reads any more."""
 
     def flush(self, sync: bool) -> None:
         """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
 
-    def length(self) -> int:
-        """Return the bytes written so far, to be stored and given to ``truncate`` or on resuming."""
-
-    def truncate(self, length: int) -> None:
-        """Forget everything after the first ``length`` bytes. Raises SinkError."""
+    def state(self) -> Any:
+        """Return what a snapshot keeps, to go on from here; to be asked for after ``flush(sync=True)``."""
 
     def close(self) -> None:
         """Flush and give everything back; a second call does nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -20,11 +21,17 @@ class RejectSink:
     file that is in the way is refused at once. Raises SinkError.
     """
 
+    marks: tuple[Mapping[str, Any], ...] = ()
+    """Nothing is marked in a file."""
+
     def __init__(self, path: str, resume_length: int | None = None, overwrite: bool = False) -> None:
         self._path = path
         self._sink: FileSink | None = None
         if path == "-" or path.endswith(".gz") or resume_length or os.path.exists(path):
             self._sink = FileSink(path, resume_length, overwrite)
+
+    def mark(self, positions: Mapping[str, Any]) -> None:
+        """A file does not tell how the source was read."""
 
     def write(self, reject: Reject) -> None:
         """Append one rejected record. Raises SinkError or SinkClosed."""
@@ -37,16 +44,9 @@ class RejectSink:
         if self._sink is not None:
             self._sink.flush(sync)
 
-    def length(self) -> int:
+    def state(self) -> int:
         """Return the bytes written so far; 0 while there is no file."""
-        return 0 if self._sink is None else self._sink.length()
-
-    def truncate(self, length: int) -> None:
-        """Forget everything after the first ``length`` bytes. Raises SinkError."""
-        if self._sink is None and length:
-            self._sink = FileSink(self._path, length)
-        if self._sink is not None:
-            self._sink.truncate(length)
+        return 0 if self._sink is None else self._sink.state()
 
     def close(self) -> None:
         """Flush and close the file, if there is one."""

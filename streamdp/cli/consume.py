@@ -59,7 +59,7 @@ class Run:
             self.reader.seek(resumed.positions)
         self.sinks = Sinks(origin, paths, resumed, overwrite)
         if resumed is not None:
-            self.reader.replay(self.sinks.marks())
+            self.source.replay(self.sinks.marks())
         self.saved = self.engine.seq
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
@@ -225,7 +225,7 @@ def _loop(run: Run, interrupt: Interrupt) -> None:
     try:
         run.watch.ready()
         while not run.source.at_end and not interrupt.asked:
-            run.watch.beat(run.engine, run.reader.lag())
+            run.watch.beat(run.engine, run.source.lag())
             run.step()
         run.end(stopped=interrupt.asked)
         _summary(run, time.monotonic() - started, run.engine.seq - first)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -145,15 +144,6 @@ class Reader:
             if known is not None:
                 return known
         return self.decoder.decode(raw)
-
-    def lag(self) -> int | None:
-        """Records of a topic not read yet; None for a file, of which nobody knows."""
-        return self.source.lag() if isinstance(self.source, KafkaSource) else None
-
-    def replay(self, marks: list[Mapping[str, Any]]) -> None:
-        """Read a topic in the order in which an interrupted run had read it."""
-        if marks and isinstance(self.source, KafkaSource):
-            self.source.replay(marks)
 
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at the positions of a snapshot."""

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 from streamdp_connectors.files import FileSink
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
+from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
+from streamdp_connectors.protocol import Sink
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.reading import Origin
 from streamdp.errors import Exit
-from streamdp.records import Answers
+from streamdp.records import Answers, Reject
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import Header, SnapshotError
 
@@ -74,8 +75,8 @@ class Sinks:
                     "use the same options, or name another --state",
                     Exit.CONFIG,
                 )
-        self.output: FileSink | KafkaSink
-        self.rejects: RejectSink | KafkaRejects
+        self.output: Sink[bytes]
+        self.rejects: Sink[Reject]
         if paths.output_topic is None:
             self.output = FileSink(paths.output, kept.get("output"), overwrite)
         else:
@@ -86,9 +87,10 @@ class Sinks:
         else:
             self.rejects_name = f"topic {paths.rejects_topic}"
             self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=kept.get("rejects"))
-        self.events = None
+        self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
+        self.events: Sink[bytes] | None = None
         if paths.events is not None:
-            self.events = FileSink(paths.events, kept.get("events"), overwrite)
+            self.events = self._all["events"] = FileSink(paths.events, kept.get("events"), overwrite)
         self.refused: Counter[str] = Counter()
         self._encoder = msgspec.json.Encoder()
 
@@ -98,17 +100,14 @@ class Sinks:
             length = os.path.getsize(path)  # the default file of standard output collects
         return RejectSink(path, length, overwrite)
 
-    def _topics(self) -> list[TopicWriter]:
-        return [sink for sink in (self.output, self.rejects) if isinstance(sink, TopicWriter)]
-
     def mark(self, positions: dict[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written."""
-        for topic in self._topics():
-            topic.mark(positions)
+        for sink in self._all.values():
+            sink.mark(positions)
 
     def marks(self) -> list[Mapping[str, Any]]:
-        """The positions that an interrupted run had noted in its topics after its last snapshot."""
-        return [mark for topic in self._topics() for mark in topic.marks]
+        """The positions that an interrupted run had noted after its last snapshot."""
+        return [mark for sink in self._all.values() for mark in sink.marks]
 
     def write(self, answers: Answers) -> None:
         """Append all answers."""
@@ -122,23 +121,14 @@ class Sinks:
 
     def flush(self, sync: bool) -> None:
         """Hand everything over; with ``sync`` to the disk."""
-        self.output.flush(sync)
-        self.rejects.flush(sync)
-        if self.events is not None:
-            self.events.flush(sync)
+        for sink in self._all.values():
+            sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
         """What a snapshot keeps of them; to be asked for right after a synced flush."""
-        sinks = {"output": self.output, "rejects": self.rejects, "events": self.events}
-        return {
-            name: sink.state() if isinstance(sink, TopicWriter) else sink.length()
-            for name, sink in sinks.items()
-            if sink is not None
-        }
+        return {name: sink.state() for name, sink in self._all.items()}
 
     def close(self) -> None:
         """Close all."""
-        self.output.close()
-        self.rejects.close()
-        if self.events is not None:
-            self.events.close()
+        for sink in self._all.values():
+            sink.close()
