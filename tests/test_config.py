@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import numpy as np
 import pytest
 import snowballstemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.settings.load import ConfigError, Settings, differences, load, model_settings, setting_fields
+from streamdp.settings.load import (
+    ConfigError,
+    Settings,
+    checked,
+    differences,
+    load,
+    model_settings,
+    setting_fields,
+)
 from streamdp.settings.schema import Stem
 
 
@@ -163,6 +173,48 @@ def test_unreadable_files() -> None:
     assert error(path="missing.toml") == "missing.toml: cannot be read: No such file or directory"
     Path("streamdp.toml").mkdir()
     assert error() == "streamdp.toml: cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ({"beam": 0}, "setting beam: 0 is not allowed, must be a whole number, at least 1 and at most 256"),
+        ({"beam": 16.0}, "setting beam: 16.0 is not allowed"),
+        ({"beam": True}, "setting beam: True is not allowed"),
+        ({"beam": None}, "setting beam: None is not allowed"),
+        ({"beam": "16"}, "setting beam: '16' is not allowed"),
+        ({"discount": 1.0}, "setting discount: 1.0 is not allowed"),
+        ({"slack": math.inf}, "setting slack: inf is not allowed"),
+        ({"temper": np.float64("nan")}, "setting temper: nan is not allowed"),
+        ({"seed": np.int64(-1)}, "setting seed: -1 is not allowed"),
+        ({"prior": "CRP"}, "setting prior: 'CRP' is not allowed, must be one of auto, crp"),
+        ({"urls": 1}, "setting urls: 1 is not allowed, must be true or false"),
+        ({"scale": np.ones(100)}, "setting scale: array([1., 1., 1., 1.,"),
+        ({"text_field": ""}, "setting text_field: '' is not allowed, must be a name"),
+    ],
+)
+def test_settings_from_python_are_checked(made: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        checked(Settings(**made))
+    assert caught.value.exit_code == 78
+    assert caught.value.message.startswith(told)
+    assert "\n" not in caught.value.message
+
+
+def test_settings_from_python_become_plain() -> None:
+    made = checked(
+        Settings(
+            beam=np.int64(4),
+            concentration=np.float32(0.5),
+            max_ahead=3,
+            keep=["a"],  # type: ignore[arg-type]
+            slack="auto",  # type: ignore[arg-type]
+        )
+    )
+    assert made == Settings(beam=4, concentration=0.5, max_ahead=3.0, keep=("a",))
+    assert [type(x) for x in (made.beam, made.concentration, made.max_ahead)] == [int, float, float]
+    assert checked(made) == made
+    assert checked(Settings()) == Settings()
 
 
 def test_fields_describe_themselves() -> None:

@@ -7,6 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "ConfigError",
     "SettingField",
     "Settings",
+    "checked",
     "differences",
     "load",
     "model_settings",
@@ -61,6 +63,20 @@ def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) ->
     return Settings(**chosen)
 
 
+def checked(settings: Settings) -> Settings:
+    """Return settings that were made in Python, every value checked. Raises ``ConfigError``.
+
+    They are read as if they stood in a file: ``auto`` means None, and 3 means 3.0 where a number need not
+    be whole. Numbers of numpy become plain ones.
+    """
+    chosen = {}
+    for field in setting_fields():
+        value = getattr(settings, field.name)
+        plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
+        chosen[field.name] = _value(plain, field, f"setting {field.name}", strict=True)
+    return Settings(**chosen)
+
+
 def model_settings(settings: Settings) -> dict[str, Any]:
     """The settings under which a state was made and under which alone it may be resumed."""
     plain: dict[str, Any] = msgspec.to_builtins(settings)
@@ -95,7 +111,7 @@ def _from_file(path: str | None, fields: dict[str, SettingField]) -> dict[str, A
             raise ConfigError(f"{place}: no such setting{_nearest(name, fields)}")
         if name in found:
             raise ConfigError(f"{place}: set twice, once with - and once with _")
-        found[name] = _checked(value, fields[name], place, strict=True)
+        found[name] = _value(value, fields[name], place, strict=True)
     return found
 
 
@@ -112,7 +128,7 @@ def _from_environment(environ: Mapping[str, str], fields: dict[str, SettingField
             raise ConfigError(f"{place}: no such setting{_nearest(variable, by_variable)}")
         if environ[variable].strip():
             field = by_variable[variable]
-            found[field.name] = _checked(environ[variable], field, place)
+            found[field.name] = _value(environ[variable], field, place)
     return found
 
 
@@ -125,7 +141,7 @@ def _from_flags(flags: dict[str, Any], fields: dict[str, SettingField]) -> dict[
             raise ConfigError(f"flag {_one_line(flag)}: no such setting{_nearest(flag, by_flag)}")
         if value is not None:
             field = by_flag[flag]
-            found[field.name] = _checked(value, field, f"flag {flag}")
+            found[field.name] = _value(value, field, f"flag {flag}")
     return found
 
 
@@ -147,7 +163,7 @@ def _read_toml(file: str) -> dict[str, Any]:
         raise ConfigError(f"{file}, line {line}: not TOML: {reason}") from error
 
 
-def _checked(value: Any, field: SettingField, place: str, *, strict: bool = False) -> Any:
+def _value(value: Any, field: SettingField, place: str, *, strict: bool = False) -> Any:
     """``value`` in the field's type; when not ``strict``, numbers and truth values may be strings."""
     wanted = value
     if isinstance(wanted, str):
@@ -176,7 +192,7 @@ def _one_line(name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = repr(value).replace("\n", " ")
     return text if len(text) <= 80 else text[:77] + "..."
 
 
