@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.workloads import (
+    chunks,
     drifting_mixture,
     feed,
     median_of,
     mnist,
     show,
     timed,
-    vector_chunks,
     vector_search,
     warm,
 )
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WARMUP, build_prior, build_vectors
@@ -95,10 +96,10 @@ def report(case: Case, runs: int, peer_records: int) -> None:
     """Measure a stream and print."""
     from river.cluster import DenStream, KMeans
 
-    chunks = list(vector_chunks(case.vectors))
+    batches = chunks(Batch.of_vectors(case.vectors, np.arange(len(case.vectors), dtype=float)))
     search = new_search(case)
-    labels = feed(search, chunks)
-    seconds = median_of(runs, lambda: timed_feed(case, chunks))
+    labels = feed(search, batches)
+    seconds = median_of(runs, lambda: timed_feed(case, batches))
     n = labels.shape[0]
     rows = []
     peers = {
@@ -119,10 +120,10 @@ def report(case: Case, runs: int, peer_records: int) -> None:
     )
 
 
-def timed_feed(case: Case, chunks: list[dict[str, np.ndarray]]) -> float:
+def timed_feed(case: Case, batches: list[Batch]) -> float:
     """CPU seconds of a fresh beam."""
     search = new_search(case)
-    return timed(lambda: feed(search, chunks))
+    return timed(lambda: feed(search, batches))
 
 
 def quality(labels: np.ndarray, truth: np.ndarray) -> tuple[str, str, str]:

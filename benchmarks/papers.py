@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -99,10 +99,10 @@ def searched(
     search = BeamSearch(build_model(settings, problem.prior, problem.likelihood))
     if problem.likelihood.sparse:
         search.ensure_words(int(problem.data.words.max()) + 1)
-    arguments = _in_order(problem.data, order)
+    batch = _in_order(problem.data, order)
     found = np.empty(problem.data.size, np.int64)
     began = time.process_time()
-    for start, stop, out in search.run(**arguments):
+    for start, stop, out in search.run(batch):
         found[start:stop] = out.label[start:stop]
         revised = slice(0, out.meta[REVISIONS])
         found[out.revision_seq[revised]] = out.revision_label[revised]  # of several, the last holds
@@ -112,19 +112,13 @@ def searched(
     return labels, seconds
 
 
-def _in_order(data: Data, order: np.ndarray) -> dict[str, np.ndarray]:
+def _in_order(data: Data, order: np.ndarray) -> Data:
     """What the beam takes; of a record's words those that occur once come first."""
     taken, times = data.take(order), np.arange(len(order), dtype=float)
-    if taken.vectors is not None:
-        return {"times": times, "vectors": taken.vectors}
-    rows = np.repeat(np.arange(len(order)), np.diff(taken.offsets))
-    by_count = np.lexsort((taken.counts > 1, rows))
-    return {
-        "times": times,
-        "offsets": taken.offsets,
-        "words": taken.words[by_count],
-        "counts": taken.counts[by_count],
-    }
+    if taken.dense:
+        return replace(taken, times=times)
+    by_count = np.lexsort((taken.counts > 1, taken.rows))
+    return Data(taken.offsets, taken.words[by_count], taken.counts[by_count], times=times)
 
 
 def refined(

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.workloads import Encoded, ShortTexts, feed, show, timed, warm, word_search
+from benchmarks.workloads import ShortTexts, chunks, feed, show, timed, warm, word_search
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.sizes import USED
+from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 
 GOAL = 0.5
@@ -40,7 +41,7 @@ class Point(NamedTuple):
     copies: float
 
 
-def touched_per_record(search: BeamSearch, texts: Encoded, sample: int = 200) -> float:
+def touched_per_record(search: BeamSearch, texts: Batch, sample: int = 200) -> float:
     """Clusters that share a word with a record, on average over the first records."""
     index = search.state.inverted
     met = 0
@@ -77,21 +78,21 @@ def measure(clusters: int, widths: list[int], records: int) -> list[Point]:
     order = np.concatenate([source.rng.permutation(clusters) for _ in range(TOLD)])
     model = {"prior": "crp", "concentration": clusters / SHARE}
     seeded = word_search(Settings(beam=1, **model), source.WORDS)  # type: ignore[arg-type]
-    feed(seeded, source.about(order).chunks())
+    feed(seeded, chunks(source.about(order).batch))
     topics = source.rng.integers(0, clusters, records)
     topics[source.rng.permutation(records)[:fresh]] = clusters + np.arange(fresh)
-    texts = source.about(topics)
+    texts = source.about(topics).batch
     lengths = seeded.state.inverted.length[texts.words]
     touched = touched_per_record(seeded, texts)
-    chunks = list(texts.chunks())
+    batches = chunks(texts)
     points = []
     for width in widths:
         search = widened(seeded, Settings(beam=width, **model))  # type: ignore[arg-type]
         before = search.counters()
-        search.score(**chunks[0])  # scratch space fits from here on
-        scored = [timed(lambda search=search: search.score(**chunks[0])) for _ in range(2)]
-        scoring = min(scored) / chunks[0]["times"].shape[0]
-        seconds = timed(lambda search=search: feed(search, chunks))
+        search.score(batches[0])  # scratch space fits from here on
+        scored = [timed(lambda search=search: search.score(batches[0])) for _ in range(2)]
+        scoring = min(scored) / batches[0].size
+        seconds = timed(lambda search=search: feed(search, batches))
         after = search.counters()
         points.append(
             Point(

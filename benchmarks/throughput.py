@@ -6,8 +6,8 @@ import argparse
 from collections import Counter
 
 from benchmarks.workloads import (
-    CHUNK,
     Encoded,
+    chunks,
     documents,
     encode,
     feed,
@@ -26,8 +26,8 @@ GOALS = {1: 75, 16: 30, 64: 12}
 def engine_seconds(texts: Encoded, width: int) -> float:
     """CPU seconds for all texts under the default model."""
     search = word_search(Settings(beam=width), texts.vocabulary)
-    chunks = list(texts.chunks(CHUNK))
-    return timed(lambda: feed(search, chunks))
+    batches = chunks(texts.batch)
+    return timed(lambda: feed(search, batches))
 
 
 def peer_seconds(bags: list[Counter[str]]) -> float:
@@ -60,7 +60,7 @@ def main() -> None:
     rows: list[tuple[object, ...]] = [("River TextClust, unigrams", f"{peer:,.0f}", "1.0", "")]
     for width, goal in GOALS.items():
         seconds = median_of(options.runs, lambda width=width: engine_seconds(texts, width))
-        rate = texts.times.shape[0] / seconds
+        rate = texts.batch.size / seconds
         rows.append((f"streamdp, beam {width}", f"{rate:,.0f}", f"{rate / peer:.1f}", f"{goal}"))
     show(
         f"{options.corpus}, {len(corpus):,} records, already tokenised",

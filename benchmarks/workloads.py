@@ -8,7 +8,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import WordEncoder
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
@@ -131,39 +132,28 @@ class ShortTexts:
         )
         texts, words = np.divmod(keys, self.WORDS)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(texts, minlength=n))])
-        return Encoded(
-            np.arange(n, dtype=float),
+        batch = Batch(
             offsets.astype(np.int64),
             words.astype(np.int32),
             np.ones(words.shape[0], np.int32),
-            self.WORDS,
+            times=np.arange(n, dtype=float),
         )
+        return Encoded(batch, self.WORDS)
 
 
 # ---------------------------------------------------------------- records as the beam reads them
 
 
 class Encoded(NamedTuple):
-    """Word counts; record i has ``words[offsets[i]:offsets[i + 1]]``."""
+    """Texts, and how many words there are."""
 
-    times: np.ndarray
-    offsets: np.ndarray
-    words: np.ndarray
-    counts: np.ndarray
+    batch: Batch
     vocabulary: int
 
-    def chunks(self, size: int = CHUNK) -> Iterator[dict[str, np.ndarray]]:
-        """The arguments of one call of ``BeamSearch.run`` after another."""
-        n = self.times.shape[0]
-        for first in range(0, n, size):
-            last = min(first + size, n)
-            a, b = self.offsets[first], self.offsets[last]
-            yield {
-                "times": self.times[first:last],
-                "offsets": self.offsets[first : last + 1] - a,
-                "words": self.words[a:b],
-                "counts": self.counts[a:b],
-            }
+
+def chunks(batch: Batch, size: int = CHUNK) -> list[Batch]:
+    """What one call of ``BeamSearch.run`` after another is given."""
+    return [batch.slice(first, first + size) for first in range(0, batch.size, size)]
 
 
 def encode(texts: Sequence[Document]) -> Encoded:
@@ -172,16 +162,7 @@ def encode(texts: Sequence[Document]) -> Encoded:
     tokenizer = Tokenizer(stem=s.stem, ngrams=s.ngrams, urls=s.urls, mentions=s.mentions, hashtags=s.hashtags)
     encoder = WordEncoder(tokenizer, Vocabulary(s.max_words))
     kept = [d for d, r in zip(texts, records_of(texts), strict=True) if encoder.add(r) is None]
-    return Encoded(
-        np.array([d.time for d in kept], float), vocabulary=len(encoder.vocabulary), **encoder.take()
-    )
-
-
-def vector_chunks(vectors: np.ndarray, size: int = CHUNK) -> Iterator[dict[str, np.ndarray]]:
-    """As ``Encoded.chunks``."""
-    for first in range(0, vectors.shape[0], size):
-        part = vectors[first : first + size]
-        yield {"times": np.arange(first, first + part.shape[0], dtype=float), "vectors": part}
+    return Encoded(encoder.take(np.array([d.time for d in kept], float)), len(encoder.vocabulary))
 
 
 def word_search(settings: Settings, vocabulary: int) -> BeamSearch:
@@ -196,11 +177,11 @@ def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood[Any, 
     return BeamSearch(build_model(settings, prior, likelihood))
 
 
-def feed(search: BeamSearch, chunks: Iterable[dict[str, np.ndarray]]) -> np.ndarray:
+def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
     """Let the beam absorb everything; the labels as first announced."""
     labels = []
-    for chunk in chunks:
-        for start, stop, out in search.run(**chunk):
+    for batch in batches:
+        for start, stop, out in search.run(batch):
             labels.append(out.label[start:stop].copy())
     return np.concatenate(labels)
 
@@ -209,7 +190,7 @@ def feed(search: BeamSearch, chunks: Iterable[dict[str, np.ndarray]]) -> np.ndar
 def warm() -> None:
     """Compile the kernels, or load them, outside all measurements."""
     texts = ShortTexts(3, seed=0).about(np.array([0, 1, 2, 0, 1, 2]))
-    feed(word_search(Settings(), texts.vocabulary), texts.chunks())
+    feed(word_search(Settings(), texts.vocabulary), chunks(texts.batch))
 
 
 # ---------------------------------------------------------------- clocks

@@ -33,7 +33,7 @@ from streamdp.settings.assemble import (
 )
 from streamdp.settings.load import ConfigError
 from streamdp.state.arrays import pack, unpack
-from streamdp.state.retained import Chunk, Retained
+from streamdp.state.retained import Labelled, Retained
 from streamdp.state.transfer import dump_state, load_state
 
 
@@ -104,19 +104,19 @@ class Engine:
         self = cls(settings)
         self._encoder, self._moments = encoded.encoder, encoded.moments
         search = self._search = self._new_search()
-        n, arrays = len(labels), encoded.arrays
+        n, batch = len(labels), encoded.batch
         first = np.unique(labels, return_index=True)[1]
         if isinstance(self._encoder, WordEncoder):
             search.ensure_words(len(self._encoder.vocabulary.words) + 1)
-            rows = np.repeat(np.arange(n), np.diff(arrays["offsets"]))
-            self._encoder.vocabulary.touch(arrays["words"], rows)
+            self._encoder.vocabulary.touch(batch.words, batch.rows)
         told = np.zeros(n, np.int64)
-        for start, stop, out in search.run(encoded.times, **arrays, founders=first[labels]):
+        for start, stop, out in search.run(batch, first[labels]):
             told[start:stop] = out.label[start:stop]
         if names is not None:
             told = search.rename(told, np.asarray(names)[labels], minted)
-        self._retained.append(_chunk(0, encoded.times, told, arrays))
-        self._order.latest = self._order.released = float(encoded.times[-1])
+        self._retained.append(Labelled(0, batch, told))
+        assert batch.times is not None
+        self._order.latest = self._order.released = float(batch.times[-1])
         self._teller.final = n - 1
         return self
 
@@ -125,19 +125,15 @@ class Engine:
 
         ValueError where there are none, or older ones have been let go.
         """
-        chunk = self._retained.collect()
-        if chunk is None or self._encoder is None:
+        held = self._retained.collect()
+        if held is None or self._encoder is None:
             raise ValueError("the state holds no records: it was made with --retain 0, or before the first")
-        if chunk.first > 0:
+        if held.first > 0:
             raise ValueError(
-                f"the state holds only the last {len(chunk.labels):,} of {self.seq:,} records, and the "
+                f"the state holds only the last {len(held.labels):,} of {self.seq:,} records, and the "
                 "others are in its clusters too: make it with a larger --retain"
             )
-        if self._moments is None:
-            arrays = {"offsets": chunk.offsets, "words": chunk.words, "counts": chunk.counts}
-        else:
-            arrays = {"vectors": chunk.vectors}
-        return Encoded(self._encoder, chunk.times, arrays, self._moments), chunk.labels
+        return Encoded(self._encoder, held.batch, self._moments), held.labels
 
     # ---------------------------------------------------------------- records in
 
@@ -203,9 +199,8 @@ class Engine:
                 taken.append(record)
         if not taken:
             return answers
-        arrays = encoder.take()
         times = np.array([self._order.latest if r.time is None else r.time for r in taken])
-        out = self._search.score(times, **arrays)
+        out = self._search.score(encoder.take(times))
         self._teller.tell_frozen(out, taken, answers.lines)
         return answers
 
@@ -283,17 +278,15 @@ class Engine:
         if search is None or encoder is None or not self._pending:
             return
         pending, self._pending = self._pending, []
-        arrays = encoder.take()
-        times = np.array([time for time, _ in pending])
+        batch = encoder.take(np.array([time for time, _ in pending]))
         first = search.seq
         labels = np.zeros(len(pending), np.int64)
         if isinstance(encoder, WordEncoder):
             vocabulary = encoder.vocabulary
             search.ensure_words(len(vocabulary.words) + 1)  # one to spare for unknown words while frozen
-            lengths = np.diff(arrays["offsets"])
-            vocabulary.touch(arrays["words"], np.repeat(np.arange(first, first + len(pending)), lengths))
-        self._retained.append(_chunk(first, times, labels, arrays))
-        for start, stop, out in search.run(times, **arrays):
+            vocabulary.touch(batch.words, first + batch.rows)
+        self._retained.append(Labelled(first, batch, labels))
+        for start, stop, out in search.run(batch):
             labels[start:stop] = out.label[start:stop]
             records = [record for _, record in pending[start:stop]]
             self._teller.tell(out, start, first + start, records, answers.lines)
@@ -397,12 +390,3 @@ class Engine:
             self._search = self._new_search()
             self._search.state = load_state(body["state"])
         return self
-
-
-def _chunk(first: int, times: np.ndarray, labels: np.ndarray, arrays: dict[str, np.ndarray]) -> Chunk:
-    """Encoded records as they are retained."""
-    if "vectors" in arrays:
-        nothing = np.zeros(0, np.int32)
-        return Chunk(first, times, labels, np.zeros(1, np.int64), nothing, nothing, arrays["vectors"])
-    offsets, words, counts = arrays["offsets"], arrays["words"], arrays["counts"]
-    return Chunk(first, times, labels, offsets, words, counts, np.zeros((1, 0)))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.encode.batch import Batch
+
 SparseRecord = list[tuple[int, int]]
 
 
@@ -15,19 +17,17 @@ def ordered(record: SparseRecord) -> SparseRecord:
     return [p for p in record if p[1] == 1] + [p for p in record if p[1] > 1]
 
 
-def encode(records: Sequence[Any], dense: bool) -> dict[str, np.ndarray]:
-    """The arrays that ``BeamSearch.run`` takes, but for the times."""
+def encode(records: Sequence[Any], times: Sequence[float] | np.ndarray, dense: bool) -> Batch:
+    """What the beam takes."""
+    stamps = np.array(times, float)
     if dense:
-        return {"vectors": np.array(records, float)}
+        return Batch.of_vectors(np.array(records, float), stamps)
     records = [ordered(r) for r in records]
     offsets = np.zeros(len(records) + 1, np.int64)
     offsets[1:] = np.cumsum([len(r) for r in records])
     flat = [p for r in records for p in r]
-    return {
-        "offsets": offsets,
-        "words": np.array([w for w, _ in flat], np.int32),
-        "counts": np.array([c for _, c in flat], np.int32),
-    }
+    words, counts = np.array([w for w, _ in flat], np.int32), np.array([c for _, c in flat], np.int32)
+    return Batch(offsets, words, counts, times=stamps)
 
 
 def random_stream(rng: np.random.Generator, n: int, dense: bool, words: int) -> tuple[list[Any], list[float]]:

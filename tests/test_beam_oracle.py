@@ -43,7 +43,7 @@ def compare(
         if expected.margin < 1e-7:
             return False
         announced = announcer.step(expected.hypotheses[expected.head].founders, expected.frontier)
-        _, _, out = next(beam.run(np.array([times[i]]), **encode([records[i]], dense)))
+        _, _, out = next(beam.run(encode([records[i]], [times[i]], dense)))
         known = expected.hypotheses[expected.head].founders
         decided = known[: expected.frontier + 1]
         assert int(out.decided[0]) == expected.frontier

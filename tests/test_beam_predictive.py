@@ -9,6 +9,7 @@ from streams import encode, random_stream
 
 from streamdp.beam.model import WORD_SPACE, Model
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
 
 
 def trained(prior: str, family: str, width: int, dense: bool, model: Model | None = None) -> BeamSearch:
@@ -17,7 +18,7 @@ def trained(prior: str, family: str, width: int, dense: bool, model: Model | Non
     beam = BeamSearch(model or known)
     beam.ensure_words(WORDS + 2)
     records, times = random_stream(np.random.default_rng(3), 20, dense, WORDS)
-    for _ in beam.run(np.array(times), **encode(records, dense)):
+    for _ in beam.run(encode(records, times, dense)):
         pass
     return beam
 
@@ -29,7 +30,7 @@ def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> Non
     """Over the vocabulary; where the base is learned, over all words that could ever come."""
     beam = trained(prior, family, width, dense=False)
     later = np.full(WORDS + 1, 1e3)
-    out = beam.score(later, **encode([[(w, 1)] for w in range(WORDS + 1)], dense=False))
+    out = beam.score(encode([[(w, 1)] for w in range(WORDS + 1)], later, dense=False))
     p = np.exp(out.log_predictive[: WORDS + 1])
     seen = int(np.count_nonzero(beam.state.inverted.base[:WORDS]))
     if family in ("dirichlet", "dirichlet_document", "pitman_yor"):
@@ -49,6 +50,6 @@ def test_vectors_integrate_to_one(prior: str, family: str) -> None:
     x = 60 * u**3  # dense in the middle
     area = np.gradient(x)
     grid = np.array([(a, b) for a in x for b in x])
-    out = beam.score(np.full(len(grid), 1e3), vectors=grid)
+    out = beam.score(Batch.of_vectors(grid, np.full(len(grid), 1e3)))
     total = (np.exp(out.log_predictive[: len(grid)]).reshape(401, 401) * np.outer(area, area)).sum()
     assert total == pytest.approx(1.0, abs=0.02)

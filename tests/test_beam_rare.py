@@ -35,7 +35,7 @@ def run(model: Model, frequent: int, records: list[SparseRecord]) -> tuple[BeamS
     beam.ensure_words(WORDS)
     answers, touched = [], 0
     for i, record in enumerate(records):
-        _, _, out = next(beam.run(np.array([float(i)]), **encode([record], False)))
+        _, _, out = next(beam.run(encode([record], [float(i)], False)))
         answers.append(
             np.array([out.label[0], out.link[0], out.decided[0], out.probability[0], out.log_predictive[0]])
         )

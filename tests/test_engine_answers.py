@@ -58,7 +58,7 @@ def test_labels_as_revised_are_the_best_clustering(name: str) -> None:
             continue
         assert (kept.first, len(kept.labels)) == (max(engine.seq - 25, 0), min(engine.seq, 25))
         assert kept.labels.tolist() == newest[-25:]
-        assert len(kept.times) == len(kept.labels)
+        assert kept.batch.size == len(kept.labels)
     told.add(engine.finish())
     check_lines(told)
     last = told.lines[-1]

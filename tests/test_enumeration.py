@@ -36,7 +36,7 @@ def newest_clustering(
     beam.ensure_words(WORDS)
     labels: list[int] = []
     for record, time in zip(records, times, strict=True):
-        for _, _, out in beam.run(np.array([time]), **encode([record], dense)):
+        for _, _, out in beam.run(encode([record], [time], dense)):
             labels.append(int(out.label[0]))
             for r in range(int(out.meta[REVISIONS])):
                 labels[int(out.revision_seq[r])] = int(out.revision_label[r])

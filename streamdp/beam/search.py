@@ -51,10 +51,9 @@ from streamdp.beam.state import (
 )
 from streamdp.beam.step import advance, score_only
 from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
+from streamdp.encode.batch import Batch
 
 SLOTS = 64
-NO_WORDS = np.zeros(0, np.int32)
-NO_OFFSETS = np.zeros(1, np.int64)
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
 
@@ -78,11 +77,10 @@ def new_state(model: Model) -> State:
     )
 
 
-def _offsets(offsets: np.ndarray, vectors: np.ndarray, n: int) -> tuple[np.ndarray, int]:
+def _offsets(batch: Batch) -> tuple[np.ndarray, int]:
     """Offsets that exist for vectors too, and the most distinct words of a record."""
-    if vectors.shape[1] and offsets.shape[0] <= n:
-        offsets = np.zeros(n + 1, np.int64)
-    return offsets, int(np.diff(offsets).max()) if offsets.shape[0] > 1 else 0
+    offsets = np.zeros(batch.size + 1, np.int64) if batch.dense else batch.offsets
+    return offsets, int(np.diff(offsets).max(initial=0))
 
 
 class BeamSearch:
@@ -149,25 +147,13 @@ class BeamSearch:
             grown.meta[:] = out.meta
             self._out = grown
 
-    def run(
-        self,
-        times: np.ndarray,
-        offsets: np.ndarray = NO_OFFSETS,
-        words: np.ndarray = NO_WORDS,
-        counts: np.ndarray = NO_WORDS,
-        vectors: np.ndarray = NO_VECTORS,
-        founders: np.ndarray = NO_FOUNDERS,
-    ) -> Iterator[tuple[int, int, Output]]:
+    def run(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Iterator[tuple[int, int, Output]]:
         """Absorb records in order.
 
         Parameters
         ----------
-        times
-            Event times, shape (n,), seconds.
-        offsets, words, counts
-            Sparse records: record i has ``words[offsets[i]:offsets[i + 1]]``, words of count one first.
-        vectors
-            Dense records, shape (n, D).
+        batch
+            The records, words of count one first in each; without times all happen at 0.
         founders
             Decisions made elsewhere, shape (n,): the seq of the record that began the cluster of each,
             its own for a new cluster. Empty: the search decides.
@@ -177,8 +163,10 @@ class BeamSearch:
         ``(start, stop, output)``: the answers to records start .. stop - 1, and the revisions and events
         that they caused. The buffers are used again when the iterator goes on.
         """
-        n = times.shape[0]
-        offsets, longest = _offsets(offsets, vectors, n)
+        n = batch.size
+        times = np.zeros(n) if batch.times is None else batch.times
+        vectors = NO_VECTORS if batch.vectors is None else batch.vectors
+        offsets, longest = _offsets(batch)
         start = 0
         self._out.meta[:] = 0
         while start < n:
@@ -193,8 +181,8 @@ class BeamSearch:
                 out,
                 times,
                 offsets,
-                words,
-                counts,
+                batch.words,
+                batch.counts,
                 vectors,
                 founders,
             )
@@ -211,17 +199,11 @@ class BeamSearch:
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
 
-    def score(
-        self,
-        times: np.ndarray,
-        offsets: np.ndarray = NO_OFFSETS,
-        words: np.ndarray = NO_WORDS,
-        counts: np.ndarray = NO_WORDS,
-        vectors: np.ndarray = NO_VECTORS,
-    ) -> Output:
-        """Answer without learning; arguments as for :meth:`run`. Label -1 means a new cluster."""
-        n = times.shape[0]
-        offsets, longest = _offsets(offsets, vectors, n)
+    def score(self, batch: Batch) -> Output:
+        """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
+        n = batch.size
+        times = np.zeros(n) if batch.times is None else batch.times
+        offsets, longest = _offsets(batch)
         self._out.meta[:] = 0
         self._prepare(n, longest)
         score_only(
@@ -232,9 +214,9 @@ class BeamSearch:
             self._out,
             times,
             offsets,
-            words,
-            counts,
-            vectors,
+            batch.words,
+            batch.counts,
+            NO_VECTORS if batch.vectors is None else batch.vectors,
         )
         return self._out
 

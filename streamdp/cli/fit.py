@@ -22,7 +22,6 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.offline.collection import Collection, likelihood_of
 from streamdp.offline.fit import DRAWN, Fit, Plan, Problem, check, fit, with_base
-from streamdp.offline.prepare import Data
 from streamdp.offline.starts import sureness
 from streamdp.priors import DistanceDependent, PitmanYor
 from streamdp.records import Answers, Assignment
@@ -91,14 +90,6 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     return np.asarray(distances, np.float64)
 
 
-def data_of(encoded: Encoded) -> Data:
-    """The encoded records."""
-    arrays, times = encoded.arrays, encoded.times
-    if "vectors" in arrays:
-        return Data.of_vectors(arrays["vectors"], times)
-    return Data(arrays["offsets"], arrays["words"], arrays["counts"], times=times)
-
-
 def offline_settings(settings: Settings, sparse: bool) -> Settings:
     """A finite set has no pace: without a wish, nothing is forgotten."""
     changes: dict[str, object] = {}
@@ -113,7 +104,7 @@ def offline_settings(settings: Settings, sparse: bool) -> Settings:
 def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None) -> Problem:
     """What is clustered, and under which model."""
     settings = offline_settings(settings, encoded.moments is None)
-    data = data_of(encoded)
+    data = encoded.batch
     asked = likelihood_of(settings, encoded)
     likelihood = with_base(data, asked)
     prior = build_prior(settings, encoded.moments is None)
@@ -141,7 +132,7 @@ def lines_of(collection: Collection, found: Fit) -> list[Assignment]:
     probability, log_predictive = sureness(found.chain)
     prior, seen = found.chain.prior, set()
     linked = isinstance(prior, DistanceDependent) and found.chain.distances is None
-    times = collection.encoded.times.tolist()
+    times = collection.times.tolist()
     lines = []
     for i, (record, label) in enumerate(zip(collection.records, labels.tolist(), strict=True)):
         link = None

@@ -1,4 +1,4 @@
-"""Records to the arrays that the beam reads: word counts, or vectors of one fixed length."""
+"""Records to batches: word counts, or vectors of one fixed length."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
@@ -16,25 +17,11 @@ HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
 
 
-class SparseBatch:
-    """Encoded word counts, growing record by record; words of count one come first in each."""
-
-    def __init__(self) -> None:
-        self.offsets: list[int] = [0]
-        self.words: list[int] = []
-        self.counts: list[int] = []
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The keyword arguments of ``BeamSearch.run``."""
-        return {
-            "offsets": np.array(self.offsets, np.int64),
-            "words": np.array(self.words, np.int32),
-            "counts": np.array(self.counts, np.int32),
-        }
-
-
 class WordEncoder:
-    """Texts (or features that are counts) to word counts over a vocabulary."""
+    """Texts (or features that are counts) to word counts over a vocabulary.
+
+    Words of count one come first in each record.
+    """
 
     sparse = True
 
@@ -42,7 +29,12 @@ class WordEncoder:
         self.tokenizer = tokenizer
         self.vocabulary = vocabulary
         self.frozen = frozen
-        self.batch = SparseBatch()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._offsets: list[int] = [0]
+        self._words: list[int] = []
+        self._counts: list[int] = []
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
@@ -72,17 +64,15 @@ class WordEncoder:
             ids = [number for number in ids if number >= 0]
         if not ids:
             return refuse(record, "empty", "no words are left of its text")
-        batch = self.batch
-        distinct = set(ids)
-        if len(distinct) == len(ids):
-            batch.words += ids
-            batch.counts += [1] * len(ids)
+        if len(set(ids)) == len(ids):
+            self._words += ids
+            self._counts += [1] * len(ids)
         else:
             counts: dict[int, int] = {}
             for number in ids:
                 counts[number] = counts.get(number, 0) + 1
             self._append(counts)
-        batch.offsets.append(len(batch.words))
+        self._offsets.append(len(self._words))
         return None
 
     def _add_frozen(self, record: Record, tokens: Sequence[str]) -> Reject | None:
@@ -94,9 +84,9 @@ class WordEncoder:
             counts[token] = counts.get(token, 0) + 1
         unknown = len(self.vocabulary.words)
         ordered = sorted(counts, key=lambda token: counts[token] > 1)
-        self.batch.words += [self.vocabulary.ids.get(token, unknown) for token in ordered]
-        self.batch.counts += [counts[token] for token in ordered]
-        self.batch.offsets.append(len(self.batch.words))
+        self._words += [self.vocabulary.ids.get(token, unknown) for token in ordered]
+        self._counts += [counts[token] for token in ordered]
+        self._offsets.append(len(self._words))
         return None
 
     def _add_counts(self, record: Record, features: dict[str, float]) -> Reject | None:
@@ -119,20 +109,25 @@ class WordEncoder:
         if not counts:
             return refuse(record, "empty", "all its counts are zero")
         self._append(counts)
-        self.batch.offsets.append(len(self.batch.words))
+        self._offsets.append(len(self._words))
         return None
 
     def _append(self, counts: dict[int, int]) -> None:
         single = [number for number, count in counts.items() if count == 1]
         several = [number for number, count in counts.items() if count > 1]
-        self.batch.words += single + several
-        self.batch.counts += [1] * len(single) + [counts[number] for number in several]
+        self._words += single + several
+        self._counts += [1] * len(single) + [counts[number] for number in several]
 
-    def take(self) -> dict[str, np.ndarray]:
-        """The batch as arrays; a new one is begun."""
-        arrays = self.batch.arrays()
-        self.batch = SparseBatch()
-        return arrays
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
+        batch = Batch(
+            np.array(self._offsets, np.int64),
+            np.array(self._words, np.int32),
+            np.array(self._counts, np.int32),
+            times=times,
+        )
+        self._clear()
+        return batch
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
@@ -188,11 +183,11 @@ class VectorEncoder:
         self.rows.append(row)
         return None
 
-    def take(self) -> dict[str, np.ndarray]:
-        """The batch as arrays; a new one is begun."""
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
         rows = np.array(self.rows, float).reshape(len(self.rows), self.dimension)
         self.rows = []
-        return {"vectors": rows}
+        return Batch(vectors=rows, times=times)
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
@@ -209,8 +204,7 @@ class Encoded(NamedTuple):
     """
 
     encoder: Encoder
-    times: np.ndarray
-    arrays: dict[str, np.ndarray]
+    batch: Batch
     moments: tuple[np.ndarray, np.ndarray] | None
 
 

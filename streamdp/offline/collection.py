@@ -37,13 +37,14 @@ class Collection:
         taken, times = self._in_time(records)
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
-        arrays, moments = encoder.take(), None
-        if "vectors" in arrays:
-            rows = arrays["vectors"]
+        self.times = kept
+        batch, moments = encoder.take(kept), None
+        if batch.vectors is not None:
+            rows = batch.vectors
             variance = rows.var(axis=0)
             typical = float(variance.mean())
             moments = rows.mean(axis=0), np.maximum(variance, 1e-6 * typical if typical > 0.0 else 1.0)
-        self.encoded = Encoded(encoder, kept, arrays, moments)
+        self.encoded = Encoded(encoder, batch, moments)
 
     def _in_time(self, records: Iterable[Record | Reject]) -> tuple[list[Record], np.ndarray]:
         taken, times, latest = [], [], None

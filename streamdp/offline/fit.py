@@ -155,14 +155,10 @@ def beam_labels(problem: Problem) -> np.ndarray:
         raise ConfigError("the beam does not read distances: use gibbs or astar", Exit.USAGE)
     data = problem.data
     search = BeamSearch(build_model(problem.settings, problem.prior, problem.likelihood))
-    times = np.zeros(data.size) if data.times is None else data.times
     labels = np.zeros(data.size, np.int64)
-    if data.vectors is None:
+    if data.sparse:
         search.ensure_words(int(data.words.max()) + 1)
-        answers = search.run(times, data.offsets, data.words, data.counts)
-    else:
-        answers = search.run(times, vectors=data.vectors)
-    for start, stop, out in answers:
+    for start, stop, out in search.run(data):
         labels[start:stop] = out.label[start:stop]
         revisions = int(out.meta[REVISIONS])
         for r in range(revisions):  # in order: a record may be revised more than once

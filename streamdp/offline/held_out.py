@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def left_to_right(
     """
     if particles < 1:
         raise ValueError(f"particles must be at least 1, not {particles}")
-    data = train.followed_by(test)
+    data = replace(Data.concatenate([train, test]), times=None)
     if prior.exchangeable:
         weights = weights_of(prior, data.size)
     elif isinstance(prior, Uniform) and not resample:

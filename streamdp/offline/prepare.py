@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from streamdp.encode.batch import Batch
 from streamdp.likelihoods import (
     BetaBernoulli,
     DirichletMultinomial,
@@ -41,73 +40,10 @@ from streamdp.offline.kernels.store import (
 )
 from streamdp.offline.kernels.words import log_gammas
 
-NO_INTS = np.zeros(0, np.int32)
 FIRST_CAPACITY = 64
 
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """A finite set of records in time order: word counts or vectors.
-
-    Parameters
-    ----------
-    offsets, words, counts
-        Record i has the distinct words ``words[offsets[i]:offsets[i + 1]]`` and their counts (>= 1).
-    vectors
-        Shape (N, D); None for words.
-    times
-        Event times in seconds, shape (N,), non-decreasing; None where there are none.
-    """
-
-    offsets: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
-    words: np.ndarray = field(default_factory=lambda: NO_INTS)
-    counts: np.ndarray = field(default_factory=lambda: NO_INTS)
-    vectors: np.ndarray | None = None
-    times: np.ndarray | None = None
-
-    @property
-    def size(self) -> int:
-        """N."""
-        return len(self.offsets) - 1 if self.vectors is None else len(self.vectors)
-
-    @classmethod
-    def of_vectors(cls, vectors: np.ndarray, times: np.ndarray | None = None) -> Data:
-        """Records that are the rows of an array."""
-        return cls(vectors=np.asarray(vectors), times=times)
-
-    @classmethod
-    def of_words(
-        cls, records: Sequence[tuple[np.ndarray, np.ndarray]], times: np.ndarray | None = None
-    ) -> Data:
-        """Records that are pairs of arrays: distinct words and their counts."""
-        for i, (words, counts) in enumerate(records):
-            if len(words) != len(counts) or (np.asarray(counts) != np.floor(counts)).any():
-                raise ValueError(f"record {i} must be words and as many whole counts")
-        offsets = np.zeros(len(records) + 1, np.int64)
-        np.cumsum([len(words) for words, _ in records], out=offsets[1:])
-        joined = [np.concatenate([r[part] for r in records] or [NO_INTS]).astype(np.int32) for part in (0, 1)]
-        return cls(offsets, joined[0], joined[1], times=times)
-
-    def followed_by(self, other: Data) -> Data:
-        """These records and then others, without times."""
-        if self.vectors is not None and other.vectors is not None:
-            return Data(vectors=np.concatenate([self.vectors, other.vectors]))
-        if self.vectors is not None or other.vectors is not None:
-            raise ValueError("vectors and word counts cannot be in one set")
-        offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
-        words = np.concatenate([self.words, other.words])
-        return Data(offsets, words, np.concatenate([self.counts, other.counts]))
-
-    def take(self, order: np.ndarray) -> Data:
-        """The records of the given numbers, in that order; times keep theirs (they must not decrease)."""
-        times = None if self.times is None else self.times[: len(order)]
-        if self.vectors is not None:
-            return Data(vectors=self.vectors[order], times=times)
-        lengths = np.diff(self.offsets)[order]
-        offsets = np.zeros(len(order) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Data(offsets, self.words[places], self.counts[places], times=times)
+Data = Batch
+"""A finite set of records in time order."""
 
 
 def new_store(

@@ -1,10 +1,12 @@
-"""Arrays as plain values that msgpack can hold."""
+"""Arrays and batches as plain values that msgpack can hold."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from streamdp.encode.batch import Batch
 
 Packed = tuple[str, list[int], bytes]
 
@@ -22,3 +24,15 @@ def unpack(packed: Any) -> np.ndarray:
     dtype, shape, data = packed
     array = np.frombuffer(data, dtype).reshape(shape)
     return array.astype(array.dtype.newbyteorder("="), copy=True)
+
+
+def pack_batch(batch: Batch) -> dict[str, Packed | None]:
+    """Arrays by name, None where the batch has none."""
+    arrays = {name: getattr(batch, name) for name in ("offsets", "words", "counts", "vectors", "times")}
+    return {name: None if array is None else pack(array) for name, array in arrays.items()}
+
+
+def unpack_batch(packed: dict[str, Any]) -> Batch:
+    """The inverse of :func:`pack_batch`."""
+    arrays: dict[str, Any] = {name: None if x is None else unpack(x) for name, x in packed.items()}
+    return Batch(**arrays)

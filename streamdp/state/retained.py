@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from streamdp.state.arrays import Packed, pack, unpack
+from streamdp.encode.batch import Batch
+from streamdp.state.arrays import pack, pack_batch, unpack, unpack_batch
 
 
-class Chunk(msgspec.Struct):
-    """Consecutive records ``first`` .. ``first + len(labels) - 1``, as the beam took them."""
+class Labelled(NamedTuple):
+    """Consecutive records from number ``first`` on, as the beam took them, and the label of each."""
 
     first: int
-    times: np.ndarray
+    batch: Batch
     labels: np.ndarray
-    offsets: np.ndarray
-    words: np.ndarray
-    counts: np.ndarray
-    vectors: np.ndarray
 
-    def part(self, start: int) -> Chunk:
-        """The chunk without its first ``start`` records."""
-        dense = self.vectors.shape[1] > 0
-        a = self.offsets[start] if not dense else 0
-        return Chunk(
-            self.first + start,
-            self.times[start:],
-            self.labels[start:],
-            self.offsets if dense else self.offsets[start:] - a,
-            self.words[a:],
-            self.counts[a:],
-            self.vectors[start:] if dense else self.vectors,
-        )
+    def since(self, start: int) -> Labelled:
+        """The same without the first ``start`` records."""
+        return Labelled(self.first + start, self.batch.slice(start), self.labels[start:])
 
 
 class Retained:
@@ -42,62 +28,47 @@ class Retained:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.chunks: deque[Chunk] = deque()
+        self.parts: deque[Labelled] = deque()
         self.count = 0
 
-    def append(self, chunk: Chunk) -> None:
-        """Take in the newest records, let go of the oldest chunk that is no longer needed."""
+    def append(self, part: Labelled) -> None:
+        """Take in the newest records, let go of the oldest part that is no longer needed."""
         if self.limit == 0:
             return
-        self.chunks.append(chunk)
-        self.count += len(chunk.labels)
-        while self.count - len(self.chunks[0].labels) >= self.limit:
-            self.count -= len(self.chunks.popleft().labels)
+        self.parts.append(part)
+        self.count += len(part.labels)
+        while self.count - len(self.parts[0].labels) >= self.limit:
+            self.count -= len(self.parts.popleft().labels)
 
     def revise(self, seq: int, label: int) -> None:
         """Give a record its newest label, where it is still held."""
-        for chunk in reversed(self.chunks):
-            if seq >= chunk.first:
-                if seq - chunk.first < len(chunk.labels):
-                    chunk.labels[seq - chunk.first] = label
+        for part in reversed(self.parts):
+            if seq >= part.first:
+                if seq - part.first < len(part.labels):
+                    part.labels[seq - part.first] = label
                 return
 
-    def collect(self) -> Chunk | None:
-        """Exactly the last ``limit`` records (all, while there are fewer) as one chunk."""
-        if not self.chunks:
+    def collect(self) -> Labelled | None:
+        """Exactly the last ``limit`` records (all, while there are fewer); None while there is none."""
+        if not self.parts:
             return None
-        first = self.chunks[0]
-        chunks = [first.part(max(self.count - self.limit, 0)), *list(self.chunks)[1:]]
-        dense = first.vectors.shape[1] > 0
-        offsets = [np.zeros(1, np.int64)]
-        for chunk in chunks:
-            if not dense:
-                offsets.append(chunk.offsets[1:] - chunk.offsets[0] + offsets[-1][-1])
-        return Chunk(
-            chunks[0].first,
-            np.concatenate([c.times for c in chunks]),
-            np.concatenate([c.labels for c in chunks]),
-            np.concatenate(offsets),
-            np.concatenate([c.words for c in chunks]),
-            np.concatenate([c.counts for c in chunks]),
-            np.concatenate([c.vectors for c in chunks]) if dense else first.vectors,
+        parts = [self.parts[0].since(max(self.count - self.limit, 0)), *list(self.parts)[1:]]
+        return Labelled(
+            parts[0].first,
+            Batch.concatenate([part.batch for part in parts]),
+            np.concatenate([part.labels for part in parts]),
         )
 
     def dump(self) -> dict[str, Any] | None:
         """What is held, as plain values."""
-        chunk = self.collect()
-        if chunk is None:
+        held = self.collect()
+        if held is None:
             return None
-        arrays: dict[str, Packed] = {
-            name: pack(getattr(chunk, name))
-            for name in ("times", "labels", "offsets", "words", "counts", "vectors")
-        }
-        return {"first": chunk.first, **arrays}
+        return {"first": held.first, "labels": pack(held.labels), "batch": pack_batch(held.batch)}
 
     def load(self, stored: dict[str, Any] | None) -> None:
         """The inverse of :meth:`dump`."""
         if stored is None:
             return
-        arrays = {name: unpack(value) for name, value in stored.items() if name != "first"}
-        self.chunks.append(Chunk(stored["first"], **arrays))
-        self.count = len(self.chunks[0].labels)
+        self.parts.append(Labelled(stored["first"], unpack_batch(stored["batch"]), unpack(stored["labels"])))
+        self.count = len(self.parts[0].labels)

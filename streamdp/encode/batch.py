@@ -1,0 +1,109 @@
+"""Encoded records side by side: word counts or vectors, and when they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+NO_INTS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Records in time order: word counts or vectors.
+
+    Parameters
+    ----------
+    offsets, words, counts
+        Record i has the distinct words ``words[offsets[i]:offsets[i + 1]]`` and their counts (>= 1); int64
+        of shape (n + 1,), int32, int32. The beam wants words of count one first in each record.
+    vectors
+        Shape (n, D), float64; None for words.
+    times
+        Event times in seconds, shape (n,), float64, non-decreasing; None where there are none.
+    """
+
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    words: np.ndarray = field(default_factory=lambda: NO_INTS)
+    counts: np.ndarray = field(default_factory=lambda: NO_INTS)
+    vectors: np.ndarray | None = None
+    times: np.ndarray | None = None
+
+    @classmethod
+    def of_vectors(cls, vectors: np.ndarray, times: np.ndarray | None = None) -> Batch:
+        """Records that are the rows of an array."""
+        return cls(vectors=np.asarray(vectors, np.float64), times=times)
+
+    @classmethod
+    def of_words(
+        cls, records: Sequence[tuple[np.ndarray, np.ndarray]], times: np.ndarray | None = None
+    ) -> Batch:
+        """Records that are pairs of arrays: distinct words and their counts."""
+        for i, (words, counts) in enumerate(records):
+            if len(words) != len(counts) or (np.asarray(counts) != np.floor(counts)).any():
+                raise ValueError(f"record {i} must be words and as many whole counts")
+        offsets = np.zeros(len(records) + 1, np.int64)
+        np.cumsum([len(words) for words, _ in records], out=offsets[1:])
+        joined = [np.concatenate([r[part] for r in records] or [NO_INTS]).astype(np.int32) for part in (0, 1)]
+        return cls(offsets, joined[0], joined[1], times=times)
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[Batch]) -> Batch:
+        """All records of one batch after the other, with times where every batch has them."""
+        stamps = [batch.times for batch in batches if batch.times is not None]
+        times = np.concatenate(stamps) if len(stamps) == len(batches) else None
+        rows = [batch.vectors for batch in batches if batch.vectors is not None]
+        if rows:
+            if len(rows) < len(batches):
+                raise ValueError("vectors and word counts cannot be in one batch")
+            return cls(vectors=np.concatenate(rows), times=times)
+        lengths = np.concatenate([np.diff(batch.offsets) for batch in batches])
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        words = np.concatenate([batch.words for batch in batches])
+        return cls(offsets, words, np.concatenate([batch.counts for batch in batches]), times=times)
+
+    @property
+    def size(self) -> int:
+        """n."""
+        return len(self.offsets) - 1 if self.vectors is None else len(self.vectors)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the records are word counts."""
+        return self.vectors is None
+
+    @property
+    def dense(self) -> bool:
+        """Whether the records are vectors."""
+        return self.vectors is not None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The record that each of ``words`` is in."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def slice(self, start: int, stop: int | None = None) -> Batch:
+        """The records from ``start`` up to ``stop`` (the end), without copying words or vectors."""
+        stop = self.size if stop is None else min(stop, self.size)
+        times = None if self.times is None else self.times[start:stop]
+        if self.vectors is not None:
+            return Batch(vectors=self.vectors[start:stop], times=times)
+        a, b = self.offsets[start], self.offsets[stop]
+        return Batch(self.offsets[start : stop + 1] - a, self.words[a:b], self.counts[a:b], times=times)
+
+    def take(self, order: np.ndarray) -> Batch:
+        """The records of the given numbers, in that order; the i-th of them happens at the i-th time.
+
+        So the times do not decrease, whatever the order.
+        """
+        times = None if self.times is None else self.times[: len(order)]
+        if self.vectors is not None:
+            return Batch(vectors=self.vectors[order], times=times)
+        lengths = np.diff(self.offsets)[order]
+        offsets = np.zeros(len(order) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Batch(offsets, self.words[places], self.counts[places], times=times)
