@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import Teller
+from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import event_of, summarise
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, Output
@@ -66,7 +66,7 @@ class Engine:
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         linked = settings.prior in ("auto", "distance-dependent")
-        self._teller = Teller(self._retained, final_only=final_only, linked=linked)
+        self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
         self._moments: tuple[np.ndarray, np.ndarray] | None = None
         # a wrong setting is told now, not at the first record
         if settings.likelihood in OFFLINE_FAMILIES:
@@ -109,15 +109,15 @@ class Engine:
         if isinstance(self._encoder, WordEncoder):
             search.ensure_words(len(self._encoder.vocabulary.words) + 1)
             self._encoder.vocabulary.touch(batch.words, batch.rows)
-        told = np.zeros(n, np.int64)
+        announced = np.zeros(n, np.int64)
         for start, stop, out in search.run(batch, first[labels]):
-            told[start:stop] = out.label[start:stop]
+            announced[start:stop] = out.label[start:stop]
         if names is not None:
-            told = search.rename(told, np.asarray(names)[labels], minted)
-        self._retained.append(Labelled(0, batch, told))
+            announced = search.rename(announced, np.asarray(names)[labels], minted)
+        self._retained.append(Labelled(0, batch, announced))
         assert batch.times is not None
         self._order.latest = self._order.released = float(batch.times[-1])
-        self._teller.final = n - 1
+        self._announcer.final = n - 1
         return self
 
     def retained(self) -> tuple[Encoded, np.ndarray]:
@@ -173,7 +173,7 @@ class Engine:
         if self._pending and self._search is None:
             self._end_warmup()
         self._run(answers)
-        self._teller.finish(self.seq - 1, answers.lines)
+        self._announcer.finish(self.seq - 1, answers.lines)
         return answers
 
     def score(self, records: Iterable[Record | Reject]) -> Answers:
@@ -201,7 +201,7 @@ class Engine:
             return answers
         times = np.array([self._order.latest if r.time is None else r.time for r in taken])
         out = self._search.score(encoder.take(times))
-        self._teller.tell_frozen(out, taken, answers.lines)
+        self._announcer.announce_frozen(out, taken, answers.lines)
         return answers
 
     # ---------------------------------------------------------------- inside
@@ -273,7 +273,7 @@ class Engine:
         return BeamSearch(model)
 
     def _run(self, answers: Answers) -> None:
-        """Let the beam absorb what is encoded, and tell what it says; vectors may wait for the warm-up."""
+        """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
         search, encoder = self._search, self._encoder
         if search is None or encoder is None or not self._pending:
             return
@@ -289,7 +289,7 @@ class Engine:
         for start, stop, out in search.run(batch):
             labels[start:stop] = out.label[start:stop]
             records = [record for _, record in pending[start:stop]]
-            self._teller.tell(out, start, first + start, records, answers.lines)
+            self._announcer.announce(out, start, first + start, records, answers.lines)
             if self.with_events:
                 answers.events.extend(self._describe_events(out, first, pending))
         if (
@@ -359,7 +359,7 @@ class Engine:
             "order": self._order.dump(),
             "encoder": None if self._encoder is None else self._encoder.dump(),
             "pending": [(time, dump_record(record)) for time, record in self._pending],
-            "told": self._teller.dump(),
+            "announced": self._announcer.dump(),
             "moments": None if self._moments is None else [pack(m) for m in self._moments],
             "retained": self._retained.dump(),
             "state": None if self._search is None else dump_state(self._search.state),
@@ -374,7 +374,7 @@ class Engine:
         self = cls(settings, final_only=final_only, with_events=with_events)
         body = msgspec.msgpack.decode(data)
         self._order.load(body["order"])
-        self._teller.load(body["told"])
+        self._announcer.load(body["announced"])
         self._retained.load(body["retained"])
         if body["encoder"] is not None:
             self._encoder = load_encoder(body["encoder"], self._tokenizer)

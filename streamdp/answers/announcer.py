@@ -39,10 +39,10 @@ def _assignment(seq: int, record: Record, row: Row) -> Assignment:
     )
 
 
-class Teller:
+class Announcer:
     """Remembers what was announced of the records that are not decided yet.
 
-    ``final_only`` tells each record once, when it is final; ``linked`` says whether the prior has links.
+    ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
     """
 
     def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
@@ -52,7 +52,7 @@ class Teller:
         self.undecided: dict[int, Assignment] = {}
         self.final = -1
 
-    def tell(self, out: Output, start: int, seq: int, records: Sequence[Record], lines: Lines) -> None:
+    def announce(self, out: Output, start: int, seq: int, records: Sequence[Record], lines: Lines) -> None:
         """Append a stretch of the beam's output to ``lines``, in processing order.
 
         Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``.
@@ -80,7 +80,7 @@ class Teller:
                 if not final_only:
                     lines.append(Final(through))
 
-    def tell_frozen(self, out: Output, records: Sequence[Record], lines: Lines) -> None:
+    def announce_frozen(self, out: Output, records: Sequence[Record], lines: Lines) -> None:
         """Append answers that taught nothing: they have no number and are never revised."""
         for record, row in zip(records, self._rows(out, 0, len(records)), strict=True):
             lines.append(_assignment(-1, record, row))
@@ -126,7 +126,7 @@ class Teller:
             lines.append(after)
 
     def _settle(self, through: int, lines: Lines) -> None:
-        """Forget what is decided (telling it, in order, where only final answers are wanted)."""
+        """Forget what is decided (announcing it, in order, where only final answers are wanted)."""
         undecided = self.undecided
         while undecided:
             seq = next(iter(undecided))
