@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.encode.choice import tokenizer_of
 from streamdp.encode.encoders import WordEncoder
-from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
@@ -159,8 +159,7 @@ def chunks(batch: Batch, size: int = CHUNK) -> list[Batch]:
 def encode(texts: Sequence[Document]) -> Encoded:
     """Texts tokenised and counted with the default settings."""
     s = Settings()
-    tokenizer = Tokenizer(stem=s.stem, ngrams=s.ngrams, urls=s.urls, mentions=s.mentions, hashtags=s.hashtags)
-    encoder = WordEncoder(tokenizer, Vocabulary(s.max_words))
+    encoder = WordEncoder(tokenizer_of(s), Vocabulary(s.max_words))
     kept = [d for d, r in zip(texts, records_of(texts), strict=True) if encoder.add(r) is None]
     return Encoded(encoder.take(np.array([d.time for d in kept], float)), len(encoder.vocabulary))
 

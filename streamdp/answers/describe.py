@@ -9,8 +9,8 @@ import numpy as np
 
 from streamdp.beam.pool import OPEN, SCALE
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import Output
-from streamdp.records import ClusterSummary, Event
+from streamdp.beam.state import EVENTS, Output
+from streamdp.records import ClusterSummary, Event, Record
 
 KINDS = ("born", "closed", "retired", "merged", "split")
 TOP = 10
@@ -18,6 +18,14 @@ TOP = 10
 
 def _time(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
+
+
+def events_of(
+    out: Output, first: int, records: Sequence[Record], words: Sequence[str | None] | None
+) -> list[Event]:
+    """The beam's events, which records from number ``first`` on have caused."""
+    causes = out.event_by[: int(out.meta[EVENTS])].tolist()
+    return [event_of(out, e, records[seq - first].time, words) for e, seq in enumerate(causes)]
 
 
 def event_of(out: Output, e: int, time: float | None, words: Sequence[str | None] | None) -> Event:

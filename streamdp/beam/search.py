@@ -108,6 +108,14 @@ class BeamSearch:
         if count > self.state.inverted.length.shape[0]:
             self.state = self.state._replace(inverted=more_words(self.state.inverted, power_of_two(count)))
 
+    def forget_words(self, ids: np.ndarray) -> None:
+        """Take words that no cluster holds out of the base measure; their ids may be given to others."""
+        index = self.state.inverted
+        index.totals[0] -= index.base[ids].sum()
+        index.totals[1] -= np.count_nonzero(index.base[ids])
+        index.base[ids] = 0
+        index.most[ids] = 0
+
     def _prepare(self, records: int, longest: int) -> None:
         """Fit scratch space and buffers to the state and to a batch."""
         state = self.state

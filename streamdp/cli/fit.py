@@ -18,10 +18,10 @@ from streamdp.cli.progress import Progress, summarise_chains
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
 from streamdp.encode.encoders import Encoded
-from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.offline.collection import Collection, likelihood_of
 from streamdp.offline.fit import DRAWN, Fit, Plan, Problem, check, fit, with_base
+from streamdp.offline.handover import engine_of
 from streamdp.offline.starts import sureness
 from streamdp.priors import DistanceDependent, PitmanYor
 from streamdp.records import Answers, Assignment
@@ -197,7 +197,7 @@ def save(
     minted: int = 0,
 ) -> None:
     """Write a snapshot that ``show``, ``refine`` and ``consume --start-from`` read."""
-    engine = Engine.of_clustering(settings, encoded, labels, names, minted)
+    engine = engine_of(settings, encoded, labels, names, minted)
     modes = {"final_only": False, "events": False}
     header = Header(model_settings(settings), engine.seq, {}, {}, modes, time.time())
     folder.write(header, engine.dumps())

@@ -18,6 +18,7 @@ from streamdp.cli.progress import Progress
 from streamdp.cli.show import open_state
 from streamdp.errors import Exit
 from streamdp.offline.fit import Plan, check, fit
+from streamdp.offline.handover import retained_of
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
@@ -39,7 +40,7 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> No
     if seed is not None:
         settings = msgspec.structs.replace(settings, seed=seed)
     try:
-        encoded, before = engine.retained()
+        encoded, before = retained_of(engine)
     except ValueError as error:
         raise ConfigError(f"{state}: {error}", Exit.BAD_DATA) from None
     if settings.forget is None and encoded.moments is not None and settings.likelihood != "gaussian":

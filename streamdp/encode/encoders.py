@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.encode.batch import Batch
+from streamdp.encode.moments import Moments
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
@@ -82,7 +83,7 @@ class WordEncoder:
         counts: dict[str, int] = {}
         for token in tokens:
             counts[token] = counts.get(token, 0) + 1
-        unknown = len(self.vocabulary.words)
+        unknown = self.vocabulary.unknown
         ordered = sorted(counts, key=lambda token: counts[token] > 1)
         self._words += [self.vocabulary.ids.get(token, unknown) for token in ordered]
         self._counts += [counts[token] for token in ordered]
@@ -103,7 +104,7 @@ class WordEncoder:
                 continue
             number = self.vocabulary.ids.get(name, -1)
             if number < 0:
-                number = len(self.vocabulary.words) if self.frozen else self.vocabulary.add(name)
+                number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)
             if number >= 0:
                 counts[number] = int(value)
         if not counts:
@@ -128,6 +129,15 @@ class WordEncoder:
         )
         self._clear()
         return batch
+
+    def for_scoring(self) -> WordEncoder:
+        """An encoder that knows the same words and learns none."""
+        return WordEncoder(self.tokenizer, self.vocabulary, frozen=True)
+
+    @property
+    def words(self) -> Sequence[str | None] | None:
+        """The word of each id."""
+        return self.vocabulary.words
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
@@ -189,6 +199,15 @@ class VectorEncoder:
         self.rows = []
         return Batch(vectors=rows, times=times)
 
+    def for_scoring(self) -> VectorEncoder:
+        """An encoder of the same vectors with a batch of its own."""
+        return VectorEncoder(self.dimension, self.names)
+
+    @property
+    def words(self) -> Sequence[str | None] | None:
+        """None: vectors have no words."""
+        return None
+
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
         return {"kind": "vectors", "dimension": self.dimension, "names": self.names}
@@ -200,12 +219,12 @@ Encoder = WordEncoder | VectorEncoder
 class Encoded(NamedTuple):
     """Records as the beam reads them, and what encoded them.
 
-    ``moments`` are mean and variance of vectors, each of shape (D,), from which what is automatic follows.
+    ``moments`` are those of vectors, from which what is automatic follows; None for words.
     """
 
     encoder: Encoder
     batch: Batch
-    moments: tuple[np.ndarray, np.ndarray] | None
+    moments: Moments | None
 
 
 def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:

@@ -31,6 +31,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def unknown(self) -> int:
+        """The id that unknown words share where none is learned: the first that no word has."""
+        return len(self.words)
+
     def add(self, word: str) -> int:
         """The id of a word that has none yet, or -1 where the vocabulary is full."""
         if len(self.ids) >= self.limit:
@@ -82,6 +87,10 @@ class Vocabulary:
             self.free.append(number)
         self.evicted += len(gone)
         return gone
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics."""
+        return {"words": len(self), "words_dropped": self.dropped, "words_evicted": self.evicted}
 
     def dump(self) -> dict[str, Any]:
         """Everything, as plain values."""

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.encoders import Encoded, Encoder, VectorEncoder, WordEncoder
-from streamdp.encode.order import refuse
-from streamdp.encode.text import Tokenizer
-from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.choice import choose_encoder
+from streamdp.encode.encoders import Encoded, Encoder
+from streamdp.encode.moments import Moments
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject
@@ -38,13 +37,8 @@ class Collection:
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
         self.times = kept
-        batch, moments = encoder.take(kept), None
-        if batch.vectors is not None:
-            rows = batch.vectors
-            variance = rows.var(axis=0)
-            typical = float(variance.mean())
-            moments = rows.mean(axis=0), np.maximum(variance, 1e-6 * typical if typical > 0.0 else 1.0)
-        self.encoded = Encoded(encoder, batch, moments)
+        batch = encoder.take(kept)
+        self.encoded = Encoded(encoder, batch, None if batch.vectors is None else Moments.of(batch.vectors))
 
     def _in_time(self, records: Iterable[Record | Reject]) -> tuple[list[Record], np.ndarray]:
         taken, times, latest = [], [], None
@@ -66,12 +60,12 @@ class Collection:
         encoder: Encoder | None = None
         kept = []
         for record, time in zip(taken, times.tolist(), strict=True):
-            encoder = encoder or _encoder_for(settings, record)
-            reject = (
-                refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
-                if encoder is None
-                else encoder.add(record)
-            )
+            chosen = encoder or choose_encoder(record, settings, is_sparse(settings))
+            if isinstance(chosen, Reject):
+                self.rejects.append(chosen)
+                continue
+            encoder = chosen
+            reject = encoder.add(record)
             if reject is not None:
                 self.rejects.append(reject)
                 continue
@@ -88,22 +82,3 @@ def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood[Any, Any]:
     if encoded.moments is None:
         return build_words(settings)
     return build_vectors(settings, *encoded.moments)
-
-
-def _encoder_for(settings: Settings, record: Record) -> Encoder | None:
-    sparse = is_sparse(settings)
-    if sparse is None:
-        sparse = isinstance(record.value, str)
-    if not sparse:
-        return None if isinstance(record.value, str) else VectorEncoder.like(record)
-    tokenizer = Tokenizer(
-        stem=settings.stem,
-        ngrams=settings.ngrams,
-        urls=settings.urls,
-        mentions=settings.mentions,
-        hashtags=settings.hashtags,
-    )
-    limit = settings.max_words
-    if settings.vocabulary_size is not None:
-        limit = min(limit, settings.vocabulary_size)
-    return WordEncoder(tokenizer, Vocabulary(limit))

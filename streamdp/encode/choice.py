@@ -1,0 +1,42 @@
+"""Which encoder a stream needs: its settings say, or its first record."""
+
+from __future__ import annotations
+
+from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.records import Record, Reject
+from streamdp.settings import Settings
+
+
+def tokenizer_of(settings: Settings) -> Tokenizer:
+    """How the settings want texts to be cut. ValueError for a language without a stemmer."""
+    return Tokenizer(
+        stem=settings.stem,
+        ngrams=settings.ngrams,
+        urls=settings.urls,
+        mentions=settings.mentions,
+        hashtags=settings.hashtags,
+    )
+
+
+def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> Encoder | Reject:
+    """An encoder for records of this one's kind, or why there is none.
+
+    ``sparse`` says whether the likelihood is for word counts; None: whether it is follows from the record.
+    """
+    text = isinstance(record.value, str)
+    if sparse is None:
+        sparse = text
+    if sparse:
+        return WordEncoder(tokenizer_of(settings), Vocabulary(_most_words(settings)))
+    if text:
+        return refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
+    return VectorEncoder.like(record)
+
+
+def _most_words(settings: Settings) -> int:
+    if settings.vocabulary_size is None:
+        return settings.max_words
+    return min(settings.max_words, settings.vocabulary_size)

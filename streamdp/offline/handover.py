@@ -1,0 +1,70 @@
+"""From a stream to a finite set and back: the records of an engine, an engine of clustered records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.encode.encoders import Encoded, WordEncoder
+from streamdp.encode.order import ReorderBuffer
+from streamdp.engine import Engine, new_search
+from streamdp.settings import Settings
+from streamdp.state.codec import Parts
+from streamdp.state.retained import Labelled, Retained
+
+
+def retained_of(engine: Engine) -> tuple[Encoded, np.ndarray]:
+    """The records that an engine still holds and their newest labels, shape (n,).
+
+    ValueError where there are none, or older ones have been let go.
+    """
+    parts = engine.parts()
+    held = parts.retained.collect()
+    if held is None or parts.encoder is None:
+        raise ValueError("the state holds no records: it was made with --retain 0, or before the first")
+    if held.first > 0:
+        raise ValueError(
+            f"the state holds only the last {len(held.labels):,} of {engine.seq:,} records, and the "
+            "others are in its clusters too: make it with a larger --retain"
+        )
+    return Encoded(parts.encoder, held.batch, parts.moments), held.labels
+
+
+def engine_of(
+    settings: Settings,
+    encoded: Encoded,
+    labels: np.ndarray,
+    names: np.ndarray | None = None,
+    minted: int = 0,
+) -> Engine:
+    """An engine that has seen these records and clustered them so.
+
+    A cluster that the prior would have closed in between is founded anew.
+
+    Parameters
+    ----------
+    settings, encoded
+        The model, and the records in time order.
+    labels
+        The cluster of every record, shape (N,), numbered from 0 by first members.
+    names, minted
+        The label of each cluster, shape (K,), all of them below ``minted``; None: the numbers.
+    """
+    encoder, batch, moments = encoded
+    search = new_search(settings, moments)
+    first = np.unique(labels, return_index=True)[1]
+    if isinstance(encoder, WordEncoder):
+        search.ensure_words(encoder.vocabulary.unknown + 1)
+        encoder.vocabulary.touch(batch.words, batch.rows)
+    announced = np.zeros(batch.size, np.int64)
+    for start, stop, out in search.run(batch, first[labels]):
+        announced[start:stop] = out.label[start:stop]
+    if names is not None:
+        announced = search.rename(announced, np.asarray(names)[labels], minted)
+    retained = Retained(settings.retain)
+    retained.append(Labelled(0, batch, announced))
+    order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+    if batch.times is not None:
+        order.latest = order.released = float(batch.times[-1])
+    all_final = {"undecided": [], "final": batch.size - 1}
+    parts = Parts(order, encoder, [], all_final, moments, retained, search.state)
+    return Engine.of_parts(settings, parts)

@@ -1,0 +1,72 @@
+"""All that an engine must remember, as bytes: the body of a snapshot."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streamdp.beam.state import State
+from streamdp.encode.choice import tokenizer_of
+from streamdp.encode.encoders import Encoder, load_encoder
+from streamdp.encode.moments import Moments
+from streamdp.encode.order import ReorderBuffer, dump_record, load_record
+from streamdp.records import Record
+from streamdp.settings import Settings
+from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import Retained
+from streamdp.state.transfer import dump_state, load_state
+
+
+class Parts(NamedTuple):
+    """What an engine consists of, its settings aside.
+
+    ``pending`` are records with their times that are encoded but not yet absorbed; ``announced`` is what
+    the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended.
+    """
+
+    order: ReorderBuffer
+    encoder: Encoder | None
+    pending: list[tuple[float, Record]]
+    announced: dict[str, Any]
+    moments: Moments | None
+    retained: Retained
+    beam: State | None
+
+
+def dumps(parts: Parts) -> bytes:
+    """All parts as msgpack, the same bytes however the records came in batches."""
+    body: dict[str, Any] = {
+        "order": parts.order.dump(),
+        "encoder": None if parts.encoder is None else parts.encoder.dump(),
+        "pending": [(time, dump_record(record)) for time, record in parts.pending],
+        "announced": parts.announced,
+        "moments": None if parts.moments is None else [pack(moment) for moment in parts.moments],
+        "retained": parts.retained.dump(),
+        "state": None if parts.beam is None else dump_state(parts.beam),
+    }
+    return msgspec.msgpack.encode(body)
+
+
+def loads(data: bytes, settings: Settings) -> Parts:
+    """The inverse of :func:`dumps`, under the same model settings."""
+    body = msgspec.msgpack.decode(data)
+    order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+    order.load(body["order"])
+    retained = Retained(settings.retain)
+    retained.load(body["retained"])
+    stored, moments, beam = body["encoder"], body["moments"], body["state"]
+    encoder = None if stored is None else load_encoder(stored, tokenizer_of(settings))
+    pending = [(time, load_record(record)) for time, record in body["pending"]]
+    for _, record in pending:
+        assert encoder is not None
+        encoder.add(record)
+    return Parts(
+        order,
+        encoder,
+        pending,
+        body["announced"],
+        None if moments is None else Moments(*(unpack(moment) for moment in moments)),
+        retained,
+        None if beam is None else load_state(beam),
+    )

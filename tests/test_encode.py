@@ -1,0 +1,99 @@
+"""Which encoder a stream gets, what it learns of vectors, and words that the beam is told to forget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from feeds import headlines, record, texts, vectors
+
+from streamdp.encode.choice import choose_encoder
+from streamdp.encode.encoders import VectorEncoder, WordEncoder
+from streamdp.encode.moments import Moments
+from streamdp.engine import Engine
+from streamdp.offline.handover import engine_of, retained_of
+from streamdp.records import Reject
+from streamdp.settings import Settings
+from streamdp.settings.assemble import is_sparse
+
+
+@pytest.mark.parametrize(
+    ("value", "sparse", "kind"),
+    [
+        ("a text", None, WordEncoder),
+        ("a text", True, WordEncoder),
+        ("a text", False, Reject),
+        ([1.0, 2.0], None, VectorEncoder),
+        ([1.0, 2.0], False, VectorEncoder),
+        ([1.0, 2.0], True, WordEncoder),  # which then refuses it
+        ({"b": 1.0, "a": 2.0}, None, VectorEncoder),
+        ({"b": 1.0, "a": 2.0}, True, WordEncoder),
+    ],
+)
+def test_the_settings_or_the_first_record_choose_the_encoder(
+    value: Any, sparse: bool | None, kind: type
+) -> None:
+    assert isinstance(choose_encoder(record(value, 1), Settings(), sparse), kind)
+
+
+def test_named_features_keep_the_order_of_their_names() -> None:
+    encoder = choose_encoder(record({"b": 1.0, "a": 2.0}, 1), Settings(), None)
+    assert isinstance(encoder, VectorEncoder)
+    assert encoder.names == ["a", "b"]
+
+
+def test_a_vocabulary_is_no_larger_than_its_likelihood() -> None:
+    settings = Settings(likelihood="dirichlet-multinomial", vocabulary_size=7)
+    encoder = choose_encoder(record("a text", 1), settings, is_sparse(settings))
+    assert isinstance(encoder, WordEncoder)
+    assert encoder.vocabulary.limit == 7
+
+
+def test_a_dimension_that_never_varies_has_some_variance() -> None:
+    moments = Moments.of(np.array([[0.0, 5.0], [2.0, 5.0]]))
+    assert moments.mean.tolist() == [1.0, 5.0]
+    assert moments.variance.tolist() == [1.0, 0.5e-6]
+    assert Moments.of(np.array([[3.0, 5.0]])).variance.tolist() == [1.0, 1.0]
+
+
+def test_forgotten_words_leave_the_base_measure() -> None:
+    engine = Engine(Settings(prior="crp"))
+    engine.advance(headlines(50, 1))
+    search = engine._search
+    assert search is not None
+    index = search.state.inverted
+    ids = np.flatnonzero(index.base > 0)[[0, 3]]
+    kept = np.delete(index.base, ids)
+    search.forget_words(ids)
+    assert index.base[ids].tolist() == index.most[ids].tolist() == [0, 0]
+    np.testing.assert_array_equal(np.delete(index.base, ids), kept)
+    assert index.totals[:2].tolist() == [kept.sum(), np.count_nonzero(kept)]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
+    settings = Settings(prior="crp", beam=1, warmup=20) if dense else Settings(prior="crp", beam=1)
+    maker = vectors if dense else texts
+    engine = Engine(settings)
+    engine.advance(maker(60, 4))
+    encoded, labels = retained_of(engine)
+    names, numbers = np.unique(labels, return_inverse=True)
+    first = np.unique(numbers, return_index=True)[1]
+    rank = np.argsort(np.argsort(first))
+    again = engine_of(settings, encoded, rank[numbers], names[np.argsort(first)], int(labels.max()) + 1)
+    assert again.seq == 60
+    assert retained_of(again)[1].tolist() == labels.tolist()
+    assert again.clusters() == engine.clusters()
+    assert again.log_joint == pytest.approx(engine.log_joint)
+    later = maker(80, 4)[60:]
+    assert again.advance(later).lines == engine.advance(later).lines
+
+
+def test_older_records_must_be_held() -> None:
+    engine = Engine(Settings(retain=10))
+    with pytest.raises(ValueError, match="no records"):
+        retained_of(engine)
+    engine.advance(texts(30, 1))
+    with pytest.raises(ValueError, match="only the last 10 of 30"):
+        retained_of(engine)
