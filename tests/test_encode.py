@@ -12,10 +12,12 @@ from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import VectorEncoder, WordEncoder
 from streamdp.encode.moments import Moments
 from streamdp.engine import Engine
+from streamdp.offline.collection import Collection
 from streamdp.offline.handover import engine_of, retained_of
 from streamdp.records import Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
+from streamdp.settings.load import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,10 @@ def test_older_records_must_be_held() -> None:
     engine.advance(texts(30, 1))
     with pytest.raises(ValueError, match="only the last 10 of 30"):
         retained_of(engine)
+
+
+def test_a_collection_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^there are no records to cluster$"):
+        Collection(Settings(), [])
+    with pytest.raises(ConfigError, match="all 1 were refused, the first because no words"):
+        Collection(Settings(), [record("?", 1)])

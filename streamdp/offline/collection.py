@@ -72,8 +72,10 @@ class Collection:
             self.records.append(record)
             kept.append(time)
         if encoder is None or not kept:
-            why = f": all {len(self.rejects):,} were refused, the first because {self.rejects[0].detail}"
-            raise ConfigError(f"there are no records to cluster{why if self.rejects else ''}", Exit.BAD_DATA)
+            why = "there are no records to cluster"
+            if self.rejects:
+                why += f": all {len(self.rejects):,} were refused, the first because {self.rejects[0].detail}"
+            raise ConfigError(why, Exit.BAD_DATA)
         return encoder, np.array(kept)
 
 
