@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import assignments, call, fail, parsed, start, succeed, write_headlines
 
-from streamdp.cli.refine import inherit
+from streamdp.offline.relabel import inherit
 from streamdp.scoring.agreement import agreement
 
 

@@ -200,7 +200,7 @@ def fit(
 ) -> None:
     """Cluster a finite file offline, with all the time it is given."""
     from streamdp.cli.fit import Places, parse_budget, run_fit
-    from streamdp.offline.fit import Plan
+    from streamdp.offline.plan import Plan
 
     rounds, seconds = parse_budget(budget)
     plan = Plan(
@@ -234,7 +234,7 @@ def refine(
     """Go back over the records that a snapshot holds; print those whose cluster changes."""
     from streamdp.cli.fit import parse_budget
     from streamdp.cli.refine import run_refine
-    from streamdp.offline.fit import Plan
+    from streamdp.offline.plan import Plan
 
     rounds, seconds = parse_budget(budget)
     run_refine(state, Plan("hybrid", "one", rounds, seconds, chains, "best", hyper), into, seed)

@@ -7,28 +7,26 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import DIGITS
 from streamdp.cli.errors import announce_compilation, say
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.plots import draw_fit
 from streamdp.cli.progress import Progress, summarise_chains
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
-from streamdp.encode.encoders import Encoded
 from streamdp.errors import Exit
-from streamdp.offline.collection import Collection, likelihood_of
-from streamdp.offline.fit import DRAWN, Fit, Plan, Problem, check, fit, with_base
-from streamdp.offline.handover import engine_of
-from streamdp.offline.starts import sureness
-from streamdp.priors import DistanceDependent, PitmanYor
-from streamdp.records import Answers, Assignment
+from streamdp.offline.collection import Collection
+from streamdp.offline.fit import Fit
+from streamdp.offline.handover import save
+from streamdp.offline.plan import Plan, check
+from streamdp.offline.problem import Solution, problem_of
+from streamdp.offline.solve import solve
+from streamdp.records import Answers
 from streamdp.settings import Settings
-from streamdp.settings.assemble import OFFLINE_FAMILIES, build_prior
-from streamdp.settings.load import ConfigError, model_settings
-from streamdp.state.snapshot import Header, StateFolder
+from streamdp.settings.assemble import OFFLINE_FAMILIES
+from streamdp.settings.load import ConfigError
+from streamdp.state.snapshot import StateFolder
 
 BATCH = 10_000
 
@@ -90,73 +88,6 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     return np.asarray(distances, np.float64)
 
 
-def offline_settings(settings: Settings, sparse: bool) -> Settings:
-    """A finite set has no pace: without a wish, nothing is forgotten."""
-    changes: dict[str, object] = {}
-    if settings.prior == "auto" and settings.decay is None and settings.decay_scale is None:
-        changes["prior"] = "crp"
-    forgetting = settings.likelihood in ("auto", "gaussian", "normal-inverse-gamma")
-    if not sparse and forgetting and settings.forget is None:
-        changes["forget"] = 1.0
-    return msgspec.structs.replace(settings, **changes)
-
-
-def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None) -> Problem:
-    """What is clustered, and under which model."""
-    settings = offline_settings(settings, encoded.moments is None)
-    data = encoded.batch
-    asked = likelihood_of(settings, encoded)
-    likelihood = with_base(data, asked)
-    prior = build_prior(settings, encoded.moments is None)
-    return Problem(data, likelihood, prior, settings, distances, learned=likelihood is not asked)
-
-
-def settled(settings: Settings, found: Fit) -> Settings:
-    """The settings with the hyperparameters that were drawn."""
-    prior, likelihood = found.chain.prior, found.chain.likelihood
-    changes: dict[str, object] = {"concentration": prior.concentration}  # type: ignore[attr-defined]
-    if isinstance(prior, PitmanYor):
-        changes["discount"] = prior.discount
-    if isinstance(prior, DistanceDependent):
-        changes["decay_scale"] = prior.decay.scale
-    for name in DRAWN:
-        value = getattr(likelihood, name, None)
-        if getattr(settings, name) is None and isinstance(value, float):
-            changes[name] = value
-    return msgspec.structs.replace(settings, **changes)
-
-
-def lines_of(collection: Collection, found: Fit) -> list[Assignment]:
-    """The answer to every record, in time order, as ``consume`` would write it."""
-    labels = found.labels
-    probability, log_predictive = sureness(found.chain)
-    prior, seen = found.chain.prior, set()
-    linked = isinstance(prior, DistanceDependent) and found.chain.distances is None
-    times = collection.times.tolist()
-    lines = []
-    for i, (record, label) in enumerate(zip(collection.records, labels.tolist(), strict=True)):
-        link = None
-        if linked and label in seen:
-            shares = prior.link_posterior(labels[: i + 1].tolist(), i, times[: i + 1])  # type: ignore[attr-defined]
-            link = max(shares, key=lambda j: (shares[j], j))
-        lines.append(
-            Assignment(
-                seq=i,
-                id=record.id,
-                position=record.position,
-                time=record.time,
-                cluster=label,
-                probability=round(float(probability[i]), DIGITS),
-                new=label not in seen,
-                link=link,
-                log_predictive=round(float(log_predictive[i]), DIGITS),
-                keep=msgspec.UNSET if record.keep is None else record.keep,
-            )
-        )
-        seen.add(label)
-    return lines
-
-
 def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
@@ -167,44 +98,26 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     origin, paths = Origin(file), Paths(places.output, places.state, places.rejects)
     refuse_double_use(origin, paths)
     collection = read_all(settings, origin)
-    encoded = collection.encoded
-    problem = problem_of(settings, encoded, load_distances(distances, collection))
+    problem = problem_of(settings, collection.encoded, load_distances(distances, collection))
     folder = None if places.state is None else StateFolder(places.state, settings.snapshot_keep)
     sinks = Sinks(origin, paths, None, places.overwrite)
     announce_compilation()
     began = time.monotonic()
     with Interrupt() as interrupt, Progress(plan) as progress:
-        found = fit(problem, plan, progress, interrupt.event)
-    sinks.write(Answers([*lines_of(collection, found)], collection.rejects, []))
+        found = Fit(collection, problem, solve(problem, plan, progress, interrupt.event))
+    sinks.write(Answers([*found.assignments], found.rejects, []))
     sinks.flush(sync=True)
     sinks.close()
     if folder is not None:
-        retain = max(settings.retain, len(collection.records))  # so that it can be refined
-        final = msgspec.structs.replace(settled(problem.settings, found), retain=retain)
-        save(folder, final, encoded, found.labels)
+        save(folder, found.engine())
+        folder.close()
     if places.plot is not None:
-        for path in draw_fit(Path(places.plot), found):
+        for path in draw_fit(Path(places.plot), found.solution):
             say(f"drew {path}")
-    tell(found, time.monotonic() - began)
+    tell(found.solution, time.monotonic() - began)
 
 
-def save(
-    folder: StateFolder,
-    settings: Settings,
-    encoded: Encoded,
-    labels: np.ndarray,
-    names: np.ndarray | None = None,
-    minted: int = 0,
-) -> None:
-    """Write a snapshot that ``show``, ``refine`` and ``consume --start-from`` read."""
-    engine = engine_of(settings, encoded, labels, names, minted)
-    modes = {"final_only": False, "events": False}
-    header = Header(model_settings(settings), engine.seq, {}, {}, modes, time.time())
-    folder.write(header, engine.dumps())
-    folder.close()
-
-
-def tell(found: Fit, seconds: float) -> None:
+def tell(found: Solution, seconds: float) -> None:
     """Say how it went."""
     for note in [*found.notes, *summarise_chains(found.traces)]:
         say(note)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.errors import Exit
-from streamdp.offline.fit import Fit
+from streamdp.offline.problem import Solution
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.settings.load import ConfigError
 
@@ -15,7 +15,7 @@ MOST_SIMILAR = 2_000
 """Records in a picture of similarities; a larger set is thinned out."""
 
 
-def draw_fit(prefix: Path, found: Fit) -> list[Path]:
+def draw_fit(prefix: Path, found: Solution) -> list[Path]:
     """Draw what there is to draw as PREFIX-trace.png, -sizes.png and -similarity.png; returns the files."""
     try:
         import matplotlib as mpl
@@ -32,7 +32,7 @@ def draw_fit(prefix: Path, found: Fit) -> list[Path]:
     return drawn
 
 
-def _trace(prefix: Path, found: Fit) -> Path:
+def _trace(prefix: Path, found: Solution) -> Path:
     from matplotlib import pyplot as plt
 
     figure, (top, bottom) = plt.subplots(2, 1, sharex=True, figsize=(8, 5), layout="constrained")
@@ -47,7 +47,7 @@ def _trace(prefix: Path, found: Fit) -> Path:
     return _save(figure, prefix, "trace")
 
 
-def _sizes(prefix: Path, found: Fit) -> Path:
+def _sizes(prefix: Path, found: Solution) -> Path:
     from matplotlib import pyplot as plt
 
     sizes = np.sort(np.bincount(found.labels))[::-1]
@@ -58,7 +58,7 @@ def _sizes(prefix: Path, found: Fit) -> Path:
     return _save(figure, prefix, "sizes")
 
 
-def _similarity(prefix: Path, found: Fit) -> Path:
+def _similarity(prefix: Path, found: Solution) -> Path:
     from matplotlib import pyplot as plt
 
     step = -(-len(found.labels) // MOST_SIMILAR)

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bar
 
 from streamdp.offline.chain import Chain
 from streamdp.offline.diagnostics import diagnose
-from streamdp.offline.fit import SAMPLERS, Plan
+from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace
 
 EVERY = 0.1

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import time
+
 import numpy as np
 
 from streamdp.encode.encoders import Encoded, WordEncoder
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine, new_search
 from streamdp.settings import Settings
+from streamdp.settings.load import model_settings
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
+from streamdp.state.snapshot import Header, StateFolder
 
 
 def retained_of(engine: Engine) -> tuple[Encoded, np.ndarray]:
@@ -49,7 +54,8 @@ def engine_of(
     names, minted
         The label of each cluster, shape (K,), all of them below ``minted``; None: the numbers.
     """
-    encoder, batch, moments = encoded
+    batch, moments = encoded.batch, encoded.moments
+    encoder = copy.deepcopy(encoded.encoder)  # what this engine learns is no business of another
     search = new_search(settings, moments)
     first = np.unique(labels, return_index=True)[1]
     if isinstance(encoder, WordEncoder):
@@ -68,3 +74,10 @@ def engine_of(
     all_final = {"undecided": [], "final": batch.size - 1}
     parts = Parts(order, encoder, [], all_final, moments, retained, search.state)
     return Engine.of_parts(settings, parts)
+
+
+def save(folder: StateFolder, engine: Engine) -> None:
+    """Write a snapshot that ``show``, ``refine`` and ``consume --start-from`` read. Raises SnapshotError."""
+    modes = {"final_only": False, "events": False}
+    header = Header(model_settings(engine.settings), engine.seq, {}, {}, modes, time.time())
+    folder.write(header, engine.dumps())

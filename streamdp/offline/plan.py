@@ -1,0 +1,57 @@
+"""How a finite set is searched: the method, where it starts, when it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from streamdp.errors import Exit
+from streamdp.settings.load import ConfigError
+
+Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
+Start = Literal["sequential", "one", "singletons", "random", "beam"]
+Estimate = Literal["best", "vi", "binder"]
+SAMPLERS = ("gibbs", "split-merge", "permutation", "hybrid")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to search.
+
+    Parameters
+    ----------
+    method
+        "beam" and "astar" search; the others sample, from ``start``.
+    start
+        Where chains start.
+    rounds, seconds
+        When a sampler stops, whichever comes first.
+    chains
+        How many run side by side.
+    estimate
+        Which clustering is the answer: the best met, or the point estimate of the draws.
+    hyper
+        Whether samplers draw the hyperparameters that are automatic.
+    queue, score, order
+        Of A*.
+    """
+
+    method: Method = "hybrid"
+    start: Start = "sequential"
+    rounds: int | None = None
+    seconds: float | None = 30.0
+    chains: int = 1
+    estimate: Estimate = "best"
+    hyper: bool = True
+    queue: int = 100
+    score: str = "inadmissible"
+    order: str = "given"
+
+
+def check(plan: Plan) -> None:
+    """Raise ConfigError (64) for a plan that cannot be."""
+    for name, allowed in (("method", Method), ("start", Start), ("estimate", Estimate)):
+        if getattr(plan, name) not in get_args(allowed):
+            raise ConfigError(f"--{name} must be one of {', '.join(get_args(allowed))}", Exit.USAGE)
+    if plan.chains < 1:
+        raise ConfigError("--chains must be at least 1", Exit.USAGE)

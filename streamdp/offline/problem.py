@@ -1,0 +1,105 @@
+"""Clustering a finite set as a problem: its records, the model that settings mean, and the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.encode.batch import Batch
+from streamdp.encode.encoders import Encoded
+from streamdp.likelihoods import HierarchicalDirichlet, HierarchicalPitmanYor
+from streamdp.likelihoods.base import Likelihood
+from streamdp.offline.chain import Chain
+from streamdp.offline.collection import likelihood_of
+from streamdp.offline.prepare import base_measure
+from streamdp.offline.schedule import Trace
+from streamdp.priors import DistanceDependent, PitmanYor
+from streamdp.priors.base import Prior
+from streamdp.settings import Settings
+from streamdp.settings.assemble import build_prior
+
+DRAWN = ("beta", "base_concentration", "word_discount", "variance", "mean_variance", "kappa", "shape")
+"""Hyperparameters of likelihoods that a hybrid draws where they are automatic."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is clustered, and under which model."""
+
+    data: Batch
+    likelihood: Likelihood[Any, Any]
+    prior: Prior
+    settings: Settings
+    distances: np.ndarray | None = None
+    learned: bool = False
+    """Whether part of the model was learned from these records, so that nothing can be proved."""
+
+    def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
+        """A chain over it."""
+        return Chain(self.data, self.likelihood, self.prior, labels, seed=seed, distances=self.distances)
+
+
+@dataclasses.dataclass
+class Solution:
+    """A clustering, the chain that holds it, and how it was found."""
+
+    labels: np.ndarray
+    chain: Chain
+    traces: list[Trace] = dataclasses.field(default_factory=list)
+    draws: list[np.ndarray] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def of_labels(cls, problem: Problem, labels: np.ndarray) -> Solution:
+        """A clustering that was found without a chain."""
+        chain = problem.chain(problem.settings.seed, labels)
+        return cls(chain.labels, chain)
+
+
+def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> Problem:
+    """What is clustered, and under which model."""
+    settings = offline_settings(settings, encoded.moments is None)
+    asked = likelihood_of(settings, encoded)
+    likelihood = with_base(encoded.batch, asked)
+    prior = build_prior(settings, encoded.moments is None)
+    return Problem(encoded.batch, likelihood, prior, settings, distances, learned=likelihood is not asked)
+
+
+def offline_settings(settings: Settings, sparse: bool) -> Settings:
+    """A finite set has no pace: without a wish, nothing is forgotten."""
+    changes: dict[str, object] = {}
+    if settings.prior == "auto" and settings.decay is None and settings.decay_scale is None:
+        changes["prior"] = "crp"
+    forgetting = settings.likelihood in ("auto", "gaussian", "normal-inverse-gamma")
+    if not sparse and forgetting and settings.forget is None:
+        changes["forget"] = 1.0
+    return msgspec.structs.replace(settings, **changes)
+
+
+def with_base(data: Batch, likelihood: Likelihood[Any, Any]) -> Likelihood[Any, Any]:
+    """The family with its base measure learned from all records at once, and fixed, where it has one."""
+    if not isinstance(likelihood, HierarchicalDirichlet | HierarchicalPitmanYor):
+        return likelihood
+    if likelihood.base is not None:
+        return likelihood
+    return dataclasses.replace(likelihood, base=tuple(base_measure(data, likelihood).tolist()))
+
+
+def drawn(settings: Settings, likelihood: Likelihood[Any, Any]) -> dict[str, float]:
+    """The likelihood's hyperparameters that are automatic, each a single number, and their values."""
+    values = {name: getattr(likelihood, name, None) for name in DRAWN if getattr(settings, name) is None}
+    return {name: value for name, value in values.items() if isinstance(value, float)}
+
+
+def settled(settings: Settings, chain: Chain) -> Settings:
+    """The settings with the hyperparameters that were drawn."""
+    prior = chain.prior
+    changes: dict[str, object] = {"concentration": prior.concentration}  # type: ignore[attr-defined]
+    if isinstance(prior, PitmanYor):
+        changes["discount"] = prior.discount
+    if isinstance(prior, DistanceDependent):
+        changes["decay_scale"] = prior.decay.scale
+    return msgspec.structs.replace(settings, **changes, **drawn(settings, chain.likelihood))

@@ -1,0 +1,42 @@
+"""Labels that outlast a new clustering of the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A record whose cluster is another one now."""
+
+    seq: int
+    cluster: int
+    was: int
+
+
+def inherit(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, int]:
+    """The label of each new cluster: by largest overlap, one to one, the older label on ties.
+
+    Returns labels by the number of the cluster, and the first label that is free.
+    """
+    pairs, overlap = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    minted = int(before.max(initial=-1)) + 1
+    names = np.full(int(after.max(initial=-1)) + 1, -1)
+    taken: set[int] = set()
+    for p in np.lexsort((pairs[:, 1], pairs[:, 0], -overlap)):
+        label, cluster = int(pairs[p, 0]), int(pairs[p, 1])
+        if names[cluster] < 0 and label not in taken:
+            names[cluster] = label
+            taken.add(label)
+    for cluster in np.flatnonzero(names < 0).tolist():
+        names[cluster] = minted
+        minted += 1
+    return names, minted
+
+
+def changes(before: np.ndarray, after: np.ndarray) -> Sequence[Change]:
+    """Records whose label is another one, in order."""
+    moved = np.flatnonzero(before != after)
+    return [Change(int(i), int(after[i]), int(before[i])) for i in moved]

@@ -1,0 +1,144 @@
+"""Sampling a clustering: chains that climb for half of their budget, then draw."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from streamdp.offline.beam import beam_labels
+from streamdp.offline.chain import Chain
+from streamdp.offline.hyper import Hyper, default_names
+from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.permutation import Permutation
+from streamdp.offline.plan import Plan
+from streamdp.offline.problem import Problem, Solution, drawn
+from streamdp.offline.schedule import Best, Hybrid, Trace, Watcher, run, run_chains
+from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
+from streamdp.offline.starts import one_cluster, random_clusters, sequential, singletons
+from streamdp.priors import DistanceDependent
+from streamdp.priors.base import Prior
+from streamdp.settings.load import ConfigError
+
+CLIMB = 1e-3
+"""Share of each sum that permutations prune."""
+MOST_DRAWS = 200
+
+Report = Callable[[int, Chain, Trace], None]
+"""Called with (number of the chain, chain, trace) after every round."""
+
+
+def _moves(method: str, prior: Prior) -> list[Move]:
+    linked = isinstance(prior, DistanceDependent)
+    if method == "gibbs" or (method == "hybrid" and not prior.exchangeable):
+        return [LinkGibbs() if linked else Gibbs()]
+    if method == "split-merge":
+        return [SplitMerge(3)]
+    if method == "permutation":
+        return [Permutation(keep=CLIMB)]
+    return [Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated()]
+
+
+def _climbing(problem: Problem, plan: Plan) -> list[Move]:
+    """Moves of the first half of a hybrid, which need not leave the posterior as it is."""
+    climb = Permutation(keep=CLIMB, order="projection", width=50)
+    if plan.method == "permutation":
+        return [climb, Permutation(keep=CLIMB, adaptive=True)]
+    return [climb] if plan.method == "hybrid" and problem.prior.exchangeable else []
+
+
+def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
+    if plan.start == "one":
+        one_cluster(chain)
+    elif plan.start == "singletons":
+        singletons(chain)
+    elif plan.start == "random":
+        random_clusters(chain)
+    elif plan.start == "beam":
+        chain.set_labels(beam_labels(problem))
+    else:
+        sequential(chain)
+
+
+def sample(
+    problem: Problem,
+    plan: Plan,
+    report: Report | None,
+    stop: threading.Event | None,
+    labels: np.ndarray | None,
+) -> Solution:
+    """Chains side by side; the answer is the best of them, or the estimate that the plan wants.
+
+    Parameters as for :func:`streamdp.offline.solve.solve`.
+    """
+    _warm(problem, plan)
+    seeds = np.random.SeedSequence(problem.settings.seed).spawn(plan.chains)
+    chains = [problem.chain(seed, labels) for seed in seeds]
+    drawn: list[list[np.ndarray]] = [[] for _ in chains]
+
+    def job(c: int) -> tuple[Trace, Best]:
+        if labels is None:
+            _begin(chains[c], problem, plan)
+        watch = None if report is None else functools.partial(report, c)
+        return _run_one(problem, plan, chains[c], drawn[c], watch, stop)
+
+    results = run_chains([lambda c=c: job(c) for c in range(plan.chains)])  # type: ignore[misc]
+    top = max(range(plan.chains), key=lambda c: results[c][1].log_joint)
+    chain, best = chains[top], results[top][1]
+    if problem.settings.concentration is None or plan.hyper:
+        chain.replace(prior=best.prior, likelihood=best.likelihood)
+    answer, draws = best.labels, [labels for each in drawn for labels in each]
+    if plan.estimate != "best":
+        if chain.size > LIMIT:
+            raise ConfigError(f"a point estimate is for up to {LIMIT:,} records; use --estimate best")
+        similarity = similarity_matrix(np.array(draws))
+        answer, _ = point_estimate(similarity, np.array(draws), plan.estimate)
+    chain.set_labels(answer)
+    return Solution(chain.labels, chain, [trace for trace, _ in results], draws)
+
+
+def _warm(problem: Problem, plan: Plan) -> None:
+    """Compile every kernel on a few records, so that compiling takes nothing from the budget."""
+    few = problem.data.take(np.arange(min(problem.data.size, 3)))
+    distances = None if problem.distances is None else problem.distances[: few.size, : few.size]
+    chain = dataclasses.replace(problem, data=few, distances=distances).chain(0)
+    sequential(chain)
+    for move in [*_climbing(problem, plan), *_moves(plan.method, problem.prior)]:
+        move(chain)
+
+
+def _run_one(
+    problem: Problem,
+    plan: Plan,
+    chain: Chain,
+    draws: list[np.ndarray],
+    watch: Watcher | None,
+    stop: threading.Event | None,
+) -> tuple[Trace, Best]:
+    """A burn-in of half the budget that may climb, then a half that samples."""
+    moves, climbing = _moves(plan.method, problem.prior), _climbing(problem, plan)
+    if plan.hyper:
+        names = default_names(chain) if problem.settings.concentration is None else ()
+        names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
+        if names:
+            moves.append(Hyper(names))
+    halves = [None if whole is None else whole / 2 for whole in (plan.rounds, plan.seconds)]
+    rounds = None if plan.rounds is None else max(plan.rounds // 2, 1)
+    first = Hybrid(climbing if plan.method == "permutation" else climbing + moves)
+    trace, best = run(chain, first, rounds=rounds, seconds=halves[1], watch=watch, stop=stop)
+    thin = max(len(trace.seconds) // MOST_DRAWS, 1)
+    rest = None if plan.rounds is None else max(plan.rounds - (rounds or 0), 1)
+    after, later = run(
+        chain,
+        Hybrid(moves),
+        rounds=rest,
+        seconds=halves[1],
+        thin=thin,
+        draws=draws,
+        watch=watch,
+        stop=stop,
+    )
+    return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)

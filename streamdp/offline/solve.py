@@ -1,0 +1,69 @@
+"""From a problem and a plan to one clustering."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+import numpy as np
+
+from streamdp.errors import Exit
+from streamdp.offline.astar import astar
+from streamdp.offline.beam import beam_labels
+from streamdp.offline.plan import Plan
+from streamdp.offline.problem import Problem, Solution
+from streamdp.offline.sampling import Report, sample
+from streamdp.settings.load import ConfigError
+
+
+def solve(
+    problem: Problem,
+    plan: Plan,
+    report: Report | None = None,
+    stop: threading.Event | None = None,
+    labels: np.ndarray | None = None,
+) -> Solution:
+    """Cluster. Raises ConfigError where method and model do not go together.
+
+    Parameters
+    ----------
+    problem, plan
+        What and how.
+    report
+        Called with (number of the chain, chain, trace) after every round of a sampler.
+    stop
+        Set from outside to end samplers early.
+    labels
+        Where samplers start, instead of ``plan.start``.
+    """
+    try:
+        if plan.method == "beam":
+            return Solution.of_labels(problem, beam_labels(problem))
+        if plan.method == "astar":
+            return _astar(problem, plan, stop)
+        return sample(problem, plan, report, stop, labels)
+    except ValueError as error:
+        raise ConfigError(str(error), Exit.BAD_DATA) from error
+
+
+def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Solution:
+    deadline = math.inf if plan.seconds is None else time.monotonic() + plan.seconds
+    found = astar(
+        problem.data,
+        problem.likelihood,
+        problem.prior,
+        queue=plan.queue,
+        score=plan.score,  # type: ignore[arg-type]
+        order=plan.order,  # type: ignore[arg-type]
+        seed=problem.settings.seed,
+        distances=problem.distances,
+        until=lambda: time.monotonic() > deadline or (stop is not None and stop.is_set()),
+    )
+    result = Solution.of_labels(problem, found.labels)
+    proved = "proved" if found.proved and not problem.learned else "not proved"
+    result.notes.append(
+        f"{found.expanded:,} states expanded, {found.enqueued:,} enqueued; "
+        f"{proved} to be the most probable clustering"
+    )
+    return result
