@@ -21,9 +21,10 @@ from benchmarks.workloads import (
 )
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.likelihoods.base import Moments
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.settings.assemble import WARMUP, build_prior, build_vectors
+from streamdp.settings.assemble import WARMUP, build_likelihood, build_prior
 
 WINDOW = 500
 """Records in a window of the windowed ARI."""
@@ -64,7 +65,8 @@ def cases(which: list[str]) -> list[Case]:
 def new_search(case: Case) -> BeamSearch:
     """The beam with location and scales learned as the engine does, from the first vectors."""
     first = case.vectors[:WARMUP]
-    likelihood = build_vectors(case.settings, first.mean(axis=0), first.var(axis=0))
+    moments = Moments(first.mean(axis=0), first.var(axis=0))
+    likelihood = build_likelihood(case.settings, moments)
     return vector_search(case.settings, build_prior(case.settings, False), likelihood)
 
 

@@ -96,16 +96,17 @@ def searched(
 ) -> tuple[np.ndarray, float]:
     """The clustering that a beam ends up with, by record, and its CPU seconds."""
     settings = Settings(beam=width, temper=temper, slack=slack)
-    search = BeamSearch(build_model(settings, problem.prior, problem.likelihood))
+    model = build_model(settings, problem.prior, problem.likelihood)
+    search = BeamSearch(model, problem.likelihood)
     if problem.likelihood.sparse:
         search.ensure_words(int(problem.data.words.max()) + 1)
     batch = _in_order(problem.data, order)
     found = np.empty(problem.data.size, np.int64)
     began = time.process_time()
     for start, stop, out in search.run(batch):
-        found[start:stop] = out.label[start:stop]
+        found[start:stop] = out.answers["label"][start:stop]
         revised = slice(0, out.meta[REVISIONS])
-        found[out.revision_seq[revised]] = out.revision_label[revised]  # of several, the last holds
+        found[out.revisions["seq"][revised]] = out.revisions["label"][revised]  # of several, the last holds
     seconds = time.process_time() - began
     labels = np.empty_like(found)
     labels[order] = found

@@ -43,11 +43,12 @@ class Point(NamedTuple):
 
 def touched_per_record(search: BeamSearch, texts: Batch, sample: int = 200) -> float:
     """Clusters that share a word with a record, on average over the first records."""
-    index = search.state.inverted
+    index = search.words.inverted
     met = 0
     for i in range(sample):
         words = texts.words[texts.offsets[i] : texts.offsets[i + 1]]
-        slots = [index.slot[index.start[w] : index.start[w] + index.length[w]] for w in words]
+        lists = [index.lists[w] for w in words]
+        slots = [index.slot[row["start"] : row["start"] + row["length"]] for row in lists]
         met += np.unique(np.concatenate(slots)).shape[0]
     return met / sample
 
@@ -82,7 +83,7 @@ def measure(clusters: int, widths: list[int], records: int) -> list[Point]:
     topics = source.rng.integers(0, clusters, records)
     topics[source.rng.permutation(records)[:fresh]] = clusters + np.arange(fresh)
     texts = source.about(topics).batch
-    lengths = seeded.state.inverted.length[texts.words]
+    lengths = seeded.words.inverted.lists["length"][texts.words]
     touched = touched_per_record(seeded, texts)
     batches = chunks(texts)
     points = []
@@ -103,7 +104,7 @@ def measure(clusters: int, widths: list[int], records: int) -> list[Point]:
                 1e6 * scoring,
                 float(lengths.sum()) / records,
                 touched,
-                int(seeded.state.sizes.meta[USED]),
+                int(seeded.words.sizes.meta[USED]),
                 (after["cluster_copies"] - before["cluster_copies"]) / records,
             )
         )

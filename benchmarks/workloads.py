@@ -27,7 +27,7 @@ from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_model, build_prior, build_words
+from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 
 CHUNK = 1000
 """Records in one call of the beam."""
@@ -166,14 +166,15 @@ def encode(texts: Sequence[Document]) -> Encoded:
 
 def word_search(settings: Settings, vocabulary: int) -> BeamSearch:
     """A new beam for word counts."""
-    search = BeamSearch(build_model(settings, build_prior(settings, True), build_words(settings)))
+    likelihood = build_likelihood(settings, None)
+    search = BeamSearch(build_model(settings, build_prior(settings, True), likelihood), likelihood)
     search.ensure_words(vocabulary)
     return search
 
 
 def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> BeamSearch:
     """A new beam for vectors."""
-    return BeamSearch(build_model(settings, prior, likelihood))
+    return BeamSearch(build_model(settings, prior, likelihood), likelihood)
 
 
 def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
@@ -181,7 +182,7 @@ def feed(search: BeamSearch, batches: Iterable[Batch]) -> np.ndarray:
     labels = []
     for batch in batches:
         for start, stop, out in search.run(batch):
-            labels.append(out.label[start:stop].copy())
+            labels.append(out.answers["label"][start:stop].copy())
     return np.concatenate(labels)
 
 

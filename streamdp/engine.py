@@ -16,21 +16,21 @@ from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
 from streamdp.encode.choice import choose_encoder, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
-from streamdp.encode.moments import Moments
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
+from streamdp.likelihoods.base import Moments
+from streamdp.priors import DistanceDependent
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
-    OFFLINE_FAMILIES,
+    build_likelihood,
     build_model,
     build_prior,
-    build_vectors,
-    build_words,
+    check_model,
     is_sparse,
     warmup_length,
 )
-from streamdp.settings.load import ConfigError
+from streamdp.settings.load import checked
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
@@ -39,22 +39,13 @@ from streamdp.state.retained import Labelled, Retained
 def check(settings: Settings) -> None:
     """Raise ConfigError (ValueError, for a language) where no stream can be clustered so."""
     tokenizer_of(settings)
-    if settings.likelihood in OFFLINE_FAMILIES:
-        raise ConfigError(
-            f"the {settings.likelihood} likelihood is for `streamdp fit`, not for streams: choose another"
-        )
-    sparse = is_sparse(settings)
-    if sparse:
-        build_words(settings)
-    elif sparse is False:
-        build_vectors(settings, np.zeros(1), np.ones(1))
-    build_prior(settings, sparse is not False)
+    check_model(settings)
 
 
 def new_search(settings: Settings, moments: Moments | None, state: State | None = None) -> BeamSearch:
     """The beam that the settings mean, for words where there are no moments of vectors."""
-    likelihood = build_words(settings) if moments is None else build_vectors(settings, *moments)
-    return BeamSearch(build_model(settings, build_prior(settings, moments is None), likelihood), state)
+    likelihood, prior = build_likelihood(settings, moments), build_prior(settings, moments is None)
+    return BeamSearch(build_model(settings, prior, likelihood), likelihood, state)
 
 
 class Engine:
@@ -71,8 +62,8 @@ class Engine:
     """
 
     def __init__(self, settings: Settings, *, final_only: bool = False, with_events: bool = False) -> None:
+        self.settings = settings = checked(settings)
         check(settings)  # now, not at the first record
-        self.settings = settings
         self.with_events = with_events
         self._order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
         self._retained = Retained(settings.retain)
@@ -80,7 +71,7 @@ class Engine:
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
-        linked = settings.prior in ("auto", "distance-dependent")
+        linked = isinstance(build_prior(settings, sparse=True), DistanceDependent)
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
     # ---------------------------------------------------------------- records in
@@ -202,17 +193,17 @@ class Engine:
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
         for start, stop, out in search.run(batch):
-            labels[start:stop] = out.label[start:stop]
+            labels[start:stop] = out.answers["label"][start:stop]
             self._announcer.announce(out, start, first + start, records[start:stop], answers.lines)
             if self.with_events:
-                answers.events.extend(events_of(out, first, records, encoder.words))
+                answers.events.extend(events_of(search, out, first, records, encoder.words))
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
 
     def _evict(self, search: BeamSearch, vocabulary: Vocabulary) -> None:
         if vocabulary.wants_eviction():
-            held = search.state.inverted.length > 0
-            search.forget_words(vocabulary.evict(held, self.seq - self.settings.retain))
+            gone = vocabulary.evict(search.held_words(), self.seq - self.settings.retain)
+            search.forget_words(gone)
 
     # ---------------------------------------------------------------- looking in
 

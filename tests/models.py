@@ -1,16 +1,19 @@
-"""Pairs of a kernel model and the oracle that means the same, for every prior and family."""
+"""Pairs of a kernel model and the oracle that means the same, for priors and families."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from oracle import families, priors
+from oracle import vector_families as va
 from oracle.beam import Beam
 
-from streamdp.beam import model as m
-from streamdp.beam.model import Model
+from streamdp import likelihoods as lk
+from streamdp import priors as pr
+from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, Model
+from streamdp.beam.search import BeamSearch
 
 PRIORS = (
     "crp",
@@ -19,6 +22,7 @@ PRIORS = (
     "pitman_yor",
     "pitman_yor_max",
     "uniform",
+    "finite",
     "window",
     "window_seconds",
     "exponential",
@@ -26,73 +30,130 @@ PRIORS = (
     "logistic",
 )
 SPARSE = ("flat", "flat_growing", "dirichlet", "dirichlet_document", "pitman_yor", "pitman_yor_fixed")
-DENSE = ("gaussian", "gaussian_forget", "normal_inverse_gamma", "normal_inverse_gamma_forget")
+DENSE = (
+    "gaussian",
+    "gaussian_forget",
+    "gamma",
+    "gamma_forget",
+    "wishart",
+    "wishart_forget",
+    "bernoulli",
+    "poisson",
+    "sphere",
+)
 WORDS = 6
+NORTH = (0.0, 1.0)
 
 
-def _prior(name: str, ints: np.ndarray, floats: np.ndarray) -> Any:
-    floats[m.CLOSE_BELOW] = 0.05
+class Problem(NamedTuple):
+    """One model, for the kernels and as a naive beam."""
+
+    model: Model
+    likelihood: Any
+    naive: Beam
+
+    def search(self) -> BeamSearch:
+        """A beam that has seen nothing."""
+        beam = BeamSearch(self.model, self.likelihood)
+        if self.likelihood.sparse:
+            beam.ensure_words(WORDS + 2)
+        return beam
+
+
+def pairs(chosen: tuple[str, ...] = PRIORS) -> list[tuple[str, str]]:
+    """Every prior with a family of words and one of vectors, every family with two priors.
+
+    Kernels are compiled for each prior and family anew: all pairs would take an hour.
+    """
+    found = []
+    for prior in chosen:
+        for family in SPARSE + DENSE:
+            thorough = family.split("_")[0] in ("pitman", "gamma")
+            if thorough or prior.split("_")[0] in ("exponential", "crp")[: 2 if family in SPARSE else 1]:
+                found.append((prior, family))
+    return found
+
+
+def shaped(family: str, record: Any) -> Any:
+    """A record of the kind that a family is for, made from words or from two numbers."""
+    if family in SPARSE:
+        return record
+    x, y = record
+    if family == "bernoulli":
+        return [float(x > 0.0), float(y > 0.0)]
+    if family == "poisson":
+        return [float(math.floor(abs(4.0 * x))), float(math.floor(abs(2.0 * y)))]
+    if family == "sphere":
+        return [math.cos(x), math.sin(x)]
+    return record
+
+
+def _prior(name: str) -> tuple[pr.Prior, Any]:
     kind = name.split("_")[0]
-    seconds = name.endswith("_seconds")
-    ints[m.UNIT] = m.SECONDS if seconds else m.RECORDS
-    unit = "seconds" if seconds else "records"
+    limits: dict[str, Any] = {}
+    if name.endswith(("_retire", "_max")):
+        limits = {"retire_after": 3} if name.endswith("_retire") else {"max_clusters": 2}
     if kind == "crp":
-        ints[m.PRIOR], floats[m.CONCENTRATION] = m.CRP, 0.8
-        ints[m.RETIRE_AFTER] = 3 if name == "crp_retire" else 0
-        ints[m.MAX_CLUSTERS] = 2 if name == "crp_max" else 0
-        return priors.CRP(
-            0.8, retire_after=ints[m.RETIRE_AFTER] or None, max_clusters=ints[m.MAX_CLUSTERS] or None
-        )
+        return pr.CRP(0.8, **limits), priors.CRP(0.8, **limits)
     if kind == "pitman":
-        ints[m.PRIOR], floats[m.CONCENTRATION], floats[m.DISCOUNT] = m.PITMAN_YOR, 0.5, 0.3
-        ints[m.MAX_CLUSTERS] = 3 if name == "pitman_yor_max" else 0
-        return priors.PitmanYor(0.5, 0.3, max_clusters=ints[m.MAX_CLUSTERS] or None)
+        return pr.PitmanYor(0.5, 0.3, **limits), priors.PitmanYor(0.5, 0.3, **limits)
     if kind == "uniform":
-        ints[m.PRIOR], floats[m.CONCENTRATION] = m.UNIFORM, 0.7
-        return priors.Uniform(0.7)
-    ints[m.PRIOR], floats[m.CONCENTRATION] = m.DISTANCE_DEPENDENT, 0.9
+        return pr.Uniform(0.7), priors.Uniform(0.7)
+    if kind == "finite":
+        return pr.FiniteMixture(3, 1.2), priors.FiniteMixture(3, 1.2)
+    unit: Any = "seconds" if name.endswith("_seconds") else "records"
     scale = {"window": 4.0, "exponential": 2.5, "logistic": 3.0}[kind]
-    floats[m.DECAY_SCALE] = scale
-    ints[m.DECAY] = {"window": m.WINDOW, "exponential": m.EXPONENTIAL, "logistic": m.LOGISTIC}[kind]
-    decay = {"window": priors.Window, "exponential": priors.Exponential, "logistic": priors.Logistic}[kind](
-        scale
+    decay = {"window": pr.Window, "exponential": pr.Exponential, "logistic": pr.Logistic}[kind]
+    naive = {"window": priors.Window, "exponential": priors.Exponential, "logistic": priors.Logistic}[kind]
+    return (
+        pr.DistanceDependent(0.9, decay(scale), unit, close_below=0.05),
+        priors.DistanceDependent(0.9, naive(scale), unit, close_below=0.05),
     )
-    return priors.DistanceDependent(0.9, decay, unit, close_below=0.05)
 
 
-def _family(name: str, ints: np.ndarray, floats: np.ndarray) -> tuple[Any, Any, dict[str, np.ndarray]]:
-    floats[m.FORGET] = 0.9 if name.endswith("forget") else 1.0
-    floats[m.SMOOTHING], floats[m.ESCAPE], floats[m.BASE_DISCOUNT] = 0.3, 1.5, 0.2
-    if name.startswith("flat"):
-        ints[m.FAMILY], floats[m.BASE_CONCENTRATION] = m.FLAT, 0.4
-        growing = name == "flat_growing"
-        ints[m.VOCABULARY] = 0 if growing else WORDS
-        base = families.VocabularySize() if growing else families.NoBase()
-        return families.DirichletMultinomial(0.4, None if growing else WORDS), base, {}
-    if name in ("gaussian", "gaussian_forget"):
-        ints[m.FAMILY], floats[m.VARIANCE], floats[m.MEAN_VARIANCE] = m.GAUSSIAN, 0.5, 2.0
-        family = families.Gaussian(0.5, 2.0, [0.1, -0.2], floats[m.FORGET])
-        return family, families.NoBase(), {"location": np.array([0.1, -0.2])}
-    if name.startswith("normal"):
-        ints[m.FAMILY], floats[m.KAPPA], floats[m.SHAPE] = m.NORMAL_INVERSE_GAMMA, 0.3, 1.7
-        family = families.NormalInverseGamma([0.1, -0.2], 0.3, 1.7, [0.6, 0.8], floats[m.FORGET])
-        arrays = {"location": np.array([0.1, -0.2]), "scale": np.array([0.6, 0.8])}
-        return family, families.NoBase(), arrays
-    ints[m.FAMILY] = m.INTERPOLATED
+def _words(name: str) -> tuple[Any, Any, Any]:
+    base = {"smoothing": 0.3, "discount": 0.2, "escape": 1.5}
+    if name == "flat":
+        naive = families.DirichletMultinomial(0.4, WORDS)
+        return lk.DirichletMultinomial(0.4, WORDS), naive, families.NoBase()
+    if name == "flat_growing":
+        naive = families.DirichletMultinomial(0.4, None)
+        return lk.DirichletMultinomial(0.4), naive, families.VocabularySize()
     if name.startswith("dirichlet"):
-        floats[m.BASE_CONCENTRATION], ints[m.BASE] = 2.0, m.TOKENS
         beta = 1.3 if name == "dirichlet_document" else None
-        floats[m.INVERSE_DOCUMENT_BETA] = 0.0 if beta is None else 1.0 / beta
-        return families.HierarchicalDirichlet(2.0, beta), families.LearnedBase("tokens", 0.3, 1.5, 0.2), {}
-    floats[m.BASE_CONCENTRATION], floats[m.WORD_DISCOUNT] = 1.5, 0.4
-    family = families.HierarchicalPitmanYor(1.5, 0.4)
-    if name == "pitman_yor_fixed":
-        p = np.arange(1.0, WORDS + 1.0)
-        p /= p.sum()
-        ints[m.BASE] = m.FIXED
-        return family, families.FixedBase(p.tolist()), {"base": p}
-    ints[m.BASE] = m.TABLES
-    return family, families.LearnedBase("tables", 0.3, 1.5, 0.2), {}
+        family = lk.HierarchicalDirichlet(base_concentration=2.0, document_beta=beta, **base)
+        learned = families.LearnedBase("tokens", 0.3, 1.5, 0.2)
+        return family, families.HierarchicalDirichlet(2.0, beta), learned
+    p = np.arange(1.0, WORDS + 1.0)
+    fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
+    pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)
+    learned = families.LearnedBase("tables", 0.3, 1.5, 0.2)
+    return (
+        pitman_yor,
+        families.HierarchicalPitmanYor(1.5, 0.4),
+        learned if fixed is None else (families.FixedBase(list(fixed))),
+    )
+
+
+def _vectors(name: str) -> tuple[Any, Any]:
+    kind, forget = name.split("_")[0], 0.9 if name.endswith("forget") else 1.0
+    mean = (0.1, -0.2)
+    if kind == "gaussian":
+        family: Any = lk.Gaussian(2, variance=0.5, mean_variance=2.0, mean=mean, forget=forget)
+        return family, families.Gaussian(0.5, 2.0, mean, forget)
+    if kind == "gamma":
+        family = lk.NormalInverseGamma(2, mean=mean, kappa=0.3, shape=1.7, scale=(0.6, 0.8), forget=forget)
+        return family, families.NormalInverseGamma(mean, 0.3, 1.7, (0.6, 0.8), forget)
+    if kind == "wishart":
+        rows = ((0.8, 0.2), (0.2, 0.6))
+        family = lk.NormalInverseWishart(2, mean=mean, kappa=0.3, degrees=3.5, scale=rows, forget=forget)
+        return family, va.NormalInverseWishart(mean, 0.3, 3.5, np.array(rows), forget)
+    if kind == "bernoulli":
+        return lk.BetaBernoulli(2, 0.6, (0.7, 1.4)), va.BetaBernoulli(0.6, (0.7, 1.4))
+    if kind == "poisson":
+        return lk.GammaPoisson(2, (0.8, 1.3), 0.4), va.GammaPoisson((0.8, 1.3), 0.4)
+    sphere = lk.VonMisesFisher(2, (2.0, 9.0), NORTH, 0.7)
+    return sphere, va.VonMisesFisher([2.0, 9.0], NORTH, 0.7)
 
 
 def pair(
@@ -102,16 +163,25 @@ def pair(
     slack: float = math.inf,
     temper: float = 1.0,
     max_undecided: int = 10_000,
-    frequent: int = m.FREQUENT_POSTINGS,
-) -> tuple[Model, Beam]:
-    """The kernel's model and the naive beam for one combination."""
-    ints, floats = np.zeros(11, np.int64), np.zeros(17)
-    ints[m.BEAM], ints[m.MAX_UNDECIDED], ints[m.FREQUENT] = width, max_undecided, frequent
-    floats[m.TEMPER], floats[m.SLACK] = temper, min(slack, m.MAX_SLACK)
-    naive_prior = _prior(prior, ints, floats)
-    naive_family, base, arrays = _family(family, ints, floats)
-    empty = np.zeros(0)
-    kernel_model = Model(
-        ints, floats, arrays.get("location", empty), arrays.get("scale", empty), arrays.get("base", empty)
+    frequent: int = FREQUENT_POSTINGS,
+) -> Problem:
+    """The kernels' model and the naive beam for one combination."""
+    ours, naive_prior = _prior(prior)
+    base: Any = families.NoBase()
+    if family in SPARSE:
+        likelihood, naive_family, base = _words(family)
+    else:
+        likelihood, naive_family = _vectors(family)
+    model = Model(
+        prior=ours.terms(),
+        family=likelihood.terms(),
+        beam=width,
+        max_undecided=max_undecided,
+        retire_after=getattr(ours, "retire_after", None) or 0,
+        max_clusters=getattr(ours, "max_clusters", None) or 0,
+        frequent=frequent,
+        temper=temper,
+        slack=min(slack, MAX_SLACK),
     )
-    return kernel_model, Beam(naive_prior, naive_family, base, width, slack, temper, max_undecided)
+    naive = Beam(naive_prior, naive_family, base, width, slack, temper, max_undecided)
+    return Problem(model, likelihood, naive)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from models import DENSE, PRIORS, SPARSE, WORDS, pair
+from models import SPARSE, WORDS, pair, pairs
 from streams import encode, random_stream
 
-from streamdp.beam.model import WORD_SPACE, Model
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.likelihoods.shared_base import WORD_SPACE
+
+CONTINUOUS = ("gaussian", "gaussian_forget", "gamma", "gamma_forget", "wishart", "wishart_forget")
 
 
-def trained(prior: str, family: str, width: int, dense: bool, model: Model | None = None) -> BeamSearch:
+def trained(prior: str, family: str, width: int, dense: bool) -> BeamSearch:
     """A beam that has seen a short stream."""
-    known, _ = pair(prior, family, width)
-    beam = BeamSearch(model or known)
-    beam.ensure_words(WORDS + 2)
+    beam = pair(prior, family, width).search()
     records, times = random_stream(np.random.default_rng(3), 20, dense, WORDS)
     for _ in beam.run(encode(records, times, dense)):
         pass
@@ -24,15 +24,14 @@ def trained(prior: str, family: str, width: int, dense: bool, model: Model | Non
 
 
 @pytest.mark.parametrize("width", [1, 7])
-@pytest.mark.parametrize("family", SPARSE)
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("prior", "family"), [p for p in pairs() if p[1] in SPARSE])
 def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> None:
     """Over the vocabulary; where the base is learned, over all words that could ever come."""
     beam = trained(prior, family, width, dense=False)
     later = np.full(WORDS + 1, 1e3)
     out = beam.score(encode([[(w, 1)] for w in range(WORDS + 1)], later, dense=False))
-    p = np.exp(out.log_predictive[: WORDS + 1])
-    seen = int(np.count_nonzero(beam.state.inverted.base[:WORDS]))
+    p = np.exp(out.answers["log_predictive"][: WORDS + 1])
+    seen = int(np.count_nonzero(beam.words.learned.counts[:WORDS]))
     if family in ("dirichlet", "dirichlet_document", "pitman_yor"):
         assert seen == WORDS
         total = p[:WORDS].sum() + p[WORDS] * (WORD_SPACE - seen)
@@ -41,8 +40,7 @@ def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> Non
     assert total == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("family", DENSE)
-@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("prior", "family"), [p for p in pairs() if p[1] in CONTINUOUS])
 def test_vectors_integrate_to_one(prior: str, family: str) -> None:
     """Numerically, over a plane wide enough for the Student tails."""
     beam = trained(prior, family, 7, dense=True)
@@ -51,5 +49,7 @@ def test_vectors_integrate_to_one(prior: str, family: str) -> None:
     area = np.gradient(x)
     grid = np.array([(a, b) for a in x for b in x])
     out = beam.score(Batch.of_vectors(grid, np.full(len(grid), 1e3)))
-    total = (np.exp(out.log_predictive[: len(grid)]).reshape(401, 401) * np.outer(area, area)).sum()
+    total = (
+        np.exp(out.answers["log_predictive"][: len(grid)]).reshape(401, 401) * np.outer(area, area)
+    ).sum()
     assert total == pytest.approx(1.0, abs=0.02)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from models import pair
+from models import Problem, pair
 from streams import SparseRecord, encode
 
-from streamdp.beam.model import FREQUENT, Model
+from streamdp.beam.scores import TOUCHED
 from streamdp.beam.search import BeamSearch
 
 TOPICS, OWN, SHARED = 60, 12, 6
@@ -27,30 +27,35 @@ def stream(rng: np.random.Generator, n: int) -> list[SparseRecord]:
     return records
 
 
-def run(model: Model, frequent: int, records: list[SparseRecord]) -> tuple[BeamSearch, list[np.ndarray], int]:
+def run(problem: Problem, records: list[SparseRecord]) -> tuple[BeamSearch, list[np.ndarray], int]:
     """The answers, and how many clusters were touched in all."""
-    ints = model.ints.copy()
-    ints[FREQUENT] = frequent
-    beam = BeamSearch(model._replace(ints=ints))
+    beam = problem.search()
     beam.ensure_words(WORDS)
     answers, touched = [], 0
     for i, record in enumerate(records):
         _, _, out = next(beam.run(encode([record], [float(i)], False)))
-        answers.append(
-            np.array([out.label[0], out.link[0], out.decided[0], out.probability[0], out.log_predictive[0]])
-        )
-        touched += int(beam._scores.meta[0])
+        row = out.answers[0]
+        names = ("label", "link", "decided", "probability", "log_predictive")
+        answers.append(np.array([row[name] for name in names]))
+        touched += int(beam._scores.words.meta[TOUCHED])
     return beam, answers, touched
 
 
 @pytest.mark.parametrize("width", [1, 7])
-@pytest.mark.parametrize("family", ["pitman_yor", "dirichlet", "flat"])
-@pytest.mark.parametrize("prior", ["crp", "exponential_seconds", "pitman_yor"])
+@pytest.mark.parametrize(
+    ("prior", "family"),
+    [
+        ("crp", "pitman_yor"),
+        ("crp", "dirichlet"),
+        ("exponential_seconds", "pitman_yor"),
+        ("exponential_seconds", "flat"),
+        ("pitman_yor", "pitman_yor"),
+    ],
+)
 def test_same_answers_with_fewer_clusters_touched(prior: str, family: str, width: int) -> None:
-    model, _ = pair(prior, family, width, slack=5.0)
     records = stream(np.random.default_rng(8), 500)
-    with_all, everything, touched_all = run(model, 10**9, records)
-    with_rare, spared, touched_rare = run(model, 8, records)
+    with_all, everything, touched_all = run(pair(prior, family, width, 5.0, frequent=10**9), records)
+    with_rare, spared, touched_rare = run(pair(prior, family, width, 5.0, frequent=8), records)
     np.testing.assert_allclose(spared, everything, rtol=0, atol=1e-7)
     np.testing.assert_allclose(with_rare.log_joints, with_all.log_joints, rtol=1e-9)
     assert with_rare.counters() == with_all.counters()

@@ -10,8 +10,8 @@ from feeds import headlines, record, texts, vectors
 
 from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import VectorEncoder, WordEncoder
-from streamdp.encode.moments import Moments
 from streamdp.engine import Engine
+from streamdp.likelihoods.base import Moments
 from streamdp.offline.collection import Collection
 from streamdp.offline.handover import engine_of, retained_of
 from streamdp.records import Reject

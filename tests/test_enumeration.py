@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models import DENSE, PRIORS, SPARSE, WORDS, pair
+from models import DENSE, PRIORS, SPARSE, WORDS, pair, pairs, shaped
 from oracle import priors
 from oracle.enumeration import (
     Partition,
@@ -26,25 +26,23 @@ from streamdp.priors import DistanceDependent, Exponential, Logistic, Window
 
 WIDTH = 256  # more than the 203 clusterings of six records
 ORDER_DEPENDENT = {"crp_retire", "crp_max", "pitman_yor_max"}
-EXACT = [name for name in PRIORS if name not in ORDER_DEPENDENT]
+EXACT = tuple(name for name in PRIORS if name not in ORDER_DEPENDENT)
 
 
 def newest_clustering(
     beam: BeamSearch, records: Sequence[Any], times: Sequence[float], dense: bool
 ) -> Partition:
     """Feed the records one at a time; the clustering that the labels, as last revised, describe."""
-    beam.ensure_words(WORDS)
     labels: list[int] = []
     for record, time in zip(records, times, strict=True):
         for _, _, out in beam.run(encode([record], [time], dense)):
-            labels.append(int(out.label[0]))
+            labels.append(int(out.answers["label"][0]))
             for r in range(int(out.meta[REVISIONS])):
-                labels[int(out.revision_seq[r])] = int(out.revision_label[r])
+                labels[int(out.revisions["seq"][r])] = int(out.revisions["label"][r])
     return founders_of(labels)
 
 
-@pytest.mark.parametrize("family", SPARSE + DENSE)
-@pytest.mark.parametrize("prior", EXACT)
+@pytest.mark.parametrize(("prior", "family"), pairs(EXACT))
 def test_full_width_is_exact(prior: str, family: str) -> None:
     """Best log joint, best clustering, and evidence = the sum over all clusterings."""
     dense = family in DENSE
@@ -52,13 +50,15 @@ def test_full_width_is_exact(prior: str, family: str) -> None:
     for seed, n in ((1, 5), (2, 6), (3, 6)):
         rng = np.random.default_rng([seed, EXACT.index(prior), (SPARSE + DENSE).index(family)])
         records, times = random_stream(rng, n, dense, WORDS)
-        model, naive = pair(prior, family, WIDTH)
+        records = [shaped(family, record) for record in records]
+        problem = pair(prior, family, WIDTH)
+        naive = problem.naive
         for record, time in zip(records, times, strict=True):
             naive.step(record, time)  # for the base measure it records on its way
         joints = log_joints(records, times, naive.prior, naive.family, naive.views)
         ranked = sorted(joints.values(), reverse=True)
 
-        beam = BeamSearch(model)
+        beam = problem.search()
         found = newest_clustering(beam, records, times, dense)
         assert len(beam.log_joints) == len(joints)
         np.testing.assert_allclose(sorted(beam.log_joints, reverse=True), ranked, rtol=1e-10, atol=1e-9)

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import enumeration as en
 from oracle import priors as pr
+from streamdp.beam.lifecycle import decay as kernel_decay
 
 from streamdp.beam import model
-from streamdp.beam.lifecycle import decay as kernel_decay
 from streamdp.priors import (
     CRP,
     DistanceDependent,

@@ -58,11 +58,13 @@ class Announcer:
         Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``.
         """
         stop = start + len(records)
-        by = out.revision_by[: int(out.meta[REVISIONS])].tolist()
+        by = out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
         r = 0
         undecided, final_only = self.undecided, self.final_only
         rows = self._rows(out, start, stop)
-        for record, row, through in zip(records, rows, out.decided[start:stop].tolist(), strict=True):
+        for record, row, through in zip(
+            records, rows, out.answers["decided"][start:stop].tolist(), strict=True
+        ):
             assignment = _assignment(seq, record, row)
             if not final_only:
                 lines.append(assignment)
@@ -95,28 +97,28 @@ class Announcer:
         self.final = last
 
     def _rows(self, out: Output, start: int, stop: int) -> Iterable[Row]:
-        links: list[int | None] = out.link[start:stop].tolist()
+        links: list[int | None] = out.answers["link"][start:stop].tolist()
         if self.linked:
             links = [None if link is None or link < 0 else link for link in links]
         else:
             links = [None] * (stop - start)
         return zip(
-            out.label[start:stop].tolist(),
-            np.round(out.probability[start:stop], DIGITS).tolist(),
-            out.founded[start:stop].astype(bool).tolist(),
+            out.answers["label"][start:stop].tolist(),
+            np.round(out.answers["probability"][start:stop], DIGITS).tolist(),
+            out.answers["founded"][start:stop].astype(bool).tolist(),
             links,
-            np.round(out.log_predictive[start:stop], DIGITS).tolist(),
+            np.round(out.answers["log_predictive"][start:stop], DIGITS).tolist(),
             strict=True,
         )
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
-        seq, link = int(out.revision_seq[r]), int(out.revision_link[r])
+        seq, link = int(out.revisions["seq"][r]), int(out.revisions["link"][r])
         before = self.undecided[seq]
         after = msgspec.structs.replace(
             before,
-            cluster=int(out.revision_label[r]),
-            probability=round(float(out.revision_probability[r]), DIGITS),
-            new=bool(out.revision_founded[r]),
+            cluster=int(out.revisions["label"][r]),
+            probability=round(float(out.revisions["probability"][r]), DIGITS),
+            new=bool(out.revisions["founded"][r]),
             link=link if link >= 0 and self.linked else None,
             revision=before.revision + 1,
         )

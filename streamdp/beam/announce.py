@@ -11,34 +11,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.lifecycle import emit_event
-from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, PLANE, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
+from streamdp.beam.closing import emit_event
+from streamdp.beam.pool import DECIDED, HALF, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
 from streamdp.beam.trellis import Lineages
 from streamdp.kernels.jit import kernel
+
+LINEAGE_BITS = 24
+"""A label and a lineage's index share an integer; lineages are far fewer than 2^24."""
+LINEAGE_MASK = (1 << LINEAGE_BITS) - 1
 
 
 class Walk(NamedTuple):
     """Scratch space for a walk over the undecided records, newest first."""
 
-    node: np.ndarray  # int32[U] the head's node of a record
-    key: np.ndarray  # int64[U] label and lineage of a record, packed
-    order: np.ndarray  # int64[U]
-    affected: np.ndarray  # uint8[U] by founder: whether its cluster differs from that of the last head
-    level_node: np.ndarray  # int32[B]
+    node: np.ndarray  # int64[U] the head's node of a record
+    pair: np.ndarray  # int64[U] announced label and lineage of a record, packed; then the distinct ones
+    overlap: np.ndarray  # int64[U] records of each distinct pair
+    affected: np.ndarray  # int64[U] by founder: whether its cluster differs from that of the last head
+    level_node: np.ndarray  # int64[B]
     level_mass: np.ndarray  # float64[B]
 
 
 def new_walk(undecided: int, width: int) -> Walk:
     """Scratch space for so many undecided records."""
-    return Walk(
-        np.zeros(undecided, np.int32),
-        np.zeros(undecided, np.int64),
-        np.zeros(undecided, np.int64),
-        np.zeros(undecided, np.uint8),
-        np.zeros(width, np.int32),
-        np.zeros(width),
-    )
+    node, pair, overlap, affected = (np.zeros(undecided, np.int64) for _ in range(4))
+    return Walk(node, pair, overlap, affected, np.zeros(width, np.int64), np.zeros(width))
 
 
 @kernel
@@ -46,7 +44,7 @@ def mint(state: State, lineage: int) -> int:
     """Give a lineage a label that was never used."""
     label = state.beam.meta[NEXT_LABEL]
     state.beam.meta[NEXT_LABEL] = label + 1
-    state.lineages.label[lineage] = label
+    state.lineages.rows[lineage].label = label
     return label
 
 
@@ -55,9 +53,9 @@ def slot_of_head(state: State, lineage: int) -> int:
     """The slot in which the best hypothesis holds a lineage, or -1 (closed and freed)."""
     pool, head = state.pool, state.beam.meta[HEAD]
     for slot in range(pool.meta[SLOT_HIGH]):
-        if pool.state[slot] != VACANT and pool.lineage[slot] == lineage:
+        if pool.state[slot] != VACANT and pool.slots[slot].lineage == lineage:
             column = pool.column[slot]
-            if column < 0 or pool.holds[pool.meta[PLANE]][head, column] == 1:
+            if column < 0 or pool.holds[pool.meta[HALF]][head, column] == 1:
                 return slot
     return -1
 
@@ -83,21 +81,21 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
     node = beam.leaf[beam.meta[HEAD]]
     seq = beam.meta[SEQ]
     while last >= first:
-        if out.revision_seq[last] <= decided:
-            out.revision_probability[last] = 1.0
+        if out.revisions[last].seq <= decided:
+            out.revisions[last].probability = 1.0
             last -= 1
             continue
-        if out.revision_seq[last] == seq:
+        if out.revisions[last].seq == seq:
             same = 0.0
             for i in range(width):
-                if trellis.lineage[walk.level_node[i]] == trellis.lineage[node]:
+                if trellis.nodes[walk.level_node[i]].lineage == trellis.nodes[node].lineage:
                     same += walk.level_mass[i]
-            out.revision_probability[last] = same / total
+            out.revisions[last].probability = same / total
             last -= 1
             continue
         merged = 0
         for i in range(width):
-            parent = trellis.parent[walk.level_node[i]]
+            parent = trellis.nodes[walk.level_node[i]].parent
             mass = walk.level_mass[i]
             at = 0
             while at < merged and walk.level_node[at] != parent:
@@ -109,7 +107,7 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
             else:
                 walk.level_mass[at] += mass
         width = merged
-        node = trellis.parent[node]
+        node = trellis.nodes[node].parent
         seq -= 1
 
 
@@ -138,128 +136,178 @@ def _sift(values: np.ndarray, i: int, n: int) -> None:
 
 
 @kernel
-def _inherit(state: State, out: Output, walk: Walk, count: int) -> None:
-    """Relabel the undecided lineages of a new head; ``count`` undecided earlier records."""
+def _label_of(pair: int) -> int:
+    return pair >> LINEAGE_BITS
+
+
+@kernel
+def _lineage_of(pair: int) -> int:
+    return pair & LINEAGE_MASK
+
+
+@kernel
+def _collect_pairs(state: State, walk: Walk, count: int) -> int:
+    """The distinct pairs of a label announced and an undecided lineage now, with their overlaps.
+
+    Takes the labels of those lineages away. Returns how many pairs there are.
+    """
     beam, trellis, lineages = state.beam, state.trellis, state.lineages
     seq, decided = beam.meta[SEQ], beam.meta[DECIDED]
     mask = state.announced.shape[0] - 1
-    # a lineage index and a label fit one integer; equal pairs become neighbours by sorting
-    pairs = 0
+    records = 0
     for back in range(1, count + 1):
-        lineage = trellis.lineage[walk.node[back]]
-        if lineages.founder[lineage] <= decided or not walk.affected[lineages.founder[lineage] & mask]:
+        lineage = trellis.nodes[walk.node[back]].lineage
+        founder = lineages.rows[lineage].founder
+        if founder <= decided or not walk.affected[founder & mask]:
             continue
-        lineages.label[lineage] = -1
+        lineages.rows[lineage].label = -1
         if state.announced_founder[(seq - back) & mask] <= decided:
             continue  # that label stays with its decided cluster
-        walk.key[pairs] = (state.announced[(seq - back) & mask] << 24) | lineage
-        pairs += 1
-    sort_ascending(walk.key, pairs)
-    distinct = 0
-    i = 0
-    while i < pairs:
-        key = walk.key[i]
-        j = i
-        while j < pairs and walk.key[j] == key:
+        walk.pair[records] = (state.announced[(seq - back) & mask] << LINEAGE_BITS) | lineage
+        records += 1
+    sort_ascending(walk.pair, records)
+    pairs, i = 0, 0
+    while i < records:
+        pair, j = walk.pair[i], i
+        while j < records and walk.pair[j] == pair:
             j += 1
-        walk.key[distinct] = key
-        walk.order[distinct] = -(j - i)
-        distinct += 1
+        walk.pair[pairs] = pair
+        walk.overlap[pairs] = j - i
+        pairs += 1
         i = j
-    taken = 0
-    for a in range(distinct):
+    return pairs
+
+
+@kernel
+def _hand_on(state: State, walk: Walk, pairs: int) -> None:
+    """Give labels to lineages, the largest overlap first, each once; leaves the pairs in that order."""
+    for a in range(pairs):
         best = a
-        for b in range(a + 1, distinct):
-            if walk.order[b] < walk.order[best] or (
-                walk.order[b] == walk.order[best] and _older_pair(lineages, walk.key[b], walk.key[best])
+        for b in range(a + 1, pairs):
+            if walk.overlap[b] > walk.overlap[best] or (
+                walk.overlap[b] == walk.overlap[best]
+                and _older_pair(state.lineages, walk.pair[b], walk.pair[best])
             ):
                 best = b
-        walk.key[a], walk.key[best] = walk.key[best], walk.key[a]
-        walk.order[a], walk.order[best] = walk.order[best], walk.order[a]
-        label, lineage = walk.key[a] >> 24, walk.key[a] & 0xFFFFFF
-        if lineages.label[lineage] >= 0 or _labelled(state, walk, a, label):
+        walk.pair[a], walk.pair[best] = walk.pair[best], walk.pair[a]
+        walk.overlap[a], walk.overlap[best] = walk.overlap[best], walk.overlap[a]
+        heir = state.lineages.rows[_lineage_of(walk.pair[a])]
+        if heir.label < 0 and not _labelled(state, walk, a, _label_of(walk.pair[a])):
+            heir.label = _label_of(walk.pair[a])
+
+
+@kernel
+def _mint_rest(state: State, out: Output, walk: Walk, count: int, pairs: int) -> None:
+    """Mint labels for the lineages left without one, in order of founder: they have split off."""
+    for back in range(count, 0, -1):  # the walk is newest first
+        lineage = state.trellis.nodes[walk.node[back]].lineage
+        if state.lineages.rows[lineage].label >= 0:
             continue
-        lineages.label[lineage] = label
-        taken += 1
-    # lineages left without a label, in order of founder: the walk is newest first
-    for back in range(count, 0, -1):
-        lineage = trellis.lineage[walk.node[back]]
-        if lineages.label[lineage] < 0:
-            label = mint(state, lineage)
-            other, overlap = -1, 0
-            for a in range(distinct):
-                if walk.key[a] & 0xFFFFFF == lineage and -walk.order[a] > overlap:
-                    other, overlap = walk.key[a] >> 24, -walk.order[a]
-            slot = slot_of_head(state, lineage)
-            size = overlap if slot < 0 else state.pool.size[slot]
-            emit_event(state, out, SPLIT, slot, label, other, size)
-    for a in range(distinct):
-        label = walk.key[a] >> 24
+        label = mint(state, lineage)
+        other, overlap = -1, 0
+        for a in range(pairs):
+            if _lineage_of(walk.pair[a]) == lineage and walk.overlap[a] > overlap:
+                other, overlap = _label_of(walk.pair[a]), walk.overlap[a]
+        slot = slot_of_head(state, lineage)
+        size = overlap if slot < 0 else state.pool.slots[slot].size
+        emit_event(state, out, SPLIT, slot, label, other, size)
+
+
+@kernel
+def _tell_merged(state: State, out: Output, walk: Walk, pairs: int) -> None:
+    """Tell of the labels that no lineage has any more."""
+    for a in range(pairs):
+        label = _label_of(walk.pair[a])
         first = True
         for b in range(a):
-            first = first and walk.key[b] >> 24 != label
-        if first and not _labelled(state, walk, distinct, label):
-            heir = lineages.label[walk.key[a] & 0xFFFFFF]
-            emit_event(state, out, MERGED, -1, label, heir, -walk.order[a])
+            first = first and _label_of(walk.pair[b]) != label
+        if first and not _labelled(state, walk, pairs, label):
+            heir = state.lineages.rows[_lineage_of(walk.pair[a])].label
+            emit_event(state, out, MERGED, -1, label, heir, walk.overlap[a])
+
+
+@kernel
+def _inherit(state: State, out: Output, walk: Walk, count: int) -> None:
+    """Relabel the undecided lineages of a new head; ``count`` undecided earlier records."""
+    pairs = _collect_pairs(state, walk, count)
+    _hand_on(state, walk, pairs)
+    _mint_rest(state, out, walk, count, pairs)
+    _tell_merged(state, out, walk, pairs)
 
 
 @kernel
 def _older_pair(lineages: Lineages, a: int, b: int) -> bool:
-    if a >> 24 != b >> 24:
-        return a >> 24 < b >> 24
-    return lineages.founder[a & 0xFFFFFF] < lineages.founder[b & 0xFFFFFF]
+    if _label_of(a) != _label_of(b):
+        return _label_of(a) < _label_of(b)
+    return lineages.rows[_lineage_of(a)].founder < lineages.rows[_lineage_of(b)].founder
 
 
 @kernel
 def _labelled(state: State, walk: Walk, upto: int, label: int) -> bool:
     """Whether the lineage of one of the first ``upto`` pairs has the label."""
     for a in range(upto):
-        if state.lineages.label[walk.key[a] & 0xFFFFFF] == label:
+        if state.lineages.rows[_lineage_of(walk.pair[a])].label == label:
             return True
     return False
 
 
 @kernel
+def _find_affected(state: State, walk: Walk, count: int) -> None:
+    """Walk along the new head's history; mark the clusters that are not what the last head's were."""
+    seq, decided = state.beam.meta[SEQ], state.beam.meta[DECIDED]
+    mask = state.announced.shape[0] - 1
+    node = state.beam.leaf[state.beam.meta[HEAD]]
+    for back in range(count + 1):
+        walk.node[back] = node
+        walk.affected[(seq - back) & mask] = 0
+        node = state.trellis.nodes[node].parent
+    for back in range(1, count + 1):
+        now = state.lineages.rows[state.trellis.nodes[walk.node[back]].lineage].founder
+        before = state.announced_founder[(seq - back) & mask]
+        if now != before:
+            if now > decided:
+                walk.affected[now & mask] = 1
+            if before > decided:
+                walk.affected[before & mask] = 1
+
+
+@kernel
+def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
+    """Tell of the undecided records whose label is another one now, oldest first."""
+    seq = state.beam.meta[SEQ]
+    mask = state.announced.shape[0] - 1
+    for back in range(count, 0, -1):
+        node = state.trellis.nodes[walk.node[back]]
+        lineage = state.lineages.rows[node.lineage]
+        state.announced_founder[(seq - back) & mask] = lineage.founder
+        if state.announced[(seq - back) & mask] == lineage.label:
+            continue
+        state.announced[(seq - back) & mask] = lineage.label
+        r = out.meta[REVISIONS]
+        out.meta[REVISIONS] = r + 1
+        out.revisions[r].by = seq
+        out.revisions[r].seq = seq - back
+        out.revisions[r].label = lineage.label
+        out.revisions[r].link = node.link
+        out.revisions[r].founded = lineage.founder == seq - back
+
+
+@kernel
 def announce(state: State, out: Output, walk: Walk, extends: bool, slot: int, founded: bool) -> int:
     """Label the newest record, and revise older ones if the best hypothesis has changed."""
-    beam, trellis, lineages = state.beam, state.trellis, state.lineages
-    seq, decided = beam.meta[SEQ], beam.meta[DECIDED]
+    beam = state.beam
+    seq = beam.meta[SEQ]
     mask = state.announced.shape[0] - 1
-    lineage = state.pool.lineage[slot]
     if not extends:
         beam.meta[SWITCHES] += 1
-        count = seq - decided - 1
-        node = beam.leaf[beam.meta[HEAD]]
-        for back in range(count + 1):
-            walk.node[back] = node
-            walk.affected[(seq - back) & mask] = 0
-            node = trellis.parent[node]
-        for back in range(1, count + 1):
-            now = lineages.founder[trellis.lineage[walk.node[back]]]
-            before = state.announced_founder[(seq - back) & mask]
-            if now != before:
-                if now > decided:
-                    walk.affected[now & mask] = 1
-                if before > decided:
-                    walk.affected[before & mask] = 1
+        count = seq - beam.meta[DECIDED] - 1
+        _find_affected(state, walk, count)
         _inherit(state, out, walk, count)
-        for back in range(count, 0, -1):
-            lineage_then = trellis.lineage[walk.node[back]]
-            label = lineages.label[lineage_then]
-            state.announced_founder[(seq - back) & mask] = lineages.founder[lineage_then]
-            if state.announced[(seq - back) & mask] == label:
-                continue
-            state.announced[(seq - back) & mask] = label
-            r = out.meta[REVISIONS]
-            out.meta[REVISIONS] = r + 1
-            out.revision_by[r] = seq
-            out.revision_seq[r] = seq - back
-            out.revision_label[r] = label
-            out.revision_link[r] = trellis.link[walk.node[back]]
-            out.revision_founded[r] = lineages.founder[lineage_then] == seq - back
+        _revise(state, out, walk, count)
+    lineage = state.pool.slots[slot].lineage
     if founded:
         mint(state, lineage)
-        emit_event(state, out, BORN, slot, lineages.label[lineage], -1, 1)
-    state.announced[seq & mask] = lineages.label[lineage]
-    state.announced_founder[seq & mask] = lineages.founder[lineage]
-    return lineages.label[lineage]
+        emit_event(state, out, BORN, slot, state.lineages.rows[lineage].label, -1, 1)
+    state.announced[seq & mask] = state.lineages.rows[lineage].label
+    state.announced_founder[seq & mask] = state.lineages.rows[lineage].founder
+    return state.lineages.rows[lineage].label

@@ -1,7 +1,8 @@
 """The clusters that a record may join, best first, without looking at every one of them.
 
 A cluster's score does not depend on the hypothesis that joins it, so the clusters that all hypotheses
-hold are ranked once, and of each size class only the heaviest are looked at.
+hold are ranked once; early tests leave out what cannot survive: what falls below ``slack``, and, in a full
+beam, what is worse than the worst hypothesis joining the best agreed cluster.
 """
 
 from __future__ import annotations
@@ -10,119 +11,133 @@ import math
 
 import numpy as np
 
-from streamdp.beam.choice import CANDIDATES, GUARD, HOPEFUL, Choice, rounded
-from streamdp.beam.model import BEAM, SLACK, TEMPER, Model
-from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, SLOT_HIGH, WIDTH, Beam
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
-from streamdp.beam.sizes import HIGH
+from streamdp.beam.choice import (
+    ANCHOR,
+    BAR,
+    BEST,
+    CANDIDATES,
+    CONTENDERS,
+    FLOOR,
+    GUARD,
+    REACH,
+    Choice,
+    rounded,
+)
+from streamdp.beam.clusters import offer_agreed
+from streamdp.beam.model import Model
+from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
+from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
+
+LEAST_EXPONENT = -700.0
+"""Below it a linear threshold would be zero anyway."""
 
 
 @kernel
 def log_offer(model: Model, weight: float, scale: float, value: float, reference: float) -> float:
     """A cluster's weight (tempered for selection) and predictive, in nats."""
-    temper = model.floats[TEMPER]
-    if temper == 1.0:
+    if model.temper == 1.0:
         return math.log(weight * scale * value) + reference
-    return temper * math.log(weight * scale) + math.log(value) + reference
+    return model.temper * math.log(weight * scale) + math.log(value) + reference
 
 
 @kernel
-def _worse_candidate(choice: Choice, founder: np.ndarray, a: int, b: int) -> bool:
-    if choice.rank[a] != choice.rank[b]:
-        return choice.rank[a] < choice.rank[b]
-    return founder[choice.slot[a]] > founder[choice.slot[b]]
+def log_value_of_new(scores: Scores) -> float:
+    """Predictive of a new cluster, in nats; -inf where none may be founded."""
+    value = scores.sums[NEW_VALUE]
+    return math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -np.inf
 
 
 @kernel
-def _swap_candidates(choice: Choice, a: int, b: int) -> None:
-    choice.slot[a], choice.slot[b] = choice.slot[b], choice.slot[a]
-    choice.score[a], choice.score[b] = choice.score[b], choice.score[a]
-    choice.rank[a], choice.rank[b] = choice.rank[b], choice.rank[a]
+def _worse(choice: Choice, founder: np.ndarray, a: int, b: int) -> bool:
+    first, second = choice.candidates[a], choice.candidates[b]
+    if first.rank != second.rank:
+        return first.rank < second.rank
+    return founder[first.slot] > founder[second.slot]
 
 
 @kernel
-def _sink_candidate(choice: Choice, founder: np.ndarray, i: int, n: int) -> None:
+def _swap(choice: Choice, a: int, b: int) -> None:
+    first, second = choice.candidates[a], choice.candidates[b]
+    first.slot, second.slot = second.slot, first.slot
+    first.score, second.score = second.score, first.score
+    first.rank, second.rank = second.rank, first.rank
+
+
+@kernel
+def _sink(choice: Choice, founder: np.ndarray, i: int, n: int) -> None:
     while True:
         c = 2 * i + 1
         if c >= n:
             return
-        if c + 1 < n and _worse_candidate(choice, founder, c + 1, c):
+        if c + 1 < n and _worse(choice, founder, c + 1, c):
             c += 1
-        if not _worse_candidate(choice, founder, c, i):
+        if not _worse(choice, founder, c, i):
             return
-        _swap_candidates(choice, c, i)
+        _swap(choice, c, i)
         i = c
 
 
 @kernel
-def _offer_candidate(
-    choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float, best: float
-) -> None:
+def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float) -> None:
     """Put an agreed slot among the ``limit`` best so far: a heap with the worst on top."""
     n = choice.meta[CANDIDATES]
-    rank = rounded(score - best)
+    rank = rounded(score - choice.bounds[ANCHOR])
     if n == limit:
-        if rank < choice.rank[0] or (rank == choice.rank[0] and founder[slot] > founder[choice.slot[0]]):
+        worst = choice.candidates[0]
+        if rank < worst.rank or (rank == worst.rank and founder[slot] > founder[worst.slot]):
             return
-        choice.slot[0], choice.score[0], choice.rank[0] = slot, score, rank
-        _sink_candidate(choice, founder, 0, n)
+        worst.slot, worst.score, worst.rank = slot, score, rank
+        _sink(choice, founder, 0, n)
         return
-    choice.slot[n], choice.score[n], choice.rank[n] = slot, score, rank
+    choice.candidates[n].slot = slot
+    choice.candidates[n].score = score
+    choice.candidates[n].rank = rank
     choice.meta[CANDIDATES] = n + 1
     i = n
     while i > 0:
         p = (i - 1) >> 1
-        if not _worse_candidate(choice, founder, i, p):
+        if not _worse(choice, founder, i, p):
             break
-        _swap_candidates(choice, i, p)
+        _swap(choice, i, p)
         i = p
 
 
 @kernel
-def _explore_class(
-    model: Model, state: State, scores: Scores, choice: Choice, c: int, limit: int, floor: float, best: float
-) -> None:
-    """Offer the untouched agreed clusters of a size class, heaviest first, down to ``floor`` nats."""
-    sizes, pool = state.sizes, state.pool
-    base, n = sizes.start[c], sizes.agreed[c]
-    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
-    tick = scores.meta[TICK]
-    stack = choice.stack
-    top = 1
-    stack[0] = 0
-    while top > 0:
-        top -= 1
-        i = stack[top]
-        slot = sizes.heap[base + i]
-        score = log_offer(model, pool.weight[slot], scale, scores.ratio[c], reference)
-        if score < floor:
-            continue
-        if choice.meta[CANDIDATES] == limit:
-            rank = rounded(score - best)
-            worst = choice.rank[0]
-            if rank < worst or (rank == worst and pool.founder[slot] > pool.founder[choice.slot[0]]):
-                continue
-        if scores.stamp[slot] != tick:
-            scores.value[slot] = scores.ratio[c]
-            _offer_candidate(choice, pool.founder, limit, slot, score, best)
-        j = 2 * i + 2
-        if j < n:
-            stack[top] = j
-            top += 1
-        if j - 1 < n:
-            stack[top] = j - 1
-            top += 1
+def raise_floor(model: Model, scores: Scores, choice: Choice, floor: float) -> None:
+    """What falls below ``floor`` nats cannot survive."""
+    if floor > choice.bounds[FLOOR]:
+        choice.bounds[FLOOR] = floor
+        # a linear threshold spares most logarithms
+        exponent = floor - scores.sums[REFERENCE]
+        linear = model.temper == 1.0 and exponent > LEAST_EXPONENT
+        choice.bounds[BAR] = math.exp(exponent) if linear else 0.0
+
+
+@kernel
+def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot: int) -> None:
+    """Offer an agreed slot by its value, unless it cannot survive."""
+    pool, scale = state.pool, state.beam.sums[SCALE]
+    value = scores.value[slot]
+    if value <= 0.0 or pool.weight[slot] * scale * value < choice.bounds[BAR]:
+        return
+    score = log_offer(model, pool.weight[slot], scale, value, scores.sums[REFERENCE])
+    if score < choice.bounds[FLOOR]:
+        return
+    offer_candidate(choice, pool.founder, model.beam, slot, score)
+    best_base = choice.base[choice.order[0]]
+    choice.bounds[BEST] = max(choice.bounds[BEST], score + best_base)
+    by_slack = choice.bounds[BEST] - best_base - (model.slack + GUARD)
+    raise_floor(model, scores, choice, max(by_slack, score + choice.bounds[REACH] - GUARD))
 
 
 @kernel
 def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
     """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
-    temper = model.floats[TEMPER]
     base, order = choice.base, choice.order
     for h in range(beam.meta[WIDTH]):
-        value = beam.select[h] - temper * choice.log_total[h]
+        value = beam.select[h] - model.temper * choice.log_total[h]
         base[h] = value
         i = h
         while i > 0 and base[order[i - 1]] < value:
@@ -132,86 +147,76 @@ def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
 
 
 @kernel
-def gather(model: Model, state: State, scores: Scores, choice: Choice) -> float:
-    """The agreed candidates, best first, and the hopeful contested ones; the best child's score.
-
-    Early tests leave out what cannot survive: what falls below ``slack``, and, in a full beam, what is
-    worse than the worst hypothesis joining the best agreed cluster.
-    """
-    pool, beam, sizes = state.pool, state.beam, state.sizes
-    width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
-    limit = model.ints[BEAM]
-    temper = model.floats[TEMPER]
-    scale, reference = beam.sums[SCALE], scores.sums[REFERENCE]
-    base, order = choice.base, choice.order
-    best_base = base[order[0]]
-    reach = base[order[width - 1]] - best_base if width == limit else -np.inf
-    log_new = math.log(scores.sums[NEW_VALUE]) + reference
-    best = -np.inf
+def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    """The bounds before any cluster is looked at: the best founder of a new one is known."""
+    base, width = choice.base, state.beam.meta[WIDTH]
+    best_base = base[choice.order[0]]
+    best, log_new = -np.inf, log_value_of_new(scores)
     for h in range(width):
-        best = max(best, base[h] + temper * math.log(choice.new_weight[h]) + log_new)
-    anchor = best - best_base  # what all candidates are rounded against
-    slack = model.floats[SLACK] + GUARD
-    floor = anchor - slack
-    flat = temper == 1.0
-    # a linear threshold spares most logarithms
-    bar = math.exp(floor - reference) if flat and floor - reference > -700.0 else 0.0
-    choice.meta[CANDIDATES] = 0
-    dense = state.dense.mean.shape[0] > 0
-    count = pool.meta[SLOT_HIGH] if dense else scores.meta[TOUCHED]
-    for i in range(count):
-        slot = i if dense else scores.touched[i]
-        if pool.column[slot] >= 0 or pool.state[slot] != ALIVE:
-            continue
-        value = scores.value[slot]
-        if value <= 0.0 or (flat and pool.weight[slot] * scale * value < bar):
-            continue
-        score = log_offer(model, pool.weight[slot], scale, value, reference)
-        if score < floor:
-            continue
-        _offer_candidate(choice, pool.founder, limit, slot, score, anchor)
-        best = max(best, score + best_base)
-        higher = max(best - best_base - slack, score + reach - GUARD)
-        if higher > floor:
-            floor = higher
-            bar = math.exp(floor - reference) if flat and floor - reference > -700.0 else 0.0
-    if not dense:
-        for c in range(1, sizes.meta[HIGH]):
-            if sizes.agreed[c] == 0 or (flat and sizes.top[c] * scale * scores.ratio[c] < bar):
-                continue
-            _explore_class(model, state, scores, choice, c, limit, floor, anchor)
-            if flat and choice.meta[CANDIDATES] == limit and choice.score[0] - GUARD > floor:
-                floor = choice.score[0] - GUARD
-                bar = math.exp(floor - reference) if floor - reference > -700.0 else 0.0
+        if choice.new_weight[h] > 0.0:
+            best = max(best, base[h] + model.temper * math.log(choice.new_weight[h]) + log_new)
+    choice.bounds[BEST] = best
+    founds = best > -np.inf
+    choice.bounds[ANCHOR] = best - best_base if founds else scores.sums[REFERENCE]
+    full = width == model.beam
+    choice.bounds[REACH] = base[choice.order[width - 1]] - best_base if full else -np.inf
+    choice.bounds[FLOOR] = -np.inf
+    choice.bounds[BAR] = 0.0
+    if founds:
+        raise_floor(model, scores, choice, choice.bounds[ANCHOR] - (model.slack + GUARD))
+
+
+@kernel
+def _sort_candidates(model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    """Best first; and the floor that the best of them makes."""
     n = choice.meta[CANDIDATES]
     for last in range(n - 1, 0, -1):  # heap sort: the worst goes last
-        _swap_candidates(choice, 0, last)
-        _sink_candidate(choice, pool.founder, 0, last)
+        _swap(choice, 0, last)
+        _sink(choice, state.pool.founder, 0, last)
     if n > 0:
-        best = max(best, choice.score[0] + best_base)
-        floor = max(best - best_base - slack, choice.score[0] + reach - GUARD)
-    hopeful = 0
-    for j in range(columns):
+        best_base, top = choice.base[choice.order[0]], choice.candidates[0].score
+        choice.bounds[BEST] = max(choice.bounds[BEST], top + best_base)
+        by_slack = choice.bounds[BEST] - best_base - (model.slack + GUARD)
+        choice.bounds[FLOOR] = max(by_slack, top + choice.bounds[REACH] - GUARD)
+
+
+@kernel
+def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    """The contested clusters that may come into the beam, best first."""
+    pool, base, width = state.pool, choice.base, state.beam.meta[WIDTH]
+    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
+    contenders = 0
+    for j in range(pool.meta[CONTESTED]):
         slot = pool.slot_of[j]
         if pool.state[slot] != ALIVE or scores.value[slot] <= 0.0:
             continue
         offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
-        if offer < floor:
+        if offer < choice.bounds[FLOOR]:
             continue
-        i = hopeful
+        i = contenders
         while i > 0 and choice.offer[i - 1] < offer:
             choice.offer[i] = choice.offer[i - 1]
-            choice.hopeful[i] = choice.hopeful[i - 1]
+            choice.contender[i] = choice.contender[i - 1]
             i -= 1
         choice.offer[i] = offer
-        choice.hopeful[i] = j
-        hopeful += 1
+        choice.contender[i] = j
+        contenders += 1
         for k in range(width):
-            h = order[k]
-            if base[h] + offer <= best:
+            h = choice.order[k]
+            if base[h] + offer <= choice.bounds[BEST]:
                 break
-            if pool.holds[pool.meta[PLANE], h, j]:
-                best = base[h] + offer
+            if pool.holds[pool.meta[HALF], h, j]:
+                choice.bounds[BEST] = base[h] + offer
                 break
-    choice.meta[HOPEFUL] = hopeful
-    return best
+    choice.meta[CONTENDERS] = contenders
+
+
+@kernel
+def gather(model: Model, state: State, scores: Scores, choice: Choice) -> float:
+    """The agreed candidates and the contested contenders, both best first; the best child's score."""
+    _set_bounds(model, state, scores, choice)
+    choice.meta[CANDIDATES] = 0
+    offer_agreed(state.clusters, model, state, scores, choice)
+    _sort_candidates(model, state, scores, choice)
+    _rank_contenders(model, state, scores, choice)
+    return choice.bounds[BEST]

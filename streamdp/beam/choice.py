@@ -8,11 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import new_rows, row_type
 
 UNIT_NATS = 1e9
 GUARD = 1e-6
 """Nats by which early tests are laxer than the rounded comparison that decides."""
-CANDIDATES, CHILDREN, BEST_CHILD, HOPEFUL = range(4)
+CANDIDATES, CHILDREN, BEST_CHILD, CONTENDERS = range(4)
+BEST, ANCHOR, FLOOR, BAR, REACH = range(5)
+"""Nats: the best child's score; what candidates are rounded against; below what none survives, as a score and
+as a linear threshold; how far the worst parent of a full beam is behind the best."""
 NEW = -1
 
 
@@ -20,10 +24,8 @@ class Choice(NamedTuple):
     """Scratch space of a choice, and the children chosen, best first."""
 
     meta: np.ndarray  # int64[4]
-    slot: np.ndarray  # int32[B] agreed candidates
-    score: np.ndarray  # float64[B] their weight and predictive, in nats
-    rank: np.ndarray  # int64[B] the score rounded
-    hopeful: np.ndarray  # int32[M] contested columns that may come into the beam, best first
+    candidates: np.ndarray  # CANDIDATE[B] agreed clusters
+    contender: np.ndarray  # int64[M] contested columns that may come into the beam, best first
     offer: np.ndarray  # float64[M] their weight and predictive, in nats
     mass: np.ndarray  # float64[M] true weight x value of all contested columns
     weight: np.ndarray  # float64[M] their stored weights
@@ -32,59 +34,48 @@ class Choice(NamedTuple):
     new_weight: np.ndarray  # float64[B]
     log_total: np.ndarray  # float64[B] log normaliser
     expect: np.ndarray  # float64[B] exp(log joint) / normaliser
-    child_rank: np.ndarray  # int64[B] rounded score of a child
-    child_parent: np.ndarray  # int32[B]
-    child_slot: np.ndarray  # int32[B] slot joined or NEW
-    child_founder: np.ndarray  # int64[B]
-    child_select: np.ndarray  # float64[B]
-    child_joint: np.ndarray  # float64[B]
+    children: np.ndarray  # CHILD[B]
     base: np.ndarray  # float64[B] what a hypothesis brings to its children's scores, in nats
-    order: np.ndarray  # int32[B] hypotheses by it, best first
-    group: np.ndarray  # int32[B] the first child that joins the same slot
-    group_size: np.ndarray  # int32[B] of a first child: how many join its slot
-    held: np.ndarray  # int32[M] hypotheses that hold a column
-    old_leaf: np.ndarray  # int32[B] of the parents
+    order: np.ndarray  # int64[B] hypotheses by it, best first
+    held: np.ndarray  # int64[M] hypotheses that hold a column
+    old_leaf: np.ndarray  # int64[B] of the parents
     old_founded: np.ndarray  # int64[B] of the parents
-    dropped: np.ndarray  # uint8[B]
+    dropped: np.ndarray  # int64[B]
     stack: np.ndarray  # int64[128] heap positions still to be looked at
+    bounds: np.ndarray  # float64[5] what can survive so far, read by the indices above
+
+
+CANDIDATE = row_type("slot rank", "score")
+"""Slot; its weight and predictive in nats, rounded and not."""
+
+CHILD = row_type("rank parent slot founder group group_size", "select joint")
+"""Rounded score; parent; slot joined or NEW; its founder (later: its latest member); the first child that
+joins the same slot, and of that how many do; scores under the tempered and the true prior."""
 
 
 def new_choice(width: int, columns: int) -> Choice:
     """Scratch space for a beam of this width."""
-    f, i, k = (
-        [np.zeros(width) for _ in range(8)],
-        [np.zeros(width, np.int32) for _ in range(3)],
-        [np.zeros(width, np.int64) for _ in range(3)],
-    )
     return Choice(
-        np.zeros(4, np.int64),
-        i[0],
-        f[0],
-        k[0],
-        np.zeros(columns, np.int32),
-        np.zeros(columns),
-        np.zeros(columns),
-        np.zeros(columns),
-        f[1],
-        f[2],
-        f[3],
-        f[4],
-        f[5],
-        k[1],
-        i[1],
-        i[2],
-        k[2],
-        f[6],
-        f[7],
-        np.zeros(width),
-        np.zeros(width, np.int32),
-        np.zeros(width, np.int32),
-        np.zeros(width, np.int32),
-        np.zeros(columns, np.int32),
-        np.zeros(width, np.int32),
-        np.zeros(width, np.int64),
-        np.zeros(width, np.uint8),
-        np.zeros(128, np.int64),
+        meta=np.zeros(4, np.int64),
+        candidates=new_rows(width, CANDIDATE),
+        contender=np.zeros(columns, np.int64),
+        offer=np.zeros(columns),
+        mass=np.zeros(columns),
+        weight=np.zeros(columns),
+        contested_sum=np.zeros(width),
+        contested_weight=np.zeros(width),
+        new_weight=np.zeros(width),
+        log_total=np.zeros(width),
+        expect=np.zeros(width),
+        children=new_rows(width, CHILD),
+        base=np.zeros(width),
+        order=np.zeros(width, np.int64),
+        held=np.zeros(columns, np.int64),
+        old_leaf=np.zeros(width, np.int64),
+        old_founded=np.zeros(width, np.int64),
+        dropped=np.zeros(width, np.int64),
+        stack=np.zeros(128, np.int64),
+        bounds=np.zeros(5),
     )
 
 

@@ -11,32 +11,34 @@ from __future__ import annotations
 
 import math
 
-from streamdp.beam.candidates import gather, rank_parents
-from streamdp.beam.choice import BEST_CHILD, CANDIDATES, CHILDREN, HOPEFUL, NEW, Choice, rounded
-from streamdp.beam.model import BEAM, SLACK, TEMPER, Model
-from streamdp.beam.pool import PLANE, SCALE, WIDTH
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
+from streamdp.beam.choice import BEST_CHILD, CANDIDATES, CHILDREN, CONTENDERS, NEW, Choice, rounded
+from streamdp.beam.model import Model
+from streamdp.beam.pool import HALF, SCALE, WIDTH
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
 
 
 @kernel
 def _worse_child(choice: Choice, a: int, b: int) -> bool:
-    if choice.child_rank[a] != choice.child_rank[b]:
-        return choice.child_rank[a] < choice.child_rank[b]
-    if choice.child_parent[a] != choice.child_parent[b]:
-        return choice.child_parent[a] > choice.child_parent[b]
-    return choice.child_founder[a] > choice.child_founder[b]
+    first, second = choice.children[a], choice.children[b]
+    if first.rank != second.rank:
+        return first.rank < second.rank
+    if first.parent != second.parent:
+        return first.parent > second.parent
+    return first.founder > second.founder
 
 
 @kernel
 def _swap_children(choice: Choice, a: int, b: int) -> None:
-    choice.child_rank[a], choice.child_rank[b] = choice.child_rank[b], choice.child_rank[a]
-    choice.child_parent[a], choice.child_parent[b] = choice.child_parent[b], choice.child_parent[a]
-    choice.child_slot[a], choice.child_slot[b] = choice.child_slot[b], choice.child_slot[a]
-    choice.child_founder[a], choice.child_founder[b] = choice.child_founder[b], choice.child_founder[a]
-    choice.child_select[a], choice.child_select[b] = choice.child_select[b], choice.child_select[a]
-    choice.child_joint[a], choice.child_joint[b] = choice.child_joint[b], choice.child_joint[a]
+    first, second = choice.children[a], choice.children[b]
+    first.rank, second.rank = second.rank, first.rank
+    first.parent, second.parent = second.parent, first.parent
+    first.slot, second.slot = second.slot, first.slot
+    first.founder, second.founder = second.founder, first.founder
+    first.select, second.select = second.select, first.select
+    first.joint, second.joint = second.joint, first.joint
 
 
 @kernel
@@ -61,19 +63,19 @@ def _offer_child(
     n = choice.meta[CHILDREN]
     at = n
     if n == limit:
-        if rank < choice.child_rank[0]:
+        if rank < choice.children[0].rank:
             return False
-        if rank == choice.child_rank[0]:
-            worst = choice.child_parent[0]
-            if parent > worst or (parent == worst and founder > choice.child_founder[0]):
+        if rank == choice.children[0].rank:
+            worst = choice.children[0].parent
+            if parent > worst or (parent == worst and founder > choice.children[0].founder):
                 return False
         at = 0
-    choice.child_rank[at] = rank
-    choice.child_parent[at] = parent
-    choice.child_slot[at] = slot
-    choice.child_founder[at] = founder
-    choice.child_select[at] = select
-    choice.child_joint[at] = joint
+    choice.children[at].rank = rank
+    choice.children[at].parent = parent
+    choice.children[at].slot = slot
+    choice.children[at].founder = founder
+    choice.children[at].select = select
+    choice.children[at].joint = joint
     if n == limit:
         _sink_child(choice, 0, n)
         return True
@@ -93,8 +95,8 @@ def _join_all(
 ) -> bool:
     """Offer the children that join one cluster, best parent first; False where none can survive."""
     pool, beam = state.pool, state.beam
-    limit = model.ints[BEAM]
-    temper = model.floats[TEMPER]
+    limit = model.beam
+    temper = model.temper
     extra = 0.0
     if temper != 1.0:
         extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
@@ -102,9 +104,9 @@ def _join_all(
         h = choice.order[k]
         select = choice.base[h] + score
         rank = rounded(select - best)
-        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.child_rank[0]):
+        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
             return k > 0
-        if column >= 0 and not pool.holds[pool.meta[PLANE], h, column]:
+        if column >= 0 and not pool.holds[pool.meta[HALF], h, column]:
             continue
         joint = beam.joint[h] - choice.log_total[h] + score + extra
         _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
@@ -116,29 +118,33 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
     """Select the children of all hypotheses, best first; find the one with the best true log joint."""
     pool, beam = state.pool, state.beam
     width = beam.meta[WIDTH]
-    limit = model.ints[BEAM]
-    temper = model.floats[TEMPER]
+    limit = model.beam
+    temper = model.temper
     rank_parents(model, beam, choice)
     best = gather(model, state, scores, choice)
-    cut = -rounded(model.floats[SLACK])
+    cut = -rounded(model.slack)
     choice.meta[CHILDREN] = 0
     # the best clusters first: what they fill the beam with turns the others away early
     i, k = 0, 0
-    while i < choice.meta[CANDIDATES] or k < choice.meta[HOPEFUL]:
-        agreed = k == choice.meta[HOPEFUL] or (
-            i < choice.meta[CANDIDATES] and choice.score[i] >= choice.offer[k]
+    while i < choice.meta[CANDIDATES] or k < choice.meta[CONTENDERS]:
+        agreed = k == choice.meta[CONTENDERS] or (
+            i < choice.meta[CANDIDATES] and choice.candidates[i].score >= choice.offer[k]
         )
         if agreed:
-            more = _join_all(model, state, choice, choice.slot[i], -1, choice.score[i], best, cut)
+            more = _join_all(
+                model, state, choice, choice.candidates[i].slot, -1, choice.candidates[i].score, best, cut
+            )
             i += 1
         else:
-            j = choice.hopeful[k]
+            j = choice.contender[k]
             more = _join_all(model, state, choice, pool.slot_of[j], j, choice.offer[k], best, cut)
             k += 1
         if not more:
             break
-    log_new = math.log(scores.sums[NEW_VALUE]) + scores.sums[REFERENCE]
+    log_new = log_value_of_new(scores)
     for h in range(width):
+        if choice.new_weight[h] <= 0.0:
+            continue
         log_weight = math.log(choice.new_weight[h])
         select = choice.base[h] + temper * log_weight + log_new
         rank = rounded(select - best)
@@ -149,11 +155,31 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
     for last in range(n - 1, 0, -1):
         _swap_children(choice, 0, last)
         _sink_child(choice, 0, last)
-    head, top = 0, choice.child_joint[0]
+    head, top = 0, choice.children[0].joint
     for i in range(1, n):
-        top = max(top, choice.child_joint[i])
+        top = max(top, choice.children[i].joint)
     for i in range(n):
-        if rounded(choice.child_joint[i] - top) == 0:
+        if rounded(choice.children[i].joint - top) == 0:
             head = i
             break
     choice.meta[BEST_CHILD] = head
+
+
+@kernel
+def group_children(scores: Scores, choice: Choice) -> None:
+    """Which children join the same slot."""
+    fresh = -1
+    for a in range(choice.meta[CHILDREN]):
+        slot = choice.children[a].slot
+        if slot == NEW:
+            first = fresh if fresh >= 0 else a
+            fresh = first
+        else:
+            first = scores.owner[slot]
+            if first >= a or choice.children[first].slot != slot:
+                first = a
+                scores.owner[slot] = a
+        if first == a:
+            choice.children[a].group_size = 0
+        choice.children[a].group = first
+        choice.children[first].group_size += 1

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
 from streamdp.beam.model import (
-    MAX_UNDECIDED,
     Model,
 )
 from streamdp.beam.pool import (
     CONTESTED,
     DROPPED,
+    HALF,
     HEAD,
     JOINT,
-    PLANE,
     WIDTH,
     add_sum,
 )
@@ -39,20 +38,20 @@ def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
     for h in range(width):
         old_leaf[h] = beam.leaf[h]
         old_founded[h] = beam.founded[h]
-    top_select = choice.child_select[0]
-    top_joint = choice.child_joint[choice.meta[BEST_CHILD]]
+    top_select = choice.children[0].select
+    top_joint = choice.children[choice.meta[BEST_CHILD]].joint
     for c in range(1, children):
-        top_joint = max(top_joint, choice.child_joint[c])
+        top_joint = max(top_joint, choice.children[c].joint)
     for c in range(children):
-        slot, parent = choice.child_slot[c], choice.child_parent[c]
+        slot, parent = choice.children[c].slot, choice.children[c].parent
         beam.leaf[c] = add_node(
-            trellis, lineages, old_leaf[parent], pool.lineage[slot], seq, choice.child_founder[c]
+            trellis, lineages, old_leaf[parent], pool.slots[slot].lineage, seq, choice.children[c].founder
         )
         beam.founded[c] = old_founded[parent] + (1 if pool.founder[slot] == seq else 0)
-        beam.joint[c] = choice.child_joint[c] - top_joint
-        beam.select[c] = choice.child_select[c] - top_select
+        beam.joint[c] = choice.children[c].joint - top_joint
+        beam.select[c] = choice.children[c].select - top_select
     for h in range(width):
-        if trellis.child[old_leaf[h]] < 0:
+        if trellis.nodes[old_leaf[h]].child < 0:
             prune(trellis, lineages, old_leaf[h])
     beam.meta[WIDTH] = children
     add_sum(beam.sums, JOINT, top_joint)
@@ -63,17 +62,17 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
     """Let the best hypothesis decide what has been open for more than ``max_undecided`` records."""
     beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
     decided = advance_root(trellis, lineages)
-    while seq - decided > model.ints[MAX_UNDECIDED]:
+    while seq - decided > model.max_undecided:
         width = beam.meta[WIDTH]
         head = beam.meta[HEAD]
-        keep = trellis.lineage[branch_of(trellis, beam.leaf[head])]
+        keep = trellis.nodes[branch_of(trellis, beam.leaf[head])].lineage
         for h in range(width):
             choice.dropped[h] = 0
-        branch = trellis.child[trellis.meta[NODE_ROOT]]
+        branch = trellis.nodes[trellis.meta[NODE_ROOT]].child
         while branch >= 0:
-            if trellis.lineage[branch] != keep:
+            if trellis.nodes[branch].lineage != keep:
                 mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
-            branch = trellis.right[branch]
+            branch = trellis.nodes[branch].right
         to = 0
         for h in range(width):
             if choice.dropped[h]:
@@ -87,7 +86,7 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
                 beam.select[to] = beam.select[h]
                 beam.founded[to] = beam.founded[h]
                 beam.leaf[to] = beam.leaf[h]
-                holds = pool.holds[pool.meta[PLANE]]
+                holds = pool.holds[pool.meta[HALF]]
                 for j in range(pool.meta[CONTESTED]):
                     holds[to, j] = holds[h, j]
             to += 1

@@ -17,15 +17,15 @@ class Due(NamedTuple):
     """``length[0]`` slots in ``heap``; ``place[slot]`` is a slot's index in it, or -1."""
 
     length: np.ndarray  # int64[1]
-    heap: np.ndarray  # int32[S]
-    place: np.ndarray  # int32[S]
+    heap: np.ndarray  # int64[S]
+    place: np.ndarray  # int64[S]
     key: np.ndarray  # float64[S]
 
 
 def new_due(slots: int) -> Due:
     """An empty heap for ``slots`` slots."""
     return Due(
-        np.zeros(1, np.int64), np.full(slots, -1, np.int32), np.full(slots, -1, np.int32), np.zeros(slots)
+        np.zeros(1, np.int64), np.full(slots, -1, np.int64), np.full(slots, -1, np.int64), np.zeros(slots)
     )
 
 

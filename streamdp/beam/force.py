@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
-from streamdp.beam.pool import ALIVE, HEAD, PLANE, SCALE, SLOT_HIGH
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK, Scores
+from streamdp.beam.clusters import value_of
+from streamdp.beam.pool import ALIVE, HALF, HEAD, SCALE, SLOT_HIGH
+from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
 
@@ -27,20 +28,19 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) 
             if pool.state[s] != ALIVE or pool.founder[s] != founder:
                 continue
             column = pool.column[s]
-            if column < 0 or pool.holds[pool.meta[PLANE], head, column]:
+            if column < 0 or pool.holds[pool.meta[HALF], head, column]:
                 slot = s
     if slot == NEW:
-        offer = choice.new_weight[head] * max(scores.sums[NEW_VALUE], LEAST)
+        offer = max(choice.new_weight[head], LEAST) * max(scores.sums[NEW_VALUE], LEAST)
     else:
-        if state.dense.mean.shape[0] == 0 and scores.stamp[slot] != scores.meta[TICK]:
-            scores.value[slot] = scores.ratio[state.sizes.of[slot]]
-        offer = pool.weight[slot] * beam.sums[SCALE] * max(scores.value[slot], LEAST)
+        value = value_of(state.clusters, scores, slot)
+        offer = pool.weight[slot] * beam.sums[SCALE] * max(value, LEAST)
     joint = beam.joint[head] - choice.log_total[head] + math.log(offer) + scores.sums[REFERENCE]
-    choice.child_rank[0] = 0
-    choice.child_parent[0] = head
-    choice.child_slot[0] = slot
-    choice.child_founder[0] = seq if slot == NEW else founder
-    choice.child_select[0] = joint
-    choice.child_joint[0] = joint
+    choice.children[0].rank = 0
+    choice.children[0].parent = head
+    choice.children[0].slot = slot
+    choice.children[0].founder = seq if slot == NEW else founder
+    choice.children[0].select = joint
+    choice.children[0].joint = joint
     choice.meta[CHILDREN] = 1
     choice.meta[BEST_CHILD] = 0

@@ -8,45 +8,40 @@ import numpy as np
 
 from streamdp.kernels.blocks import allocate, new_header, release
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import new_rows, row_type
 
 
 class Members(NamedTuple):
     """A queue of times per slot, oldest first."""
 
-    start: np.ndarray  # int64[S]
-    head: np.ndarray  # int32[S] expired entries at the front
-    length: np.ndarray  # int32[S] entries in use, expired ones too
-    block: np.ndarray  # int32[S] size index, -1 for none
+    queues: np.ndarray  # QUEUE[S]
     header: np.ndarray
     time: np.ndarray  # float64[...]
 
 
+QUEUE = row_type("start head length block")
+"""Offset, expired entries at the front, entries in use with the expired ones, size index or -1 for none."""
+
+
 def new_members(slots: int, room: int) -> Members:
     """Empty queues."""
-    return Members(
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int32),
-        np.zeros(slots, np.int32),
-        np.full(slots, -1, np.int32),
-        new_header(),
-        np.zeros(room),
-    )
+    return Members(new_rows(slots, QUEUE, block=-1), new_header(), np.zeros(room))
 
 
 @kernel
 def push_member(members: Members, slot: int, time: float) -> None:
     """Append a time to a slot's queue."""
-    j = members.block[slot]
+    j = members.queues[slot].block
     if j < 0:
         j = 0
-        members.start[slot] = allocate(members.header, members.time, j)
-        members.block[slot] = j
-        members.head[slot] = 0
-        members.length[slot] = 0
-    n = members.length[slot]
+        members.queues[slot].start = allocate(members.header, members.time, j)
+        members.queues[slot].block = j
+        members.queues[slot].head = 0
+        members.queues[slot].length = 0
+    n = members.queues[slot].length
     if n == (4 << j):
-        head = members.head[slot]
-        old = members.start[slot]
+        head = members.queues[slot].head
+        old = members.queues[slot].start
         new = old
         if 2 * head < n:
             new = allocate(members.header, members.time, j + 1)
@@ -54,36 +49,36 @@ def push_member(members: Members, slot: int, time: float) -> None:
             members.time[new + i] = members.time[old + head + i]
         if new != old:
             release(members.header, members.time, old, j)
-            members.start[slot] = new
-            members.block[slot] = j + 1
-        members.head[slot] = 0
+            members.queues[slot].start = new
+            members.queues[slot].block = j + 1
+        members.queues[slot].head = 0
         n -= head
-    members.time[members.start[slot] + n] = time
-    members.length[slot] = n + 1
+    members.time[members.queues[slot].start + n] = time
+    members.queues[slot].length = n + 1
 
 
 @kernel
 def copy_members(members: Members, source: int, target: int) -> None:
     """Give an empty slot the queue of another."""
-    j = members.block[source]
+    j = members.queues[source].block
     if j < 0:
         return
     begin = allocate(members.header, members.time, j)
-    old = members.start[source]
-    for i in range(members.head[source], members.length[source]):
+    old = members.queues[source].start
+    for i in range(members.queues[source].head, members.queues[source].length):
         members.time[begin + i] = members.time[old + i]
-    members.start[target] = begin
-    members.block[target] = j
-    members.head[target] = members.head[source]
-    members.length[target] = members.length[source]
+    members.queues[target].start = begin
+    members.queues[target].block = j
+    members.queues[target].head = members.queues[source].head
+    members.queues[target].length = members.queues[source].length
 
 
 @kernel
 def release_members(members: Members, slot: int) -> None:
     """Free a slot's queue."""
-    j = members.block[slot]
+    j = members.queues[slot].block
     if j >= 0:
-        release(members.header, members.time, members.start[slot], j)
-        members.block[slot] = -1
-        members.head[slot] = 0
-        members.length[slot] = 0
+        release(members.header, members.time, members.queues[slot].start, j)
+        members.queues[slot].block = -1
+        members.queues[slot].head = 0
+        members.queues[slot].length = 0

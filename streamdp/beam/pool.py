@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.trellis import free_chain
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import free_chain, new_rows, row_type
 
-SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN, PLANE = range(6)
+SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN, HALF = range(6)
 VACANT, ALIVE, CLOSED = 0, 1, 2
 
 
@@ -21,22 +21,19 @@ class Pool(NamedTuple):
     """One entry per slot, and the table of who holds the contested ones."""
 
     meta: np.ndarray  # int64[6]
-    next: np.ndarray  # int32[S] free list
-    state: np.ndarray  # int8[S] VACANT, ALIVE or CLOSED
-    lineage: np.ndarray  # int32[S]
+    slots: np.ndarray  # SLOT[S]
+    state: np.ndarray  # int64[S] VACANT, ALIVE or CLOSED
     founder: np.ndarray  # int64[S]
-    size: np.ndarray  # int64[S] records
-    tokens: np.ndarray  # int64[S] n_k of the sparse families
-    types: np.ndarray  # int64[S] T_k of the sparse families
-    weight: np.ndarray  # float64[S] stored prior weight (true weight / clock[SCALE])
-    last: np.ndarray  # int64[S] seq of the last record
-    first_time: np.ndarray  # float64[S]
-    last_time: np.ndarray  # float64[S]
-    column: np.ndarray  # int32[S] column among the contested, -1 when agreed
-    slot_of: np.ndarray  # int32[M] slot of a contested column
+    weight: np.ndarray  # float64[S] stored prior weight (true weight / sums[SCALE])
+    column: np.ndarray  # int64[S] column among the contested, -1 when agreed
+    slot_of: np.ndarray  # int64[M] slot of a contested column
     holds: (
         np.ndarray
-    )  # uint8[2, B, M] hypothesis x column; one plane is in use, the next step fills the other
+    )  # uint8[2, B, M] hypothesis x column; one of the halves is in use, the next step fills the other
+
+
+SLOT = row_type("next lineage size last", "first_time last_time")
+"""Next free slot, lineage, records, seq of the last, times of the first and the last."""
 
 
 class Beam(NamedTuple):
@@ -46,7 +43,7 @@ class Beam(NamedTuple):
     joint: np.ndarray  # float64[B] log joint
     select: np.ndarray  # float64[B] log joint under the tempered prior
     founded: np.ndarray  # int64[B] clusters ever founded, K
-    leaf: np.ndarray  # int32[B] trellis node of the last record
+    leaf: np.ndarray  # int64[B] trellis node of the last record
     sums: np.ndarray  # float64: see the indices below
 
 
@@ -56,22 +53,16 @@ EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW = range(6)
 
 def new_pool(slots: int, width: int, columns: int) -> Pool:
     """No cluster yet."""
-    minus = np.full(slots, -1, np.int32)
+    rows = new_rows(slots, SLOT, lineage=-1, last=-1)
+    rows["next"] = free_chain(0, slots)
     return Pool(
         np.zeros(6, np.int64),
-        free_chain(0, slots),
-        np.zeros(slots, np.int8),
-        minus.copy(),
-        np.full(slots, -1, np.int64),
+        rows,
         np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(slots),
         np.full(slots, -1, np.int64),
         np.zeros(slots),
-        np.zeros(slots),
-        minus.copy(),
-        np.full(columns, -1, np.int32),
+        np.full(slots, -1, np.int64),
+        np.full(columns, -1, np.int64),
         np.zeros((2, width, columns), np.uint8),
     )
 
@@ -84,7 +75,7 @@ def new_beam(width: int) -> Beam:
     sums = np.zeros(6)
     sums[SCALE] = 1.0
     return Beam(
-        meta, np.zeros(width), np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int32), sums
+        meta, np.zeros(width), np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64), sums
     )
 
 
@@ -92,7 +83,7 @@ def new_beam(width: int) -> Beam:
 def take_slot(pool: Pool) -> int:
     """A free slot, agreed until it is given a column."""
     slot = pool.meta[SLOT_FREE]
-    pool.meta[SLOT_FREE] = pool.next[slot]
+    pool.meta[SLOT_FREE] = pool.slots[slot].next
     pool.meta[SLOT_USED] += 1
     if slot >= pool.meta[SLOT_HIGH]:
         pool.meta[SLOT_HIGH] = slot + 1
@@ -109,7 +100,7 @@ def free_slot(pool: Pool, slot: int) -> None:
         pool.meta[OPEN] -= 1
     pool.state[slot] = VACANT
     pool.column[slot] = -1
-    pool.next[slot] = pool.meta[SLOT_FREE]
+    pool.slots[slot].next = pool.meta[SLOT_FREE]
     pool.meta[SLOT_FREE] = slot
     pool.meta[SLOT_USED] -= 1
     high = pool.meta[SLOT_HIGH]

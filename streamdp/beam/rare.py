@@ -22,7 +22,7 @@ import numpy as np
 
 from streamdp.beam.index import Index
 from streamdp.beam.pool import ALIVE, CONTESTED, Pool
-from streamdp.beam.scores import TICK, TOUCHED, Scores
+from streamdp.beam.scores import TICK, TOUCHED, WordScores
 from streamdp.beam.sizes import HIGH, Sizes
 from streamdp.kernels.jit import kernel
 
@@ -40,7 +40,7 @@ FLUSH_EVERY = 16
 
 
 @kernel
-def _meet(pool: Pool, scores: Scores, slot: int, met: int) -> int:
+def _meet(scores: WordScores, slot: int | np.int64, met: int) -> int:
     tick = scores.meta[TICK]
     if scores.stamp[slot] != tick:
         scores.stamp[slot] = tick
@@ -53,7 +53,7 @@ def _meet(pool: Pool, scores: Scores, slot: int, met: int) -> int:
 def touch_rare(
     index: Index,
     pool: Pool,
-    scores: Scores,
+    scores: WordScores,
     words: np.ndarray,
     singles: int,
     frequent: int,
@@ -66,7 +66,7 @@ def touch_rare(
     """
     spared = 0
     for i in range(singles):
-        n = index.length[words[i]]
+        n = index.lists[words[i]].length
         if n > frequent:
             spared += n
     if spared == 0:
@@ -75,41 +75,41 @@ def touch_rare(
     met, work = 0, 0
     for i in range(words.shape[0]):
         w = words[i]
-        n = index.length[w]
+        n = index.lists[w].length
         if i < singles and n > frequent:
             continue
-        for e in range(index.start[w], index.start[w] + n):
-            met = _meet(pool, scores, index.slot[e], met)
+        for e in range(index.lists[w].start, index.lists[w].start + n):
+            met = _meet(scores, np.int64(index.slot[e]), met)
     for j in range(pool.meta[CONTESTED]):
         if pool.state[pool.slot_of[j]] == ALIVE:
-            met = _meet(pool, scores, pool.slot_of[j], met)
+            met = _meet(scores, pool.slot_of[j], met)
     scores.meta[TOUCHED] = met
     for j in range(met):
-        work += pool.types[scores.touched[j]] + singles
+        work += index.types[scores.touched[j]] + singles
     if work > WORTH * spared:
         return False
     for i in range(singles):
         scores.position[words[i]] = i + 1
     for j in range(met):
-        _gains(index, pool, scores, scores.touched[j], singles, b1, d)
+        _gains(index, scores, scores.touched[j], singles, b1, d)
     for i in range(singles):
         scores.position[words[i]] = 0
     return True
 
 
 @kernel
-def _gains(index: Index, pool: Pool, scores: Scores, slot: int, singles: int, b1: float, d: float) -> None:
+def _gains(index: Index, scores: WordScores, slot: int, singles: int, b1: float, d: float) -> None:
     """Gain and loss of one cluster over the words that occur once, from its own list of words."""
     here = scores.here
     for i in range(singles):
         here[i] = 0
-    begin = index.own_start[slot]
-    for k in range(begin, begin + pool.types[slot]):
+    begin = index.own[slot].start
+    for k in range(begin, begin + index.types[slot]):
         w = index.word[k]
         i = scores.position[w]
         if i > 0:
-            here[i - 1] = index.occurrences[index.start[w] + index.where[k]]
-    q = b1 + d * pool.types[slot]
+            here[i - 1] = index.occurrences[index.lists[w].start + index.where[k]]
+    q = b1 + d * index.types[slot]
     gain, loss, log_gain = 1.0, 1.0, 0.0
     r = 0
     for i in range(singles):
@@ -130,7 +130,7 @@ def _gains(index: Index, pool: Pool, scores: Scores, slot: int, singles: int, b1
 def unvisited_bound(
     index: Index,
     sizes: Sizes,
-    scores: Scores,
+    scores: WordScores,
     words: np.ndarray,
     singles: int,
     frequent: int,
@@ -138,14 +138,14 @@ def unvisited_bound(
     d: float,
 ) -> float:
     """At most what the agreed clusters that were left alone can be worth together, stored weights."""
-    bound = scores.below
+    bound = scores.denominator
     high = sizes.meta[HIGH]
     for c in range(high):
         bound[c] = sizes.weight[c] * scores.ratio[c]
     for i in range(singles):
-        if index.length[words[i]] > frequent:
+        if index.lists[words[i]].length > frequent:
             inverse = scores.inverse[i]
-            largest = np.float64(index.most[words[i]])
+            largest = np.float64(index.lists[words[i]].most)
             for c in range(high):
                 most = min(sizes.tokens[c] - sizes.types[c] + 1.0, largest)
                 bound[c] *= 1.0 + (most - d) * inverse / (b1 + d * sizes.types[c])

@@ -6,62 +6,71 @@ clusters need no logarithm each; a logarithm is taken of the few that can matter
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-REFERENCE, NEW_VALUE, CLASS_SUM, CLASS_WEIGHT = range(4)
+REFERENCE, NEW_VALUE, AGREED_SUM, AGREED_WEIGHT = range(4)
+"""Of ``sums``: log scale of all values; value of a new cluster; over the agreed clusters, the sum of stored
+weight times value, and of stored weights."""
+
 TOUCHED, TICK = range(2)
 
 
 class Scores(NamedTuple):
     """Scratch space, rebuilt for every record; never part of a snapshot."""
 
-    meta: np.ndarray  # int64[2]
     sums: np.ndarray  # float64[4]
-    value: np.ndarray  # float64[S] of touched slots (dense families: of all)
-    touched: np.ndarray  # int32[S] slots that share a word with the record
+    value: np.ndarray  # float64[S] of words: of the slots that share one with the record
+    owner: np.ndarray  # int64[S] first child that joins the slot
+    words: Any  # WordScores, or of vectors nothing
+
+
+class WordScores(NamedTuple):
+    """What scoring a record of words needs besides."""
+
+    meta: np.ndarray  # int64[2]
+    touched: np.ndarray  # int64[S] slots that share a word with the record
     stamp: np.ndarray  # int64[S] tick at which a slot was last touched
     gain: np.ndarray  # float64[S] numerator over shared words
     loss: np.ndarray  # float64[S] what the class's numerator has too much
     log_gain: np.ndarray  # float64[S]
-    shared: np.ndarray  # int32[S] shared words met so far
+    shared: np.ndarray  # int64[S] shared words met so far
     held: np.ndarray  # float64[S] n_kw of the repeated word at hand
-    owner: np.ndarray  # int32[S] first child that joins the slot
     ratio: np.ndarray  # float64[C] value of a class
     partial: np.ndarray  # float64[C] the same before repeated words
-    below: np.ndarray  # float64[C]
+    denominator: np.ndarray  # float64[C] and scratch
     log_ratio: np.ndarray  # float64[C]
     inverse: np.ndarray  # float64[m] 1 / p_w of the record's words
-    here: np.ndarray  # int32[m] counts of the record's words in the cluster at hand
-    fresh: np.ndarray  # uint8[m]
-    base_fresh: np.ndarray  # uint8[m]
-    position: np.ndarray  # int32[V] 1 + index of a word in the record; zero between records
+    here: np.ndarray  # int64[m] counts of the record's words in the cluster at hand
+    fresh: np.ndarray  # int64[m] whether a word is new to the cluster joined last
+    announced_fresh: np.ndarray  # int64[m] whether it is new to the announced cluster
+    position: np.ndarray  # int64[V] 1 + index of a word in the record; zero between records
 
 
-def new_scores(slots: int, classes: int, words: int, vocabulary: int) -> Scores:
+def new_scores(slots: int, words: Any) -> Scores:
+    """Scratch space for so many slots."""
+    return Scores(np.zeros(4), np.zeros(slots), np.zeros(slots, np.int64), words)
+
+
+def new_word_scores(slots: int, classes: int, words: int, vocabulary: int) -> WordScores:
     """Scratch space for so many slots, size classes, and distinct words in a record."""
-    slot = [np.zeros(slots) for _ in range(4)]
-    size = [np.zeros(classes) for _ in range(4)]
-    return Scores(
+    return WordScores(
         np.zeros(2, np.int64),
-        np.zeros(4),
-        np.zeros(slots),
-        np.zeros(slots, np.int32),
         np.zeros(slots, np.int64),
-        slot[0],
-        slot[1],
-        slot[2],
-        np.zeros(slots, np.int32),
-        slot[3],
-        np.zeros(slots, np.int32),
-        size[0],
-        size[1],
-        size[2],
-        size[3],
+        np.zeros(slots, np.int64),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.zeros(slots, np.int64),
+        np.zeros(slots),
+        np.zeros(classes),
+        np.zeros(classes),
+        np.zeros(classes),
+        np.zeros(classes),
         np.zeros(words),
-        np.zeros(words, np.int32),
-        np.zeros(words, np.uint8),
-        np.zeros(words, np.uint8),
-        np.zeros(vocabulary, np.int32),
+        np.zeros(words, np.int64),
+        np.zeros(words, np.int64),
+        np.zeros(words, np.int64),
+        np.zeros(vocabulary, np.int64),
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from streamdp.beam.announce import new_walk
+from streamdp.beam.capacity import make_room, more_words
 from streamdp.beam.choice import new_choice
 from streamdp.beam.due import new_due
 from streamdp.beam.index import new_index
 from streamdp.beam.members import new_members
-from streamdp.beam.model import BEAM, FAMILY, NORMAL_INVERSE_GAMMA, Model
+from streamdp.beam.model import Model
 from streamdp.beam.pool import (
     ALIVE,
     CLOSINGS,
@@ -20,11 +22,11 @@ from streamdp.beam.pool import (
     DROPPED,
     EVIDENCE,
     EVIDENCE_LOW,
+    HALF,
     HEAD,
     JOINT,
     JOINT_LOW,
     NEXT_LABEL,
-    PLANE,
     RETIRED,
     SEQ,
     SWITCHES,
@@ -32,8 +34,7 @@ from streamdp.beam.pool import (
     new_beam,
     new_pool,
 )
-from streamdp.beam.room import make_room, more_words, power_of_two
-from streamdp.beam.scores import new_scores
+from streamdp.beam.scores import WordScores, new_scores, new_word_scores
 from streamdp.beam.sizes import new_sizes
 from streamdp.beam.state import (
     COMPLETE,
@@ -46,41 +47,45 @@ from streamdp.beam.state import (
     STATUS,
     Output,
     State,
-    new_dense,
     new_output,
 )
-from streamdp.beam.step import advance, score_only
+from streamdp.beam.step import Records, advance, score_only
 from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
+from streamdp.beam.vectors import VectorClusters
+from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
+from streamdp.kernels.rows import power_of_two
+from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods.words import SEEN, TOTAL, Learned
 
 SLOTS = 64
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
 
 
-def new_state(model: Model) -> State:
-    """The state before the first record."""
-    width = int(model.ints[BEAM])
-    dimension = model.location.shape[0]
+def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClusters:
+    """No cluster's statistics."""
+    if isinstance(likelihood, VectorFamily):
+        empty = likelihood.empty().row
+        return VectorClusters(np.tile(empty, (SLOTS, 1)), empty)
+    index = new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS)
+    learned = Learned(np.zeros(SLOTS, np.int64), np.zeros(2, np.int64))
+    return WordClusters(index, new_sizes(SLOTS, SLOTS, 16 * SLOTS), learned)
+
+
+def new_state(width: int, likelihood: Likelihood[Any, Any]) -> State:
+    """The state of a beam of that width before the first record."""
     return State(
         new_beam(width),
         new_pool(SLOTS, width, SLOTS),
-        new_sizes(SLOTS, SLOTS, 16 * SLOTS),
+        new_clusters(likelihood),
         new_due(SLOTS),
         new_members(SLOTS, SLOTS),
-        new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS),
-        new_dense(SLOTS, dimension, model.ints[FAMILY] == NORMAL_INVERSE_GAMMA),
         new_trellis(16 * SLOTS),
         new_lineages(SLOTS),
         np.zeros(SLOTS, np.int64),
         np.zeros(SLOTS, np.int64),
     )
-
-
-def _offsets(batch: Batch) -> tuple[np.ndarray, int]:
-    """Offsets that exist for vectors too, and the most distinct words of a record."""
-    offsets = np.zeros(batch.size + 1, np.int64) if batch.dense else batch.offsets
-    return offsets, int(np.diff(offsets).max(initial=0))
 
 
 class BeamSearch:
@@ -89,70 +94,91 @@ class BeamSearch:
     Parameters
     ----------
     model
-        Prior, likelihood and search settings.
+        Prior, likelihood and search settings, as kernels read them.
+    likelihood
+        That of the model.
     state
         A state to go on from; None starts anew.
     """
 
-    def __init__(self, model: Model, state: State | None = None) -> None:
-        self.model = model
-        self.state = state if state is not None else new_state(model)
-        self._width = int(model.ints[BEAM])
-        self._scores = new_scores(1, 1, 1, 1)
-        self._choice = new_choice(self._width, 1)
-        self._walk = new_walk(1, self._width)
-        self._out = new_output(1, SLOTS, 16 * SLOTS, model.location.shape[0])
+    def __init__(self, model: Model, likelihood: Likelihood[Any, Any], state: State | None = None) -> None:
+        self.model, self.likelihood = model, likelihood
+        self.state = new_state(model.beam, likelihood) if state is None else state
+        self._row_width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
+        self._scores = new_scores(1, np.zeros(0))
+        self._choice = new_choice(model.beam, 1)
+        self._walk = new_walk(1, model.beam)
+        self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
+
+    @property
+    def words(self) -> WordClusters:
+        """The statistics of a beam over words; TypeError for vectors."""
+        clusters = self.state.clusters
+        if not isinstance(clusters, WordClusters):
+            raise TypeError("this beam is over vectors")
+        return clusters
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
-        if count > self.state.inverted.length.shape[0]:
-            self.state = self.state._replace(inverted=more_words(self.state.inverted, power_of_two(count)))
+        if count > self.words.learned.counts.shape[0]:
+            self.state = self.state._replace(clusters=more_words(self.words, power_of_two(count)))
+
+    def held_words(self) -> np.ndarray:
+        """Whether a cluster holds each word, by id."""
+        return np.asarray(self.words.inverted.lists["length"] > 0)
 
     def forget_words(self, ids: np.ndarray) -> None:
         """Take words that no cluster holds out of the base measure; their ids may be given to others."""
-        index = self.state.inverted
-        index.totals[0] -= index.base[ids].sum()
-        index.totals[1] -= np.count_nonzero(index.base[ids])
-        index.base[ids] = 0
-        index.most[ids] = 0
+        learned = self.words.learned
+        learned.totals[TOTAL] -= learned.counts[ids].sum()
+        learned.totals[SEEN] -= np.count_nonzero(learned.counts[ids])
+        learned.counts[ids] = 0
+        self.words.inverted.lists["most"][ids] = 0
 
-    def _prepare(self, records: int, longest: int) -> None:
-        """Fit scratch space and buffers to the state and to a batch."""
-        state = self.state
-        slots, classes = state.pool.next.shape[0], state.sizes.next.shape[0]
-        scores = self._scores
-        if (
-            scores.value.shape[0] != slots
-            or scores.ratio.shape[0] != classes
-            or scores.fresh.shape[0] < longest
-            or scores.position.shape[0] != state.inverted.length.shape[0]
-        ):
-            tick = scores.meta.copy()
-            self._scores = new_scores(
-                slots, classes, power_of_two(max(longest, 16)), state.inverted.length.shape[0]
-            )
-            self._scores.meta[:] = tick
+    def _prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
+        """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
+        state, n = self.state, batch.size
+        offsets = np.zeros(n + 1, np.int64) if batch.dense else batch.offsets
+        self._prepare_scores(int(np.diff(offsets).max(initial=0)))
         if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
-            self._choice = new_choice(self._width, state.pool.slot_of.shape[0])
+            self._choice = new_choice(self.model.beam, state.pool.slot_of.shape[0])
         if self._walk.node.shape[0] != state.announced.shape[0]:
-            self._walk = new_walk(state.announced.shape[0], self._width)
+            self._walk = new_walk(state.announced.shape[0], self.model.beam)
+        self._prepare_output(n)
+        times = np.zeros(n) if batch.times is None else np.asarray(batch.times, np.float64)
+        vectors = NO_VECTORS if batch.vectors is None else batch.vectors
+        return Records(times, offsets, batch.words, batch.counts, vectors, founders)
+
+    def _prepare_scores(self, longest: int) -> None:
+        slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
+        if not isinstance(clusters, WordClusters):
+            if self._scores.value.shape[0] != slots:
+                self._scores = new_scores(slots, np.zeros(0))
+            return
+        classes, vocabulary = clusters.sizes.classes.shape[0], clusters.learned.counts.shape[0]
+        held = self._scores.words
+        if (
+            not isinstance(held, WordScores)
+            or held.touched.shape[0] != slots
+            or held.ratio.shape[0] != classes
+            or held.fresh.shape[0] < longest
+            or held.position.shape[0] != vocabulary
+        ):
+            fresh = new_word_scores(slots, classes, power_of_two(max(longest, 16)), vocabulary)
+            if isinstance(held, WordScores):
+                fresh.meta[:] = held.meta
+            self._scores = new_scores(slots, fresh)
+
+    def _prepare_output(self, records: int) -> None:
         out = self._out
-        revisions, events = out.revision_seq.shape[0], out.event_by.shape[0]
-        need_revisions, need_events = int(out.meta[NEED_REVISIONS]), int(out.meta[NEED_EVENTS])
-        if out.label.shape[0] < records or revisions < need_revisions or events < need_events:
-            grown = new_output(
-                max(out.label.shape[0], power_of_two(records)),
-                max(revisions, power_of_two(2 * need_revisions)),
-                max(events, power_of_two(2 * need_events)),
-                self.model.location.shape[0],
-            )
-            for name in ("label", "probability", "log_predictive", "founded", "link", "decided"):
-                getattr(grown, name)[: out.label.shape[0]] = getattr(out, name)
-            for name in Output._fields:
-                if name.startswith(("revision_", "event_")):
-                    old = getattr(out, name)
-                    getattr(grown, name)[: old.shape[0]] = old
-            grown.meta[:] = out.meta
+        held = len(out.answers), len(out.revisions), len(out.events)
+        needed = records, int(out.meta[NEED_REVISIONS]), int(out.meta[NEED_EVENTS])
+        if any(need > have for need, have in zip(needed, held, strict=True)):
+            wanted = power_of_two(needed[0]), power_of_two(2 * needed[1]), power_of_two(2 * needed[2])
+            larger = [max(have, want) for have, want in zip(held, wanted, strict=True)]
+            grown = new_output(larger[0], larger[1], larger[2], self._row_width)
+            for old, new in zip(out, grown, strict=True):
+                new[: len(old)] = old
             self._out = grown
 
     def run(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Iterator[tuple[int, int, Output]]:
@@ -171,29 +197,12 @@ class BeamSearch:
         ``(start, stop, output)``: the answers to records start .. stop - 1, and the revisions and events
         that they caused. The buffers are used again when the iterator goes on.
         """
-        n = batch.size
-        times = np.zeros(n) if batch.times is None else batch.times
-        vectors = NO_VECTORS if batch.vectors is None else batch.vectors
-        offsets, longest = _offsets(batch)
-        start = 0
+        n, start = batch.size, 0
         self._out.meta[:] = 0
         while start < n:
-            self._prepare(n, longest)
+            records = self._prepare(batch, founders)
             out = self._out
-            advance(
-                self.model,
-                self.state,
-                self._scores,
-                self._choice,
-                self._walk,
-                out,
-                times,
-                offsets,
-                batch.words,
-                batch.counts,
-                vectors,
-                founders,
-            )
+            advance(self.model, self.state, self._scores, self._choice, self._walk, out, records)
             status = int(out.meta[STATUS])
             if status == GROW:
                 self.state = make_room(self.state, out.meta)
@@ -209,23 +218,9 @@ class BeamSearch:
 
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
-        n = batch.size
-        times = np.zeros(n) if batch.times is None else batch.times
-        offsets, longest = _offsets(batch)
         self._out.meta[:] = 0
-        self._prepare(n, longest)
-        score_only(
-            self.model,
-            self.state,
-            self._scores,
-            self._choice,
-            self._out,
-            times,
-            offsets,
-            batch.words,
-            batch.counts,
-            NO_VECTORS if batch.vectors is None else batch.vectors,
-        )
+        records = self._prepare(batch)
+        score_only(self.model, self.state, self._scores, self._choice, self._out, records)
         return self._out
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
@@ -254,7 +249,7 @@ class BeamSearch:
         self.state.beam.meta[NEXT_LABEL] = fresh + int(repeated.sum())
         table = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
         table[labels] = new
-        own = self.state.lineages.label
+        own = self.state.lineages.rows["label"]
         known = own < len(table)
         own[known] = table[own[known]]
         return table[told]
@@ -292,7 +287,7 @@ class BeamSearch:
         pool = self.state.pool
         slots = np.flatnonzero(pool.state == ALIVE)
         columns = pool.column[slots]
-        return slots[(columns < 0) | (pool.holds[pool.meta[PLANE], self.head, np.maximum(columns, 0)] == 1)]
+        return slots[(columns < 0) | (pool.holds[pool.meta[HALF], self.head, np.maximum(columns, 0)] == 1)]
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
@@ -313,10 +308,10 @@ class BeamSearch:
 
     def history(self, rank: int) -> dict[int, int]:
         """Founder of every undecided record under a hypothesis."""
-        trellis, lineages = self.state.trellis, self.state.lineages
+        nodes, lineages = self.state.trellis.nodes, self.state.lineages.rows
         node = int(self.state.beam.leaf[rank])
         founders: dict[int, int] = {}
-        while trellis.seq[node] > self.decided:
-            founders[int(trellis.seq[node])] = int(lineages.founder[trellis.lineage[node]])
-            node = int(trellis.parent[node])
+        while nodes["seq"][node] > self.decided:
+            founders[int(nodes["seq"][node])] = int(lineages["founder"][nodes["lineage"][node]])
+            node = int(nodes["parent"][node])
         return founders

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.trellis import free_chain
-from streamdp.kernels.blocks import allocate, release
+from streamdp.kernels.blocks import allocate, new_header, release
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import free_chain, new_rows, row_type
 
 FREE, HIGH, USED = 0, 1, 2
 
@@ -26,46 +26,43 @@ class Sizes(NamedTuple):
     """Size classes, dense enough for vector loops over ``0 .. meta[HIGH] - 1``."""
 
     meta: np.ndarray  # int64[3] free list, one past the highest class in use, classes in use
+    classes: np.ndarray  # SIZE_CLASS[C]
     tokens: np.ndarray  # float64[C] n
     types: np.ndarray  # float64[C] T
-    refs: np.ndarray  # int32[C] pool slots of the class, contested ones too
-    next: np.ndarray  # int32[C]
     weight: np.ndarray  # float64[C] summed stored weight of the agreed clusters
     top: np.ndarray  # float64[C] weight at the head of the heap
-    agreed: np.ndarray  # int32[C] clusters that all hypotheses hold
-    start: np.ndarray  # int64[C] offset of the heap in the arena
-    block: np.ndarray  # int32[C] its block size index, -1 for none
-    table: np.ndarray  # int32[power of two] open addressing by (n, T); -1 empty
+    agreed: np.ndarray  # int64[C] clusters that all hypotheses hold
+    table: np.ndarray  # int64[power of two] open addressing by (n, T); -1 empty
     header: np.ndarray  # the arena of the heaps
-    heap: np.ndarray  # int32[...]
-    of: np.ndarray  # int32[S] class of a slot, -1 for none
-    place: np.ndarray  # int32[S] a slot's index in its class's heap, -1 when contested
+    heap: np.ndarray  # int64[...]
+    of: np.ndarray  # int64[S] class of a slot, -1 for none
+    place: np.ndarray  # int64[S] a slot's index in its class's heap, -1 when contested
+
+
+SIZE_CLASS = row_type("refs next start block")
+"""Pool slots of the class, contested ones too; next free one; offset of the heap in the arena, and its
+block's size index, -1 for none."""
 
 
 def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
     """Only class 0."""
-    from streamdp.kernels.blocks import new_header
-
-    table = np.full(4 * classes, -1, np.int32)
-    chain = np.concatenate([np.full(1, -1, np.int32), free_chain(1, classes)])
-    refs = np.zeros(classes, np.int32)
-    refs[0] = 1
+    rows = new_rows(classes, SIZE_CLASS, block=-1)
+    rows["refs"][0] = 1
+    rows["next"][0] = -1
+    rows["next"][1:] = free_chain(1, classes)
     return Sizes(
         np.array([1, 1, 1], np.int64),
+        rows,
         np.zeros(classes),
         np.zeros(classes),
-        refs,
-        chain,
         np.zeros(classes),
         np.zeros(classes),
-        np.zeros(classes, np.int32),
         np.zeros(classes, np.int64),
-        np.full(classes, -1, np.int32),
-        table,
+        np.full(4 * classes, -1, np.int64),
         new_header(),
-        np.zeros(heap, np.int32),
-        np.full(slots, -1, np.int32),
-        np.full(slots, -1, np.int32),
+        np.zeros(heap, np.int64),
+        np.full(slots, -1, np.int64),
+        np.full(slots, -1, np.int64),
     )
 
 
@@ -86,14 +83,14 @@ def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
             return c
         i = (i + 1) & mask
     c = sizes.meta[FREE]
-    sizes.meta[FREE] = sizes.next[c]
+    sizes.meta[FREE] = sizes.classes[c].next
     sizes.meta[USED] += 1
     if c >= sizes.meta[HIGH]:
         sizes.meta[HIGH] = c + 1
     sizes.table[i] = c
     sizes.tokens[c] = tokens
     sizes.types[c] = types
-    sizes.refs[c] = 0
+    sizes.classes[c].refs = 0
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
     sizes.agreed[c] = 0
@@ -117,16 +114,16 @@ def _free_class(sizes: Sizes, c: int) -> None:
             sizes.table[i] = other
             i = j
     sizes.table[i] = -1
-    if sizes.block[c] >= 0:
-        release(sizes.header, sizes.heap, sizes.start[c], sizes.block[c])
-        sizes.block[c] = -1
+    if sizes.classes[c].block >= 0:
+        release(sizes.header, sizes.heap, sizes.classes[c].start, sizes.classes[c].block)
+        sizes.classes[c].block = -1
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
-    sizes.next[c] = sizes.meta[FREE]
+    sizes.classes[c].next = sizes.meta[FREE]
     sizes.meta[FREE] = c
     sizes.meta[USED] -= 1
     high = sizes.meta[HIGH]
-    while high > 1 and sizes.refs[high - 1] == 0:
+    while high > 1 and sizes.classes[high - 1].refs == 0:
         high -= 1
     sizes.meta[HIGH] = high
 
@@ -139,7 +136,7 @@ def heavier(weight: np.ndarray, founder: np.ndarray, a: int, b: int) -> bool:
 
 @kernel
 def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray) -> None:
-    base = sizes.start[c]
+    base = sizes.classes[c].start
     n = sizes.agreed[c]
     heap = sizes.heap
     slot = heap[base + i]
@@ -175,20 +172,20 @@ def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> N
     if c < 0:
         return
     n = sizes.agreed[c]
-    j = sizes.block[c]
+    j = sizes.classes[c].block
     if j < 0:
         j = 0
-        sizes.start[c] = allocate(sizes.header, sizes.heap, j)
-        sizes.block[c] = j
+        sizes.classes[c].start = allocate(sizes.header, sizes.heap, j)
+        sizes.classes[c].block = j
     elif n == (4 << j):
         offset = allocate(sizes.header, sizes.heap, j + 1)
-        old = sizes.start[c]
+        old = sizes.classes[c].start
         for i in range(n):
             sizes.heap[offset + i] = sizes.heap[old + i]
         release(sizes.header, sizes.heap, old, j)
-        sizes.start[c] = offset
-        sizes.block[c] = j + 1
-    sizes.heap[sizes.start[c] + n] = slot
+        sizes.classes[c].start = offset
+        sizes.classes[c].block = j + 1
+    sizes.heap[sizes.classes[c].start + n] = slot
     sizes.agreed[c] = n + 1
     sizes.weight[c] += weight[slot]
     sizes.place[slot] = n
@@ -205,7 +202,7 @@ def contest(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) ->
     sizes.place[slot] = -1
     last = sizes.agreed[c] - 1
     sizes.agreed[c] = last
-    base = sizes.start[c]
+    base = sizes.classes[c].start
     moved = sizes.heap[base + last]
     if last == 0:
         sizes.weight[c] = 0.0
@@ -227,8 +224,8 @@ def leave_class(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray
         return
     contest(sizes, slot, weight, founder)
     sizes.of[slot] = -1
-    sizes.refs[c] -= 1
-    if sizes.refs[c] == 0:
+    sizes.classes[c].refs -= 1
+    if sizes.classes[c].refs == 0:
         _free_class(sizes, c)
 
 
@@ -237,7 +234,7 @@ def join_class(sizes: Sizes, slot: int, tokens: int, types: int) -> None:
     """Put a (contested) slot into the class of its size."""
     c = _class_of(sizes, tokens, types)
     sizes.of[slot] = c
-    sizes.refs[c] += 1
+    sizes.classes[c].refs += 1
     sizes.place[slot] = -1
 
 
@@ -256,7 +253,7 @@ def rehash(sizes: Sizes) -> None:
     """Enter all classes into an empty table, in order."""
     mask = sizes.table.shape[0] - 1
     for c in range(sizes.meta[HIGH]):
-        if c > 0 and sizes.refs[c] == 0:
+        if c > 0 and sizes.classes[c].refs == 0:
             continue
         i = _home(sizes, sizes.tokens[c], sizes.types[c])
         while sizes.table[i] >= 0:

@@ -21,193 +21,122 @@ import math
 
 import numpy as np
 
-from streamdp.beam.index import SEEN, TOTAL, Index
-from streamdp.beam.model import (
-    BASE,
-    BASE_CONCENTRATION,
-    BASE_DISCOUNT,
-    ESCAPE,
-    FAMILY,
-    FIXED,
-    FLAT,
-    FREQUENT,
-    INVERSE_DOCUMENT_BETA,
-    SLACK,
-    SMOOTHING,
-    TABLES,
-    TEMPER,
-    VOCABULARY,
-    WORD_DISCOUNT,
-    WORD_SPACE,
-    Model,
-)
+from streamdp.beam.index import Index
+from streamdp.beam.model import Model
 from streamdp.beam.pool import OPEN, Pool
 from streamdp.beam.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
-from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, TOUCHED, Scores
+from streamdp.beam.scores import (
+    AGREED_SUM,
+    AGREED_WEIGHT,
+    NEW_VALUE,
+    REFERENCE,
+    TICK,
+    TOUCHED,
+    Scores,
+    WordScores,
+)
 from streamdp.beam.sizes import HIGH, Sizes
-from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.words import Learned, base_measure, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
 
 
 @kernel
-def base_measure(
-    model: Model, index: Index, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
-) -> tuple[float, float]:
-    """Fill 1 / p_w; return log of the product of p_w over tokens, and b1."""
-    b1 = model.floats[BASE_CONCENTRATION]
-    if model.ints[FAMILY] == FLAT:
-        size = model.ints[VOCABULARY]
-        if size == 0:  # the words seen so far, this record's included
-            size = index.totals[SEEN]
-            for i in range(words.shape[0]):
-                if index.base[words[i]] == 0:
-                    size += 1
-        for i in range(words.shape[0]):
-            inverse[i] = size
-        total = 0
-        for i in range(words.shape[0]):
-            total += counts[i]
-        return -total * math.log(size), b1 * size
-    log_base = 0.0
-    if model.ints[BASE] == FIXED:
-        for i in range(words.shape[0]):
-            p = model.base[words[i]]
-            inverse[i] = 1.0 / p
-            log_base += counts[i] * math.log(p)
-        return log_base, b1
-    seen = index.totals[SEEN]
-    smoothing, escape = model.floats[SMOOTHING], model.floats[ESCAPE]
-    discount = model.floats[BASE_DISCOUNT]
-    mass = index.totals[TOTAL] + smoothing * seen + escape
-    unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
-    shift = smoothing - discount
-    product = 1.0
-    for i in range(words.shape[0]):
-        count = index.base[words[i]]
-        inverse[i] = mass / (count + shift) if count > 0 else unseen
-        if counts[i] == 1:
-            product *= inverse[i]
-            if product > 1e200:
-                log_base -= math.log(product)
-                product = 1.0
-        else:
-            log_base -= counts[i] * math.log(inverse[i])
-    return log_base - math.log(product), b1
+def _move_to_logs(scores: WordScores, high: int) -> None:
+    """Take logarithms of the classes' products, before one leaves the range of a double."""
+    ratio, log_ratio = scores.ratio, scores.log_ratio
+    for c in range(high):
+        log_ratio[c] += math.log(ratio[c])
+        ratio[c] = 1.0
 
 
 @kernel
-def learn_base(model: Model, index: Index, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
-    """Count an absorbed record into the base measure; ``fresh``: new to the announced cluster."""
-    if model.ints[FAMILY] == FLAT:
-        if model.ints[VOCABULARY] > 0:
-            return
-    elif model.ints[BASE] == FIXED:
-        return
-    tables = model.ints[BASE] == TABLES
-    for i in range(words.shape[0]):
-        w = words[i]
-        if index.base[w] == 0:
-            index.totals[SEEN] += 1
-        step = counts[i]
-        if tables:
-            step = 1 if fresh[i] else 0
-        index.base[w] += step
-        index.totals[TOTAL] += step
-
-
-@kernel
-def _score_classes(
-    sizes: Sizes,
-    scores: Scores,
-    high: int,
-    singles: int,
-    counts: np.ndarray,
-    b1: float,
-    d: float,
-    extra: float,
-) -> int:
-    """``ratio`` of every size class, ``partial`` of it without the repeated words' numerators."""
+def _score_singles(
+    sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
+) -> None:
+    """Denominators of all tokens, and numerators of those whose word occurs once."""
     n, types = sizes.tokens, sizes.types
-    ratio, partial, below, log_ratio = scores.ratio, scores.partial, scores.below, scores.log_ratio
-    inverse = scores.inverse
-    length = 0
-    for i in range(counts.shape[0]):
-        length += counts[i]
+    ratio, denominator, log_ratio = scores.ratio, scores.denominator, scores.log_ratio
     long = length > SHORT
     for c in range(high):
         ratio[c] = 1.0
-        below[c] = 1.0
+        denominator[c] = 1.0
     if long:
         for c in range(high):
             log_ratio[c] = 0.0
     for t in range(length):
         for c in range(high):
-            below[c] *= n[c] + (b1 + t)
+            denominator[c] *= n[c] + (b1 + t)
         if t < singles:
             for c in range(high):
                 ratio[c] *= b1 + d * (types[c] + t)
         if t % SHORT == SHORT - 1 and long:
             for c in range(high):
-                log_ratio[c] += math.log(ratio[c] / below[c])
+                log_ratio[c] += math.log(ratio[c] / denominator[c])
                 ratio[c] = 1.0
-                below[c] = 1.0
+                denominator[c] = 1.0
     if long:
         for c in range(high):
-            log_ratio[c] += math.log(ratio[c] / below[c])
+            log_ratio[c] += math.log(ratio[c] / denominator[c])
             ratio[c] = 1.0
-            partial[c] = log_ratio[c]
+            scores.partial[c] = log_ratio[c]
     else:
         for c in range(high):
-            ratio[c] /= below[c]
-            partial[c] = ratio[c]
-    position = singles
-    factors = 0
-    for i in range(singles, counts.shape[0]):
-        step = i  # all earlier words of the record were new to a cluster that shares none
-        for c in range(high):
-            ratio[c] *= b1 + d * (types[c] + step)
-        for r in range(1, counts[i]):
-            for c in range(high):
-                again = extra * r * (n[c] + (b1 + position + r))
-                ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + step + 1))
-            factors += 1
-            if long and factors % SHORT == 0:
-                for c in range(high):
-                    log_ratio[c] += math.log(ratio[c])
-                    ratio[c] = 1.0
-        position += counts[i]
-        factors += 1
-        if long and factors % SHORT == 0:
-            for c in range(high):
-                log_ratio[c] += math.log(ratio[c])
-                ratio[c] = 1.0
-    if long and factors > 0:
-        for c in range(high):
-            log_ratio[c] += math.log(ratio[c])
-            ratio[c] = 1.0
-    return length
+            ratio[c] /= denominator[c]
+            scores.partial[c] = ratio[c]
 
 
 @kernel
-def _touch(
-    index: Index, pool: Pool, scores: Scores, words: np.ndarray, singles: int, b1: float, d: float
+def _score_repeats(
+    sizes: Sizes,
+    scores: WordScores,
+    high: int,
+    singles: int,
+    counts: np.ndarray,
+    long: bool,
+    b1: float,
+    d: float,
+    extra: float,
 ) -> None:
+    """Numerators of the words that occur more than once; all were new to a cluster that shares none."""
+    n, types, ratio, inverse = sizes.tokens, sizes.types, scores.ratio, scores.inverse
+    position = singles
+    factors = 0
+    for i in range(singles, counts.shape[0]):
+        for c in range(high):
+            ratio[c] *= b1 + d * (types[c] + i)
+        for r in range(1, counts[i]):
+            for c in range(high):
+                again = extra * r * (n[c] + (b1 + position + r))
+                ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + i + 1))
+            factors += 1
+            if long and factors % SHORT == 0:
+                _move_to_logs(scores, high)
+        position += counts[i]
+        factors += 1
+        if long and factors % SHORT == 0:
+            _move_to_logs(scores, high)
+    if long and factors > 0:
+        _move_to_logs(scores, high)
+
+
+@kernel
+def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1: float, d: float) -> None:
     """Walk the postings of all words; multiply the gains of those that occur once."""
     tick = scores.meta[TICK] + 1
     scores.meta[TICK] = tick
     stamp, gain, loss, shared, touched = scores.stamp, scores.gain, scores.loss, scores.shared, scores.touched
-    types = pool.types
+    types = index.types
     met = 0
     for i in range(words.shape[0]):
         w = words[i]
-        start = index.start[w]
+        start = index.lists[w].start
         inverse = scores.inverse[i]
         single = i < singles
-        for e in range(start, start + index.length[w]):
-            slot = index.slot[e]
+        for e in range(start, start + index.lists[w].length):
+            slot = np.int64(index.slot[e])
             if stamp[slot] != tick:
                 stamp[slot] = tick
                 gain[slot] = 1.0
@@ -234,8 +163,7 @@ def _touch(
 @kernel
 def _repeat_gains(
     index: Index,
-    pool: Pool,
-    scores: Scores,
+    scores: WordScores,
     words: np.ndarray,
     counts: np.ndarray,
     singles: int,
@@ -251,15 +179,15 @@ def _repeat_gains(
         scores.shared[touched[j]] = singles - scores.shared[touched[j]]  # from here on: words new to it
         held[touched[j]] = 0.0
     for i in range(singles, words.shape[0]):
-        start = index.start[words[i]]
-        stop = start + index.length[words[i]]
+        start = index.lists[words[i]].start
+        stop = start + index.lists[words[i]].length
         inverse = scores.inverse[i]
         for e in range(start, stop):
             held[index.slot[e]] = index.occurrences[e]
         for j in range(met):
             slot = touched[j]
             n = held[slot]
-            types = pool.types[slot] + scores.shared[slot]
+            types = index.types[slot] + scores.shared[slot]
             q = b1 + d * types
             product = q
             if n > 0.0:
@@ -268,7 +196,7 @@ def _repeat_gains(
                 q += d
                 scores.shared[slot] += 1
             for r in range(1, counts[i]):
-                again = extra * r * (pool.tokens[slot] + (b1 + position + r))
+                again = extra * r * (index.tokens[slot] + (b1 + position + r))
                 product *= (n + r - d + again) * inverse + q
                 if product > 1e100:
                     scores.log_gain[slot] += math.log(product)
@@ -283,87 +211,108 @@ def _repeat_gains(
 
 
 @kernel
-def _values(state: State, scores: Scores, length: int, repeats: bool, log_base: float) -> float:
+def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: float) -> float:
+    """Values of the clusters that share a word, in logarithms where asked for; returns the greatest."""
+    words, value = scores.words, scores.value
+    for j in range(words.meta[TOUCHED]):
+        slot = words.touched[j]
+        part = words.partial[sizes.of[slot]]
+        if logs:
+            lp = (part if long else math.log(part)) + words.log_gain[slot]
+            lp += math.log(words.gain[slot] / words.loss[slot])
+            value[slot] = lp
+            if long:
+                peak = max(peak, lp)
+        else:
+            value[slot] = part * words.gain[slot] / words.loss[slot]
+            if words.log_gain[slot] != 0.0:
+                value[slot] *= math.exp(words.log_gain[slot])
+    return peak
+
+
+@kernel
+def _values(
+    pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
+) -> float:
     """Values of the touched clusters and of the size classes, and their sums.
 
     Returns the best agreed cluster's stored weight times value.
     """
-    pool, sizes = state.pool, state.sizes
+    words, value = scores.words, scores.value
     high = sizes.meta[HIGH]
     long = length > SHORT
     logs = long or repeats
-    met = scores.meta[TOUCHED]
-    value, touched = scores.value, scores.touched
     peak = 0.0
     if long:
-        peak = scores.log_ratio[0]
+        peak = words.log_ratio[0] if founds else -np.inf
         for c in range(1, high):
-            if sizes.refs[c] > 0:
-                peak = max(peak, scores.log_ratio[c])
+            if sizes.classes[c].refs > 0:
+                peak = max(peak, words.log_ratio[c])
+    peak = _touched_values(scores, sizes, logs, long, peak)
     if logs:
-        for j in range(met):
-            slot = touched[j]
-            part = scores.partial[sizes.of[slot]]
-            lp = (part if long else math.log(part)) + scores.log_gain[slot]
-            lp += math.log(scores.gain[slot] / scores.loss[slot])
-            value[slot] = lp
-            if long:
-                peak = max(peak, lp)
-        for j in range(met):
-            value[touched[j]] = math.exp(value[touched[j]] - peak)
+        for j in range(words.meta[TOUCHED]):
+            value[words.touched[j]] = math.exp(value[words.touched[j]] - peak)
         if long:
             for c in range(high):
-                scores.ratio[c] = math.exp(scores.log_ratio[c] - peak) if sizes.refs[c] > 0 else 0.0
-    else:
-        for j in range(met):
-            slot = touched[j]
-            value[slot] = scores.partial[sizes.of[slot]] * scores.gain[slot] / scores.loss[slot]
-            if scores.log_gain[slot] != 0.0:
-                value[slot] *= math.exp(scores.log_gain[slot])
+                words.ratio[c] = math.exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
     total, weight = 0.0, 0.0
     for c in range(1, high):
-        total += sizes.weight[c] * scores.ratio[c]
+        total += sizes.weight[c] * words.ratio[c]
         weight += sizes.weight[c]
     best = 0.0
-    for j in range(met):
-        slot = touched[j]
+    for j in range(words.meta[TOUCHED]):
+        slot = words.touched[j]
         if pool.column[slot] < 0:
-            total += pool.weight[slot] * (value[slot] - scores.ratio[sizes.of[slot]])
+            total += pool.weight[slot] * (value[slot] - words.ratio[sizes.of[slot]])
             best = max(best, pool.weight[slot] * value[slot])
     scores.sums[REFERENCE] = log_base + peak
-    scores.sums[NEW_VALUE] = scores.ratio[0]
-    scores.sums[CLASS_SUM] = total
-    scores.sums[CLASS_WEIGHT] = weight
+    scores.sums[NEW_VALUE] = words.ratio[0] if founds else 0.0
+    scores.sums[AGREED_SUM] = total
+    scores.sums[AGREED_WEIGHT] = weight
     return best
 
 
 @kernel
-def score_sparse(model: Model, state: State, scores: Scores, words: np.ndarray, counts: np.ndarray) -> None:
+def score_words(
+    model: Model,
+    pool: Pool,
+    index: Index,
+    sizes: Sizes,
+    learned: Learned,
+    scores: Scores,
+    words: np.ndarray,
+    counts: np.ndarray,
+    founds: bool,
+) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a word."""
-    index, pool, sizes = state.inverted, state.pool, state.sizes
-    log_base, b1 = base_measure(model, index, words, counts, scores.inverse)
-    d = model.floats[WORD_DISCOUNT]
-    extra = model.floats[INVERSE_DOCUMENT_BETA]
+    inner = scores.words
+    log_base, b1 = base_measure(model.family, learned, words, counts, inner.inverse)
+    d, extra = shape_of(model.family)
     singles = 0
     while singles < words.shape[0] and counts[singles] == 1:
         singles += 1
-    high = sizes.meta[HIGH]
-    length = _score_classes(sizes, scores, high, singles, counts, b1, d, extra)
+    length = singles
+    for i in range(singles, words.shape[0]):
+        length += counts[i]
+    repeats, high = singles < words.shape[0], sizes.meta[HIGH]
+    _score_singles(sizes, inner, high, singles, length, b1, d)
+    if repeats:
+        _score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)
-    frequent = max(model.ints[FREQUENT], pool.meta[OPEN] // SHARE)
+    frequent = max(model.frequent, pool.meta[OPEN] // SHARE)
     # a tempered prior selects by other weights than those that the bound is made of
-    rare = model.floats[TEMPER] == 1.0 and touch_rare(index, pool, scores, words, singles, frequent, b1, d)
+    rare = model.temper == 1.0 and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
     while True:
         if not rare:
-            _touch(index, pool, scores, words, singles, b1, d)
-        if singles < words.shape[0]:
-            _repeat_gains(index, pool, scores, words, counts, singles, b1, d, extra)
-        best = _values(state, scores, length, singles < words.shape[0], log_base)
+            _touch(index, inner, words, singles, b1, d)
+        if repeats:
+            _repeat_gains(index, inner, words, counts, singles, b1, d, extra)
+        best = _values(pool, sizes, scores, length, repeats, founds, log_base)
         if not rare:
             break
-        bound = unvisited_bound(index, sizes, scores, words, singles, frequent, b1, d)
-        if bound <= NEGLIGIBLE * best and bound <= best * math.exp(-1.0 - model.floats[SLACK]):
+        bound = unvisited_bound(index, sizes, inner, words, singles, frequent, b1, d)
+        if bound <= NEGLIGIBLE * best and bound <= best * math.exp(-1.0 - model.slack):
             break
         rare = False

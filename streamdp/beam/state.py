@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.due import Due
-from streamdp.beam.index import Index
 from streamdp.beam.members import Members
 from streamdp.beam.pool import Beam, Pool
-from streamdp.beam.sizes import Sizes
 from streamdp.beam.trellis import Lineages, Trellis
+from streamdp.kernels.rows import new_rows, row_type
 
 TOP_WORDS = 10
 BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT = range(5)
@@ -36,100 +35,65 @@ BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT = range(5)
 COMPLETE, FLUSH, GROW = range(3)
 
 
-class Dense(NamedTuple):
-    """Sufficient statistics of the dense families, one column per slot, and what is derived from them."""
-
-    effective: np.ndarray  # float64[S] effective number of records (discounted by ``forget``)
-    mean: np.ndarray  # float64[D, S]
-    spread: np.ndarray  # float64[D, S] sum of squared deviations from the mean
-    location: np.ndarray  # float64[D, S] posterior mean
-    precision: np.ndarray  # float64[D, S] 1 / (degrees of freedom x scale^2) of the predictive
-    constant: np.ndarray  # float64[S] of the log predictive
-    power: np.ndarray  # float64[S] its exponent
-
-
 class State(NamedTuple):
-    """A running beam."""
+    """A running beam; the class of ``clusters`` says whether it is one of words or of vectors."""
 
     beam: Beam
     pool: Pool
-    sizes: Sizes
+    clusters: Any  # the clusters' statistics by slot
     due: Due
     members: Members
-    inverted: Index
-    dense: Dense
     trellis: Trellis
     lineages: Lineages
     announced: np.ndarray  # int64[power of two] announced label of each undecided record, by seq
     announced_founder: np.ndarray  # int64[the same] the founder of the cluster that had the label then
 
 
+class Incoming(NamedTuple):
+    """The record at hand."""
+
+    seq: int
+    time: float
+    words: np.ndarray  # int32[m], of no size for vectors
+    counts: np.ndarray  # int32[m]
+    x: np.ndarray  # float64[D], of no size for words
+    founder: int  # the record that began its cluster, where that was decided elsewhere; else -1
+
+
 class Output(NamedTuple):
-    """What a run over some records produced; ``meta`` is read by the indices above."""
+    """What a run over some records produced; ``meta`` is read by the indices above.
+
+    By record its answer; then the revisions and the cluster events that records caused, as many as ``meta``
+    says, each with the most telling words of the cluster and their counts, or its row of statistics.
+    """
 
     meta: np.ndarray  # int64[16]
-    label: np.ndarray  # int64[n]
-    probability: np.ndarray  # float64[n]
-    log_predictive: np.ndarray  # float64[n]
-    founded: np.ndarray  # uint8[n]
-    link: np.ndarray  # int64[n]
-    decided: np.ndarray  # int64[n] the last decided record, after this one
-    revision_by: np.ndarray  # int64[R] seq of the record that caused it
-    revision_seq: np.ndarray  # int64[R] the record revised
-    revision_label: np.ndarray  # int64[R]
-    revision_probability: np.ndarray  # float64[R]
-    revision_link: np.ndarray  # int64[R]
-    revision_founded: np.ndarray  # uint8[R]
-    event_by: np.ndarray  # int64[E] seq of the record that caused it
-    event_kind: np.ndarray  # uint8[E]
-    event_label: np.ndarray  # int64[E]
-    event_other: np.ndarray  # int64[E] the other label of a merge or a split, else -1
-    event_size: np.ndarray  # int64[E]
-    event_first: np.ndarray  # float64[E]
-    event_last: np.ndarray  # float64[E]
-    event_words: np.ndarray  # int32[E, TOP_WORDS]
-    event_counts: np.ndarray  # int32[E, TOP_WORDS]
-    event_centre: np.ndarray  # float64[E, D]
+    answers: np.ndarray  # ANSWER[n]
+    revisions: np.ndarray  # REVISION[R]
+    events: np.ndarray  # EVENT[E]
+    event_words: np.ndarray  # int64[E, TOP_WORDS]
+    event_counts: np.ndarray  # int64[E, TOP_WORDS]
+    event_rows: np.ndarray  # float64[E, width]
 
 
-def new_dense(slots: int, dimension: int, spread: bool) -> Dense:
-    """No statistics; without ``spread`` the families with known variance are meant."""
-    rows = dimension if spread else 0
-    return Dense(
-        np.zeros(slots),
-        np.zeros((dimension, slots)),
-        np.zeros((rows, slots)),
-        np.zeros((dimension, slots)),
-        np.zeros((rows, slots)),
-        np.zeros(slots),
-        np.zeros(slots),
-    )
+ANSWER = row_type("label founded link decided", "probability log_predictive")
+"""Label, whether the cluster is new, its latest earlier member or -1, the last record decided after this."""
+
+REVISION = row_type("by seq label link founded", "probability")
+"""The record that caused it, the record revised, and its new answer."""
+
+EVENT = row_type("by kind label other size", "first last")
+"""The record that caused it, what happened, to which label, with which other one (or -1); records, times."""
 
 
-def new_output(records: int, revisions: int, events: int, dimension: int) -> Output:
-    """Empty buffers."""
+def new_output(records: int, revisions: int, events: int, width: int) -> Output:
+    """Empty buffers; ``width`` of a row of statistics."""
     return Output(
         np.zeros(16, np.int64),
-        np.zeros(records, np.int64),
-        np.zeros(records),
-        np.zeros(records),
-        np.zeros(records, np.uint8),
-        np.zeros(records, np.int64),
-        np.zeros(records, np.int64),
-        np.zeros(revisions, np.int64),
-        np.zeros(revisions, np.int64),
-        np.zeros(revisions, np.int64),
-        np.zeros(revisions),
-        np.zeros(revisions, np.int64),
-        np.zeros(revisions, np.uint8),
-        np.zeros(events, np.int64),
-        np.zeros(events, np.uint8),
-        np.zeros(events, np.int64),
-        np.zeros(events, np.int64),
-        np.zeros(events, np.int64),
-        np.zeros(events),
-        np.zeros(events),
-        np.zeros((events, TOP_WORDS), np.int32),
-        np.zeros((events, TOP_WORDS), np.int32),
-        np.zeros((events, dimension)),
+        new_rows(records, ANSWER),
+        new_rows(revisions, REVISION),
+        new_rows(events, EVENT),
+        np.zeros((events, TOP_WORDS), np.int64),
+        np.zeros((events, TOP_WORDS), np.int64),
+        np.zeros((events, width)),
     )

@@ -7,53 +7,48 @@ has been absorbed when it stops, so the caller makes room and calls again.
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.beam.aging import begin_record, scale_at
 from streamdp.beam.announce import Walk, announce, weigh_revisions
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
-from streamdp.beam.choose import choose
+from streamdp.beam.choose import choose, group_children
+from streamdp.beam.clusters import learn_record, score_record
 from streamdp.beam.decide import continue_beam, drop_dissenters
-from streamdp.beam.demand import group_children, room_before, room_for_choice
-from streamdp.beam.dense import score_dense
+from streamdp.beam.demand import room_before, room_for_choice
+from streamdp.beam.evidence import mass_of, normalise
 from streamdp.beam.force import force
-from streamdp.beam.lifecycle import begin_record
-from streamdp.beam.model import (
-    DECAY,
-    DECAY_SCALE,
-    DISTANCE_DEPENDENT,
-    EXPONENTIAL,
-    PRIOR,
-    RECORDS,
-    UNIT,
-    Model,
-)
-from streamdp.beam.pool import (
-    DECIDED,
-    EVIDENCE,
-    HEAD,
-    NOW,
-    SCALE,
-    SEQ,
-    WIDTH,
-    add_sum,
-)
+from streamdp.beam.model import Model
+from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
 from streamdp.beam.scores import Scores
-from streamdp.beam.sparse import learn_base, score_sparse
-from streamdp.beam.state import (
-    DONE,
-    REVISIONS,
-    Output,
-    State,
-)
-from streamdp.beam.tally import mass_of, tally
+from streamdp.beam.state import DONE, REVISIONS, Incoming, Output, State
 from streamdp.beam.write import settle, write_children
 from streamdp.kernels.jit import entry, kernel
 
 
+class Records(NamedTuple):
+    """Encoded records in time order; words or vectors are of no size where the other is meant."""
+
+    times: np.ndarray  # float64[n]
+    offsets: np.ndarray  # int64[n + 1]
+    words: np.ndarray  # int32[...]
+    counts: np.ndarray  # int32[...]
+    vectors: np.ndarray  # float64[n, D]
+    founders: np.ndarray  # int64[n] which record began the cluster of each, where that is decided; or empty
+
+
 @kernel
-def absorb_record(
+def _record(records: Records, i: int, seq: int) -> Incoming:
+    a, b = records.offsets[i], records.offsets[i + 1]
+    x = records.vectors[i if records.vectors.shape[1] > 0 else 0]
+    founder = records.founders[i] if records.founders.shape[0] > 0 else -1
+    return Incoming(seq, records.times[i], records.words[a:b], records.counts[a:b], x, founder)
+
+
+@kernel
+def _absorb(
     model: Model,
     state: State,
     scores: Scores,
@@ -61,54 +56,43 @@ def absorb_record(
     walk: Walk,
     out: Output,
     i: int,
-    seq: int,
-    time: float,
-    words: np.ndarray,
-    counts: np.ndarray,
-    x: np.ndarray,
-    founder: int,
+    record: Incoming,
 ) -> bool:
-    """Choose, write, announce and decide for one scored record; False where room must be made first.
-
-    With ``founder`` at least 0 the choice is made already: the cluster that this record began.
-    """
-    pool, beam = state.pool, state.beam
-    log_evidence, mass = tally(model, state, scores, choice)
-    if founder >= 0:
-        force(state, scores, choice, seq, founder)
+    """Choose, write, announce and decide for one scored record; False where room must be made first."""
+    beam = state.beam
+    log_evidence, mass = normalise(model, state, scores, choice)
+    if record.founder >= 0:
+        force(state, scores, choice, record.seq, record.founder)
     else:
-        choose(model, state, scores, choice, seq)
+        choose(model, state, scores, choice, record.seq)
     group_children(scores, choice)
-    if not room_for_choice(model, state, out, choice, words):
+    if not room_for_choice(state, out, choice, record.words):
         return False
-    children = choice.meta[CHILDREN]
     head = choice.meta[BEST_CHILD]
-    head_slot = choice.child_slot[head]
-    probability = min(mass_of(state, scores, choice, head_slot) / mass, 1.0)
-    link = -1 if head_slot == NEW else pool.last[head_slot]
-    for c in range(children):  # from here on: the latest earlier member, which the trellis keeps
-        slot = choice.child_slot[c]
-        choice.child_founder[c] = -1 if slot == NEW else pool.last[slot]
-    extends = choice.child_parent[head] == beam.meta[HEAD]
-    write_children(model, state, scores, choice, seq, time, words, counts, x)
-    if x.shape[0] == 0:
-        learn_base(model, state.inverted, words, counts, scores.base_fresh)
-    continue_beam(model, state, choice, seq)
+    head_slot = choice.children[head].slot
+    answer = out.answers[i]
+    answer.probability = min(mass_of(state, scores, choice, head_slot) / mass, 1.0)
+    answer.link = -1 if head_slot == NEW else state.pool.slots[head_slot].last
+    for c in range(choice.meta[CHILDREN]):  # from here on: the latest earlier member, which the trellis keeps
+        slot = choice.children[c].slot
+        choice.children[c].founder = -1 if slot == NEW else state.pool.slots[slot].last
+    extends = choice.children[head].parent == beam.meta[HEAD]
+    write_children(model, state, scores, choice, record)
+    learn_record(state.clusters, model, scores, record)
+    continue_beam(model, state, choice, record.seq)
     beam.meta[HEAD] = head
     add_sum(beam.sums, EVIDENCE, log_evidence)
     founded = head_slot == NEW
     revisions = out.meta[REVISIONS]
-    out.label[i] = announce(state, out, walk, extends, choice.child_slot[head], founded)
-    decided = drop_dissenters(model, state, choice, seq)
+    answer.label = announce(state, out, walk, extends, choice.children[head].slot, founded)
+    decided = drop_dissenters(model, state, choice, record.seq)
     weigh_revisions(state, out, walk, revisions, decided)
     beam.meta[DECIDED] = decided
     settle(model, state, out, choice, beam.meta[WIDTH])
-    out.probability[i] = probability
-    out.log_predictive[i] = log_evidence
-    out.founded[i] = founded
-    out.link[i] = link
-    out.decided[i] = decided
-    beam.meta[SEQ] = seq + 1
+    answer.log_predictive = log_evidence
+    answer.founded = founded
+    answer.decided = decided
+    beam.meta[SEQ] = record.seq + 1
     return True
 
 
@@ -120,35 +104,17 @@ def advance(
     choice: Choice,
     walk: Walk,
     out: Output,
-    times: np.ndarray,
-    offsets: np.ndarray,
-    words: np.ndarray,
-    counts: np.ndarray,
-    vectors: np.ndarray,
-    founders: np.ndarray,
+    records: Records,
 ) -> None:
-    """Absorb records ``out.meta[DONE]`` .. ``len(times) - 1``, as far as there is room.
-
-    ``founders`` says for each record which one began its cluster, by seq; empty: that is to be found out.
-    """
-    beam = state.beam
-    dense = vectors.shape[1] > 0
+    """Absorb records ``out.meta[DONE]`` .. n - 1, as far as there is room."""
     i = out.meta[DONE]
-    while i < times.shape[0]:
+    while i < records.times.shape[0]:
         if not room_before(model, state, out):
             return
-        seq = beam.meta[SEQ]
-        begin_record(model, state, out, seq, times[i])
-        a, b = offsets[i], offsets[i + 1]
-        x = vectors[i if dense else 0]
-        if dense:
-            score_dense(model, state, scores, x)
-        else:
-            score_sparse(model, state, scores, words[a:b], counts[a:b])
-        founder = founders[i] if founders.shape[0] > 0 else -1
-        if not absorb_record(
-            model, state, scores, choice, walk, out, i, seq, times[i], words[a:b], counts[a:b], x, founder
-        ):
+        record = _record(records, i, state.beam.meta[SEQ])
+        begin_record(model.prior, model, state, out, record)
+        score_record(state.clusters, model, state, scores, record)
+        if not _absorb(model, state, scores, choice, walk, out, i, record):
             return
         i += 1
         out.meta[DONE] = i
@@ -156,16 +122,7 @@ def advance(
 
 @entry
 def score_only(
-    model: Model,
-    state: State,
-    scores: Scores,
-    choice: Choice,
-    out: Output,
-    times: np.ndarray,
-    offsets: np.ndarray,
-    words: np.ndarray,
-    counts: np.ndarray,
-    vectors: np.ndarray,
+    model: Model, state: State, scores: Scores, choice: Choice, out: Output, records: Records
 ) -> None:
     """Answer as ``advance`` would, without learning anything: each record is taken as the next one.
 
@@ -173,27 +130,21 @@ def score_only(
     decay; clusters that would close by now still answer.
     """
     beam, pool = state.beam, state.pool
-    dense = vectors.shape[1] > 0
-    seq = beam.meta[SEQ]
-    scale = beam.sums[SCALE]
-    for i in range(times.shape[0]):
-        if model.ints[PRIOR] == DISTANCE_DEPENDENT and model.ints[DECAY] == EXPONENTIAL and seq > 0:
-            now = np.float64(seq) if model.ints[UNIT] == RECORDS else times[i]
-            elapsed = max(now - beam.sums[NOW], 0.0)
-            beam.sums[SCALE] = scale * math.exp(-elapsed / model.floats[DECAY_SCALE])
-        a, b = offsets[i], offsets[i + 1]
-        if dense:
-            score_dense(model, state, scores, vectors[i])
-        else:
-            score_sparse(model, state, scores, words[a:b], counts[a:b])
-        log_evidence, mass = tally(model, state, scores, choice)
+    seq, scale = beam.meta[SEQ], beam.sums[SCALE]
+    for i in range(records.times.shape[0]):
+        record = _record(records, i, seq)
+        if seq > 0:
+            beam.sums[SCALE] = scale_at(model.prior, state, record)
+        score_record(state.clusters, model, state, scores, record)
+        log_evidence, mass = normalise(model, state, scores, choice)
         choose(model, state, scores, choice, seq)
-        slot = choice.child_slot[choice.meta[BEST_CHILD]]
-        out.probability[i] = min(mass_of(state, scores, choice, slot) / mass, 1.0)
-        out.log_predictive[i] = log_evidence
-        out.founded[i] = slot == NEW
-        out.label[i] = -1 if slot == NEW else state.lineages.label[pool.lineage[slot]]
-        out.link[i] = -1 if slot == NEW else pool.last[slot]
-        out.decided[i] = beam.meta[DECIDED]
+        slot = choice.children[choice.meta[BEST_CHILD]].slot
+        answer = out.answers[i]
+        answer.probability = min(mass_of(state, scores, choice, slot) / mass, 1.0)
+        answer.log_predictive = log_evidence
+        answer.founded = slot == NEW
+        answer.label = -1 if slot == NEW else state.lineages.rows[pool.slots[slot].lineage].label
+        answer.link = -1 if slot == NEW else pool.slots[slot].last
+        answer.decided = beam.meta[DECIDED]
         beam.sums[SCALE] = scale
-    out.meta[DONE] = times.shape[0]
+    out.meta[DONE] = records.times.shape[0]

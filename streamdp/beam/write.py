@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from streamdp.beam.aging import retires, weigh_joined
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
-from streamdp.beam.dense import add_vector, clear_vector, copy_vector
-from streamdp.beam.index import add_words, copy_words
-from streamdp.beam.lifecycle import announce_closed, discard_slot, weigh_joined
+from streamdp.beam.closing import announce_closed, discard_slot
+from streamdp.beam.clusters import (
+    agree,
+    clear_slot,
+    contest,
+    copy_slot,
+    enter_class,
+    join_slot,
+    leave_class,
+    note_announced,
+)
 from streamdp.beam.members import copy_members
-from streamdp.beam.model import (
-    Model,
-)
-from streamdp.beam.pool import (
-    CLOSED,
-    CONTESTED,
-    COPIES,
-    PLANE,
-    Pool,
-    take_slot,
-)
+from streamdp.beam.model import Model
+from streamdp.beam.pool import CLOSED, CONTESTED, COPIES, HALF, Pool, take_slot
 from streamdp.beam.scores import Scores
-from streamdp.beam.sizes import agree, contest, join_class, leave_class
-from streamdp.beam.state import (
-    Output,
-    State,
-)
-from streamdp.beam.trellis import (
-    new_lineage,
-)
+from streamdp.beam.state import Incoming, Output, State
+from streamdp.beam.trellis import new_lineage
 from streamdp.kernels.jit import kernel
 
 
@@ -43,29 +35,15 @@ def _new_column(pool: Pool, slot: int) -> int:
 
 
 @kernel
-def _join(
-    model: Model,
-    state: State,
-    scores: Scores,
-    slot: int,
-    seq: int,
-    time: float,
-    words: np.ndarray,
-    counts: np.ndarray,
-    x: np.ndarray,
-) -> None:
+def _join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Add the record to a slot that stands in no class."""
-    pool = state.pool
-    pool.size[slot] += 1
-    pool.last[slot] = seq
-    pool.last_time[slot] = time
-    if x.shape[0] > 0:
-        add_vector(model, state.dense, slot, x)
-    else:
-        add_words(state.inverted, pool, slot, words, counts, scores.fresh)
-    weigh_joined(model, state, slot, seq, time)
-    if x.shape[0] == 0:
-        join_class(state.sizes, slot, pool.tokens[slot], pool.types[slot])
+    row = state.pool.slots[slot]
+    row.size += 1
+    row.last = record.seq
+    row.last_time = record.time
+    join_slot(state.clusters, model, scores, slot, record)
+    weigh_joined(model.prior, model, state, slot, record)
+    enter_class(state.clusters, slot)
 
 
 @kernel
@@ -74,39 +52,30 @@ def _copy(state: State, source: int) -> int:
     pool = state.pool
     state.beam.meta[COPIES] += 1
     target = take_slot(pool)
-    pool.lineage[target] = pool.lineage[source]
-    state.lineages.refs[pool.lineage[source]] += 1
+    old, new = pool.slots[source], pool.slots[target]
+    new.lineage, new.size, new.last = old.lineage, old.size, old.last
+    new.first_time, new.last_time = old.first_time, old.last_time
     pool.founder[target] = pool.founder[source]
-    pool.size[target] = pool.size[source]
     pool.weight[target] = pool.weight[source]
-    pool.last[target] = pool.last[source]
-    pool.first_time[target] = pool.first_time[source]
-    pool.last_time[target] = pool.last_time[source]
-    pool.types[target] = 0
-    pool.tokens[target] = 0
-    if state.dense.mean.shape[0] > 0:
-        copy_vector(state.dense, source, target)
-    else:
-        copy_words(state.inverted, pool, source, target)
+    state.lineages.rows[new.lineage].refs += 1
+    copy_slot(state.clusters, source, target)
     copy_members(state.members, source, target)
     return target
 
 
 @kernel
-def _found(model: Model, state: State, lineage: int, seq: int, time: float) -> int:
+def _found(model: Model, state: State, record: Incoming) -> int:
     """An empty slot for the cluster that this record founds."""
     pool = state.pool
+    lineage = new_lineage(state.lineages, record.seq)
     slot = take_slot(pool)
-    pool.lineage[slot] = lineage
-    state.lineages.refs[lineage] += 1
-    pool.founder[slot] = seq
-    pool.size[slot] = 0
+    pool.slots[slot].lineage = lineage
+    state.lineages.rows[lineage].refs += 1
+    pool.founder[slot] = record.seq
+    pool.slots[slot].size = 0
     pool.weight[slot] = 0.0
-    pool.first_time[slot] = time
-    pool.types[slot] = 0
-    pool.tokens[slot] = 0
-    if state.dense.mean.shape[0] > 0:
-        clear_vector(state.dense, slot)
+    pool.slots[slot].first_time = record.time
+    clear_slot(state.clusters, model, slot)
     return slot
 
 
@@ -114,82 +83,82 @@ def _found(model: Model, state: State, lineage: int, seq: int, time: float) -> i
 def _extend_holders(pool: Pool, choice: Choice, children: int) -> None:
     """Each child starts with what its parent held."""
     columns = pool.meta[CONTESTED]
-    before = pool.holds[pool.meta[PLANE]]
-    pool.meta[PLANE] = 1 - pool.meta[PLANE]
-    after = pool.holds[pool.meta[PLANE]]
+    before = pool.holds[pool.meta[HALF]]
+    pool.meta[HALF] = 1 - pool.meta[HALF]
+    after = pool.holds[pool.meta[HALF]]
     for c in range(children):
-        source = before[choice.child_parent[c]]
+        source = before[choice.children[c].parent]
         target = after[c]
         for j in range(columns):
             target[j] = source[j]
 
 
 @kernel
-def write_children(
-    model: Model,
-    state: State,
-    scores: Scores,
-    choice: Choice,
-    seq: int,
-    time: float,
-    words: np.ndarray,
-    counts: np.ndarray,
-    x: np.ndarray,
-) -> None:
+def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tuple[int, int]:
+    """Where the first child ``a`` of its group, and all that join the same slot, are to be written.
+
+    In place where they are all that hold the slot, else in a copy, which the others do not hold. Returns the
+    slot, and how many hypotheses do not hold it.
+    """
+    pool = state.pool
+    holds = pool.holds[pool.meta[HALF]]
+    held, column = children, pool.column[slot]
+    if column >= 0:
+        held = 0
+        for b in range(children):
+            held += holds[b, column]
+    remaining = held - choice.children[a].group_size
+    if remaining == 0:
+        leave_class(state.clusters, pool, slot)
+        return slot, 0
+    target = _copy(state, slot)
+    if column < 0:
+        contest(state.clusters, pool, slot)
+        column = _new_column(pool, slot)
+        for b in range(children):
+            holds[b, column] = 1
+    for b in range(a, children):
+        if choice.children[b].group == a:
+            holds[b, column] = 0
+    return target, remaining
+
+
+@kernel
+def write_children(model: Model, state: State, scores: Scores, choice: Choice, record: Incoming) -> None:
     """Write the chosen children's clusters: in place where all holders agree, else a copy."""
-    pool, sizes = state.pool, state.sizes
+    pool = state.pool
     children = choice.meta[CHILDREN]
-    head_group = choice.group[choice.meta[BEST_CHILD]]
+    head_group = choice.children[choice.meta[BEST_CHILD]].group
     _extend_holders(pool, choice, children)
-    holds = pool.holds[pool.meta[PLANE]]
+    holds = pool.holds[pool.meta[HALF]]
     for a in range(children):
-        if choice.group[a] != a:
-            choice.child_slot[a] = choice.child_slot[choice.group[a]]
+        child = choice.children[a]
+        if child.group != a:
+            child.slot = choice.children[child.group].slot
             continue
-        slot = choice.child_slot[a]
-        choosers = choice.group_size[a]
+        slot = child.slot
         if slot == NEW:
-            target = _found(model, state, new_lineage(state.lineages, seq), seq, time)
-            remaining = children - choosers
+            target = _found(model, state, record)
+            others = children - child.group_size
         else:
-            held = children
-            column = pool.column[slot]
-            if column >= 0:
-                held = 0
-                for b in range(children):
-                    held += holds[b, column]
-            remaining = held - choosers
-            if remaining == 0:
-                target = slot
-                leave_class(sizes, slot, pool.weight, pool.founder)
-            else:
-                target = _copy(state, slot)
-                if column < 0:
-                    contest(sizes, slot, pool.weight, pool.founder)
-                    column = _new_column(pool, slot)
-                    for b in range(children):
-                        holds[b, column] = 1
-                for b in range(a, children):
-                    if choice.group[b] == a:
-                        holds[b, column] = 0
-        if target != slot and remaining > 0:
+            target, others = _part(state, choice, a, slot, children)
+        if target != slot and others > 0:
             fresh_column = _new_column(pool, target)
             for b in range(children):
-                holds[b, fresh_column] = choice.group[b] == a
-        _join(model, state, scores, target, seq, time, words, counts, x)
+                holds[b, fresh_column] = choice.children[b].group == a
+        _join(model, state, scores, target, record)
         if pool.column[target] < 0:
-            agree(sizes, target, pool.weight, pool.founder)
+            agree(state.clusters, pool, target)
         if a == head_group:
-            for i in range(words.shape[0]):
-                scores.base_fresh[i] = scores.fresh[i]
-        choice.child_slot[a] = target
+            note_announced(state.clusters, scores, record)
+        child.slot = target
 
 
 @kernel
 def settle(model: Model, state: State, out: Output, choice: Choice, width: int) -> None:
     """Free the contested slots that nobody holds; promote those that all hold."""
-    pool, sizes = state.pool, state.sizes
-    holds, held = pool.holds[pool.meta[PLANE]], choice.held
+    pool = state.pool
+    holds, held = pool.holds[pool.meta[HALF]], choice.held
     columns = pool.meta[CONTESTED]
     for j in range(columns):
         held[j] = 0
@@ -217,6 +186,6 @@ def settle(model: Model, state: State, out: Output, choice: Choice, width: int) 
         if count == 0:
             discard_slot(state, slot)
         elif pool.state[slot] == CLOSED:
-            announce_closed(model, state, out, slot)
+            announce_closed(state, out, slot, retires(model.prior))
         else:
-            agree(sizes, slot, pool.weight, pool.founder)
+            agree(state.clusters, pool, slot)

@@ -24,7 +24,6 @@ from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.solve import solve
 from streamdp.records import Answers
 from streamdp.settings import Settings
-from streamdp.settings.assemble import OFFLINE_FAMILIES
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
 
@@ -91,10 +90,6 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
 def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
-    if places.state is not None and settings.likelihood in OFFLINE_FAMILIES:
-        raise ConfigError(
-            f"no snapshot can hold {settings.likelihood} clusters yet: leave --state out", Exit.USAGE
-        )
     origin, paths = Origin(file), Paths(places.output, places.state, places.rejects)
     refuse_double_use(origin, paths)
     collection = read_all(settings, origin)

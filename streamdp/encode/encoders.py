@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.encode.moments import Moments
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
+from streamdp.registry import LIKELIHOODS, find
+from streamdp.settings.schema import AUTO
 
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
@@ -145,22 +147,32 @@ class WordEncoder:
 
 
 class VectorEncoder:
-    """Vectors, or named features in a fixed order, to rows."""
+    """Vectors, or named features in a fixed order, to rows.
+
+    Parameters
+    ----------
+    dimension, names
+        D, and the names of the features; None for vectors.
+    likelihood
+        The family that says which vectors are records, by the name that users write.
+    """
 
     sparse = False
 
-    def __init__(self, dimension: int, names: list[str] | None) -> None:
+    def __init__(self, dimension: int, names: list[str] | None, likelihood: str = AUTO) -> None:
         self.dimension = dimension
         self.names = names
+        self.likelihood = likelihood
         self.rows: list[list[float]] = []
+        self._read = None if likelihood == AUTO else find(LIKELIHOODS, likelihood).read
 
     @classmethod
-    def like(cls, record: Record) -> VectorEncoder:
+    def like(cls, record: Record, likelihood: str = AUTO) -> VectorEncoder:
         """An encoder for records of this one's form."""
         if isinstance(record.value, dict):
             names = sorted(record.value)
-            return cls(len(names), names)
-        return cls(len(record.value), None)
+            return cls(len(names), names, likelihood)
+        return cls(len(record.value), None, likelihood)
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
@@ -190,6 +202,11 @@ class VectorEncoder:
                 )
         if max(row) > HUGE or min(row) < -HUGE:
             return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
+        if self._read is not None:
+            try:
+                row = self._read(np.array([row], float))[0].tolist()
+            except ValueError as error:
+                return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
         self.rows.append(row)
         return None
 
@@ -201,7 +218,7 @@ class VectorEncoder:
 
     def for_scoring(self) -> VectorEncoder:
         """An encoder of the same vectors with a batch of its own."""
-        return VectorEncoder(self.dimension, self.names)
+        return VectorEncoder(self.dimension, self.names, self.likelihood)
 
     @property
     def words(self) -> Sequence[str | None] | None:
@@ -210,7 +227,12 @@ class VectorEncoder:
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        return {"kind": "vectors", "dimension": self.dimension, "names": self.names}
+        return {
+            "kind": "vectors",
+            "dimension": self.dimension,
+            "names": self.names,
+            "likelihood": self.likelihood,
+        }
 
 
 Encoder = WordEncoder | VectorEncoder
@@ -231,4 +253,4 @@ def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
     """The inverse of the encoders' ``dump``."""
     if stored["kind"] == "words":
         return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
-    return VectorEncoder(stored["dimension"], stored["names"])
+    return VectorEncoder(stored["dimension"], stored["names"], stored["likelihood"])

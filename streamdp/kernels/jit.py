@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import event
-from numba.extending import overload
+from numba.extending import overload, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +54,12 @@ def sum_kernel(function: F) -> F:
     return compiled
 
 
+def shared(function: F) -> F:
+    """A function of scalars that kernels and Python call alike."""
+    both: F = register_jitable(forceinline=True, **_OPTIONS)(function)
+    return both
+
+
 def inlined(function: F) -> F:
     """Compile a function into each of its callers, and not by itself.
 
@@ -82,6 +88,7 @@ class Generic:
         functools.update_wrapper(self, function)
         self.__name__ = function.__name__
         self._implementations: dict[type, Callable[..., Any]] = {}
+        self._default: Callable[..., Any] | None = None
         options: Any = {"forceinline": True, **_OPTIONS}
         overload(self, jit_options=options, strict=False)(self._for_types)
 
@@ -98,15 +105,20 @@ class Generic:
 
         return register
 
+    def otherwise(self, function: F) -> F:
+        """Register the implementation for all classes that have none of their own."""
+        self._default = function
+        return function
+
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run the implementation for the first argument."""
-        found = self._implementations.get(type(first))
+        found = self._implementations.get(type(first), self._default)
         if found is None:
             raise TypeError(f"{self.__name__} is not implemented for {type(first).__name__}")
         return found(first, *rest)
 
     def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
-        return self._implementations.get(getattr(arguments[0], "instance_class", type(None)))
+        return self._implementations.get(getattr(arguments[0], "instance_class", type(None)), self._default)
 
 
 class Entry:

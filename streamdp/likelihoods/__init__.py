@@ -9,13 +9,9 @@ from streamdp.likelihoods.hierarchical_dirichlet import HierarchicalDirichlet
 from streamdp.likelihoods.hierarchical_pitman_yor import HierarchicalPitmanYor
 from streamdp.likelihoods.normal_inverse_gamma import NormalInverseGamma
 from streamdp.likelihoods.normal_inverse_wishart import NormalInverseWishart
-from streamdp.likelihoods.statistics import (
-    MatrixStatistics,
-    SumStatistics,
-    VectorStatistics,
-    WordStatistics,
-)
+from streamdp.likelihoods.vectors import VectorFamily, VectorStatistics
 from streamdp.likelihoods.von_mises_fisher import VonMisesFisher
+from streamdp.likelihoods.words import WordFamily, WordStatistics
 
 __all__ = [
     "BetaBernoulli",
@@ -25,11 +21,11 @@ __all__ = [
     "HierarchicalDirichlet",
     "HierarchicalPitmanYor",
     "Likelihood",
-    "MatrixStatistics",
     "NormalInverseGamma",
     "NormalInverseWishart",
-    "SumStatistics",
+    "VectorFamily",
     "VectorStatistics",
     "VonMisesFisher",
+    "WordFamily",
     "WordStatistics",
 ]

@@ -1,31 +1,63 @@
 """The contract of a likelihood family.
 
-A family is a value: parameters, their validation, and the conjugate algebra of one cluster. Records
-are *encoded*: a sparse record is a pair of arrays (word ids, counts), a dense one a vector. The
-stream's kernels read the parameters through :meth:`Likelihood.configure`; offline passes work on
-statistics, which can be added to, removed from and merged.
+A family is a value: parameters, their checks, and what follows from them. Its statistics and kernels
+stand in the same file, and serve the stream and the offline side alike.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 S = TypeVar("S")
 X = TypeVar("X")
 
+WITHIN = 0.2
+"""Share of the variance of all vectors that is expected inside a cluster, where scales are automatic."""
+
+
+LEAST = 1e-6
+"""Share of the mean variance that a dimension has at least: one that never varies must not divide by 0."""
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the vectors that automatic parameters follow from, each of shape (D,)."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+    @classmethod
+    def of(cls, vectors: np.ndarray) -> Moments:
+        """The moments of the rows; the variance is 1 where nothing varies at all."""
+        variance = vectors.var(axis=0)
+        typical = float(variance.mean())
+        floor = LEAST * typical if typical > 0.0 else 1.0
+        return cls(vectors.mean(axis=0), np.maximum(variance, floor))
+
 
 class Likelihood(ABC, Generic[S, X]):
     """A family of distributions over records with the parameters of a cluster integrated out."""
 
-    sparse: bool
+    sparse: ClassVar[bool]
     """Whether records are word counts (else: vectors)."""
 
+    settings: ClassVar[Mapping[str, str]]
+    """The settings that mean something to the family, and the parameter that each of them is."""
+
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """Parameters that samplers draw anew where they are automatic."""
+
+    @classmethod
     @abstractmethod
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them; return the array fields of ``Model`` to set."""
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The family with these parameters, the others as the records suggest."""
+
+    @abstractmethod
+    def terms(self) -> Any:
+        """What the stream's kernels read: a named tuple, whose class says which kernels are meant."""
 
     @abstractmethod
     def empty(self) -> S:

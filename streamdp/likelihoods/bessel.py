@@ -1,14 +1,16 @@
-"""The modified Bessel function of the first kind, and the normaliser of von Mises-Fisher, in logarithms.
+"""The modified Bessel function of the first kind, and the normaliser of von Mises-Fisher, in logarithms."""
 
-Written in scalars and ``math`` alone, so that kernels can compile the same functions.
-"""
+from __future__ import annotations
 
 import math
+
+from streamdp.kernels.jit import shared
 
 RAISED = 60.0
 """The least order that the asymptotic expansion is used at: there it is good to 3e-14."""
 
 
+@shared
 def log_iv(order: float, x: float) -> float:
     """log I_v(x) of order v >= 0 at x >= 0, to about 1e-13 or the last digits of the larger of v log x and x.
 
@@ -56,6 +58,7 @@ def log_iv(order: float, x: float) -> float:
     return x + at + math.log(product)
 
 
+@shared
 def log_vmf_normaliser(dimension: int, k: float) -> float:
     """log C_D(k) of the density C_D(k) exp(k mu . x) on the unit sphere in D >= 2 dimensions, k >= 0.
 

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.likelihoods.statistics import SumStatistics
-from streamdp.likelihoods.sums import SumFamily, log_gamma
-from streamdp.likelihoods.vectors import PerDimension
+from streamdp.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.moments import clear_row, dot
+from streamdp.likelihoods.vectors import (
+    VectorFamily,
+    VectorStatistics,
+    add,
+    clear,
+    log_marginal,
+    merge,
+    predictive,
+    remove,
+    settle,
+)
+
+COUNT, LOG_H, CONSTANT, ONES = range(4)
+"""A row: n, log H, the constant of the predictive; then ones and log odds in each dimension."""
+
+
+class BetaBernoulliTerms(NamedTuple):
+    """What the kernels read: the prior's ones and zeros in each dimension."""
+
+    a: np.ndarray
+    b: np.ndarray
 
 
 @dataclass(frozen=True)
-class BetaBernoulli(SumFamily):
+class BetaBernoulli(VectorFamily):
     """A cluster has a probability of 1 of its own in every dimension; dimensions are independent.
 
     Parameters
@@ -33,28 +57,125 @@ class BetaBernoulli(SumFamily):
     a: PerDimension = 1.0
     b: PerDimension = 1.0
 
+    settings = {}  # noqa: RUF012
+    needs_moments = False
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._positive("a", self.a)
-        self._positive("b", self.b)
+        for name in ("a", "b"):
+            value = positive_per_dimension(name, getattr(self, name), self.dimension)
+            object.__setattr__(self, name, value)
 
-    def log_marginal(self, statistics: SumStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats."""
-        a, b, n, ones = self._full(self.a), self._full(self.b), statistics.count, statistics.total
-        total = log_gamma(a + ones) - log_gamma(a) + log_gamma(b + (n - ones)) - log_gamma(b)
-        return total - (log_gamma(a + b + n) - log_gamma(a + b))
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """One one and one zero."""
+        return cls(len(moments.mean), **given)
 
-    def log_predictive(self, statistics: SumStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats: (a + s) / (a + b + n) for a one."""
-        vector, n, ones = self._summand(x), statistics.count, statistics.total
-        yes, no = self._full(self.a) + ones, self._full(self.b) + (n - ones)
-        return float((np.log(np.where(vector == 1.0, yes, no)) - np.log(yes + no)).sum())
+    @classmethod
+    def read(cls, values: np.ndarray) -> np.ndarray:
+        """ValueError where a number is neither 0 nor 1."""
+        if not ((values == 0.0) | (values == 1.0)).all():
+            raise ValueError(f"a record is {values.shape[1]} numbers, each 0 or 1")
+        return values
 
-    def _summand(self, x: np.ndarray) -> np.ndarray:
-        vector = self._vector(x)
-        if not ((vector == 0.0) | (vector == 1.0)).all():
-            raise ValueError(f"a record is {self.dimension} numbers, each 0 or 1, not {x!r}")
-        return vector
+    def terms(self) -> BetaBernoulliTerms:
+        """What the kernels read."""
+        return BetaBernoulliTerms(self._full(self.a), self._full(self.b))
 
-    def _possible(self, count: int, total: np.ndarray) -> bool:
-        return bool(((total >= 0.0) & (total <= count)).all())
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return ONES + 2 * self.dimension
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The statistics of a row."""
+        return {"count": COUNT, "total": slice(ONES, ONES + self.dimension)}
+
+    def centre(self, row: np.ndarray) -> np.ndarray:
+        """The share of ones in each dimension."""
+        return np.asarray(row[ONES : ONES + self.dimension] / max(row[COUNT], 1.0))
+
+    def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """Each feature beside all records before that agree in it, and no others."""
+        a, b = self._full(self.a), self._full(self.b)
+        ones = np.cumsum(rows, axis=0) - rows
+        zeros = np.arange(len(rows))[:, None] - ones
+        agree = np.where(rows == 1.0, (a + ones) / (a + b + ones), (b + zeros) / (a + b + zeros))
+        return np.asarray(np.log(agree).sum(axis=1))
+
+    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
+        left = statistics["total"] - vector
+        return bool(((left >= 0.0) & (left <= statistics.count - 1)).all())
+
+
+@kernel
+def _gain(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray) -> float:
+    """log H(x | S) from the statistics alone."""
+    n, total = row[COUNT], 0.0
+    for d in range(x.shape[0]):
+        a, b, ones = family.a[d], family.b[d], row[ONES + d]
+        share = a + ones if x[d] == 1.0 else b + n - ones
+        total += math.log(share / (a + b + n))
+    return total
+
+
+@clear.of(BetaBernoulliTerms)
+def _clear(family: BetaBernoulliTerms, row: np.ndarray) -> None:
+    clear_row(row)
+
+
+@add.of(BetaBernoulliTerms)
+def _add(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    row[LOG_H] += _gain(family, row, x)
+    for d in range(x.shape[0]):
+        row[ONES + d] += x[d]
+    row[COUNT] += 1.0
+
+
+@remove.of(BetaBernoulliTerms)
+def _remove(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    for d in range(x.shape[0]):
+        row[ONES + d] -= x[d]
+    row[COUNT] -= 1.0
+    row[LOG_H] -= _gain(family, row, x)
+
+
+@kernel
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+@merge.of(BetaBernoulliTerms)
+def _merge(family: BetaBernoulliTerms, row: np.ndarray, other: np.ndarray) -> None:
+    row[COUNT] += other[COUNT]
+    total = 0.0
+    for d in range(family.a.shape[0]):
+        row[ONES + d] += other[ONES + d]
+        a, b, ones = family.a[d], family.b[d], row[ONES + d]
+        total += _log_beta(a + ones, b + row[COUNT] - ones) - _log_beta(a, b)
+    row[LOG_H] = total
+
+
+@settle.of(BetaBernoulliTerms)
+def _settle(family: BetaBernoulliTerms, row: np.ndarray) -> None:
+    dimension, n, constant = family.a.shape[0], row[COUNT], 0.0
+    for d in range(dimension):
+        yes, no = family.a[d] + row[ONES + d], family.b[d] + n - row[ONES + d]
+        log_no = math.log(no)
+        row[ONES + dimension + d] = math.log(yes) - log_no
+        constant += log_no - math.log(yes + no)
+    row[CONSTANT] = constant
+
+
+@predictive.of(BetaBernoulliTerms)
+def _predictive(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    # (a + s) / (a + b + n) for a one
+    odds: float = dot(row, ONES + x.shape[0], x)
+    return row[CONSTANT] + odds
+
+
+@log_marginal.of(BetaBernoulliTerms)
+def _log_marginal(family: BetaBernoulliTerms, row: np.ndarray) -> float:
+    log_h: float = row[LOG_H]
+    return log_h

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.likelihoods.statistics import SumStatistics
-from streamdp.likelihoods.sums import SumFamily, log_gamma
-from streamdp.likelihoods.vectors import TOLERANCE, PerDimension
+from streamdp.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.moments import add_exactly, clear_row
+from streamdp.likelihoods.vectors import (
+    TOLERANCE,
+    VectorFamily,
+    VectorStatistics,
+    add,
+    clear,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    remove,
+    settle,
+)
+
+COUNT, FACTORIALS, REST, CONSTANT, SUMS = range(5)
+"""A row: n, the sum of log x! and what rounding has cut off it, the constant of the predictive; then in each
+dimension the sum, and log(b + n + 1)."""
+
+
+class GammaPoissonTerms(NamedTuple):
+    """What the kernels read: the prior's a and b in each dimension."""
+
+    shape: np.ndarray
+    rate: np.ndarray
 
 
 @dataclass(frozen=True)
-class GammaPoisson(SumFamily):
+class GammaPoisson(VectorFamily):
     """Counts are Poisson, with a rate of the cluster's own in every dimension; dimensions are independent.
 
     Parameters
@@ -33,47 +60,141 @@ class GammaPoisson(SumFamily):
     shape: PerDimension = 1.0
     rate: PerDimension = 1.0
 
+    settings = {"shape": "shape"}  # noqa: RUF012
+    drawn = ("shape",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._positive("shape", self.shape)
-        self._positive("rate", self.rate)
+        for name in ("shape", "rate"):
+            value = positive_per_dimension(name, getattr(self, name), self.dimension)
+            object.__setattr__(self, name, value)
 
-    def empty(self) -> SumStatistics:
-        """Statistics of no record; the last of the sums is that of log x!."""
-        return SumStatistics(0, np.zeros(self.dimension + 1), np.zeros(self.dimension + 1))
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """Rates around the mean of all records."""
+        rate = tuple((1.0 / np.maximum(moments.mean, 1e-3)).tolist())
+        return cls(len(moments.mean), **{"rate": rate, **given})
 
-    def log_marginal(self, statistics: SumStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats."""
-        a, b, n = self._full(self.shape), self._full(self.rate), statistics.count
-        sums, log_factorials = statistics.total[:-1], float(statistics.total[-1])
-        powers = float((a * np.log1p(n / b) + sums * np.log(b + n)).sum())
-        return log_gamma(a + sums) - log_gamma(a) - powers - log_factorials
+    @classmethod
+    def read(cls, values: np.ndarray) -> np.ndarray:
+        """ValueError where a number is no count."""
+        if not (np.isfinite(values) & (values >= 0.0) & (values == np.floor(values))).all():
+            raise ValueError(f"a record is {values.shape[1]} whole numbers of at least 0")
+        return values
 
-    def log_predictive(self, statistics: SumStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats: negative binomial in every dimension."""
-        vector, b_n = self._counts(x), self._full(self.rate) + statistics.count
-        a_n = self._full(self.shape) + statistics.total[:-1]
-        powers = float((a_n * np.log1p(1.0 / b_n) + vector * np.log1p(b_n)).sum())
-        some = vector > 0.0
-        a_n, vector = a_n[some], vector[some]
-        return log_gamma(a_n + vector) - log_gamma(a_n) - log_gamma(vector + 1.0) - powers
+    def terms(self) -> GammaPoissonTerms:
+        """What the kernels read."""
+        return GammaPoissonTerms(self._full(self.shape), self._full(self.rate))
 
-    def _counts(self, x: np.ndarray) -> np.ndarray:
-        vector = self._vector(x)
-        if not ((vector >= 0.0) & (vector == np.floor(vector))).all():
-            raise ValueError(f"a record is {self.dimension} whole numbers of at least 0, not {x!r}")
-        return vector
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return SUMS + 2 * self.dimension
 
-    def _summand(self, x: np.ndarray) -> np.ndarray:
-        vector = self._counts(x)
-        return np.append(vector, log_gamma(vector[vector > 1.0] + 1.0))
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The statistics of a row."""
+        return {"count": COUNT, "factorials": FACTORIALS, "total": slice(SUMS, SUMS + self.dimension)}
 
-    def _possible(self, count: int, total: np.ndarray) -> bool:
-        sums, log_factorials = total[:-1], float(total[-1])
-        if (sums < 0.0).any() or (count == 0 and sums.any()):
+    def centre(self, row: np.ndarray) -> np.ndarray:
+        """The mean count in each dimension."""
+        return np.asarray(row[SUMS : SUMS + self.dimension] / max(row[COUNT], 1.0))
+
+    def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """x log x - x - log x!, at the rate x."""
+        factorials = [math.fsum(map(math.lgamma, (row + 1.0).tolist())) for row in rows]
+        return np.asarray((rows * np.log(np.maximum(rows, 1.0)) - rows).sum(axis=1) - factorials)
+
+    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
+        left, count = statistics["total"] - vector, statistics.count - 1
+        if (left < 0.0).any() or (count == 0 and left.any()):
             return False
-        # the factorials are least when the counts are even, most when one record has them all
-        most = log_gamma(sums + 1.0)
-        least = count * log_gamma(sums / count + 1.0) if count else 0.0
+        # the factorials are least where the counts are even, most where one record has them all
+        log_factorials = statistics["factorials"] - math.fsum(map(math.lgamma, (vector + 1.0).tolist()))
+        most = math.fsum(map(math.lgamma, (left + 1.0).tolist()))
+        least = count * math.fsum(map(math.lgamma, (left / count + 1.0).tolist())) if count else 0.0
         slack = TOLERANCE * (1.0 + most)
-        return least - slack <= log_factorials <= most + slack
+        return bool(least - slack <= log_factorials <= most + slack)
+
+
+@own.of(GammaPoissonTerms)
+def _own(family: GammaPoissonTerms, x: np.ndarray) -> float:
+    # the sum of log x!
+    total = 0.0
+    for d in range(x.shape[0]):
+        if x[d] > 1.0:
+            total += math.lgamma(x[d] + 1.0)
+    return total
+
+
+@clear.of(GammaPoissonTerms)
+def _clear(family: GammaPoissonTerms, row: np.ndarray) -> None:
+    clear_row(row)
+
+
+@add.of(GammaPoissonTerms)
+def _add(family: GammaPoissonTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    for d in range(x.shape[0]):
+        row[SUMS + d] += x[d]
+    add_exactly(row, FACTORIALS, REST, own)
+    row[COUNT] += 1.0
+
+
+@remove.of(GammaPoissonTerms)
+def _remove(family: GammaPoissonTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    for d in range(x.shape[0]):
+        row[SUMS + d] -= x[d]
+    add_exactly(row, FACTORIALS, REST, -own)
+    row[COUNT] -= 1.0
+
+
+@merge.of(GammaPoissonTerms)
+def _merge(family: GammaPoissonTerms, row: np.ndarray, other: np.ndarray) -> None:
+    for d in range(family.shape.shape[0]):
+        row[SUMS + d] += other[SUMS + d]
+    add_exactly(row, FACTORIALS, REST, other[FACTORIALS])
+    row[REST] += other[REST]
+    row[COUNT] += other[COUNT]
+
+
+@settle.of(GammaPoissonTerms)
+def _settle(family: GammaPoissonTerms, row: np.ndarray) -> None:
+    dimension, n, constant = family.shape.shape[0], row[COUNT], 0.0
+    for d in range(dimension):
+        rate = family.rate[d] + n
+        constant -= (family.shape[d] + row[SUMS + d]) * math.log1p(1.0 / rate)
+        row[SUMS + dimension + d] = math.log(rate + 1.0)
+    row[CONSTANT] = constant
+
+
+@kernel
+def _log_rising(a: float, n: float) -> float:
+    """log Gamma(a + n) - log Gamma(a)."""
+    if n > 12.0:
+        return math.lgamma(a + n) - math.lgamma(a)
+    product = 1.0
+    for j in range(int(n)):
+        product *= a + j
+    return math.log(product)
+
+
+@predictive.of(GammaPoissonTerms)
+def _predictive(family: GammaPoissonTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    # negative binomial in every dimension
+    dimension = x.shape[0]
+    total = row[CONSTANT] - own
+    for d in range(dimension):
+        if x[d] > 0.0:
+            total += _log_rising(family.shape[d] + row[SUMS + d], x[d])
+            total -= x[d] * row[SUMS + dimension + d]
+    return total
+
+
+@log_marginal.of(GammaPoissonTerms)
+def _log_marginal(family: GammaPoissonTerms, row: np.ndarray) -> float:
+    n, total = row[COUNT], -(row[FACTORIALS] + row[REST])
+    for d in range(family.shape.shape[0]):
+        a, b, held = family.shape[d], family.rate[d], row[SUMS + d]
+        total += math.lgamma(a + held) - math.lgamma(a)
+        total -= a * math.log1p(n / b) + held * math.log(b + n)
+    return total

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.likelihoods.statistics import VectorStatistics
-from streamdp.likelihoods.vectors import VectorFamily
-from streamdp.priors.base import positive
+from streamdp.checks import positive
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.moments import clear_row, squared_distance
+from streamdp.likelihoods.vectors import (
+    NormalFamily,
+    add,
+    clear,
+    log_marginal,
+    merge,
+    predictive,
+    remove,
+    settle,
+)
+
+COUNT, SPREAD, CONSTANT, POWER, MEAN = range(5)
+"""A row: n, sum of squared deviations, of the predictive its constant and power; then mean and location."""
+
+
+class GaussianTerms(NamedTuple):
+    """What the kernels read."""
+
+    variance: float
+    mean_variance: float
+    forget: float
+    mean: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(VectorFamily):
+class Gaussian(NormalFamily):
     """A cluster is a normal distribution with a mean of its own and the same variance s2 as all others.
 
     Parameters
     ----------
     dimension, mean, forget
-        See :class:`~streamdp.likelihoods.vectors.VectorFamily`.
+        See :class:`~streamdp.likelihoods.vectors.NormalFamily`.
     variance
         s2 of every dimension within a cluster, in the square of the data's unit, > 0.
     mean_variance
@@ -35,33 +58,111 @@ class Gaussian(VectorFamily):
     variance: float = 1.0
     mean_variance: float = 1.0
 
+    settings = {"variance": "variance", "mean_variance": "mean_variance", "forget": "forget"}  # noqa: RUF012
+    drawn = ("variance", "mean_variance")
+    enough = ("variance",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("variance", self.variance)
         positive("mean_variance", self.mean_variance)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them; the prior mean is an array of ``Model``."""
-        ints[model.FAMILY] = model.GAUSSIAN
-        floats[model.VARIANCE] = self.variance
-        floats[model.MEAN_VARIANCE] = self.mean_variance
-        floats[model.FORGET] = self.forget
-        return {"location": self._full(self.mean), "scale": np.ones(self.dimension)}
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """A fifth of the variance within a cluster, all of it between the means."""
+        typical = float(moments.variance.mean())
+        found = {"variance": WITHIN * typical, "mean_variance": typical}
+        return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
-    def log_marginal(self, statistics: VectorStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats; ``ValueError`` when old ones are being forgotten."""
-        self._need_memory("compute a log marginal")
-        s2, v0, n = self.variance, self.mean_variance, statistics.count
-        gap = statistics.mean - self._full(self.mean)
-        quadratic = statistics.spread.sum() / s2 + n * (gap @ gap) / (s2 + n * v0)
-        normaliser = n * math.log(2.0 * math.pi * s2) + math.log1p(n * v0 / s2)
-        return -0.5 * (self.dimension * normaliser + float(quadratic))
+    def terms(self) -> GaussianTerms:
+        """What the kernels read."""
+        return GaussianTerms(
+            float(self.variance), float(self.mean_variance), float(self.forget), self._full(self.mean)
+        )
 
-    def log_predictive(self, statistics: VectorStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats: normal around the posterior mean."""
-        s2, v0, n = self.variance, self.mean_variance, statistics.count
-        prior = self._full(self.mean)
-        centre = prior + n * v0 / (s2 + n * v0) * (statistics.mean - prior)
-        variance = s2 + s2 * v0 / (s2 + n * v0)
-        gap = self._vector(x) - centre
-        return -0.5 * (self.dimension * math.log(2.0 * math.pi * variance) + float(gap @ gap) / variance)
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return MEAN + 2 * self.dimension
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The statistics of a row."""
+        return {"count": COUNT, "spread": SPREAD, "mean": slice(MEAN, MEAN + self.dimension)}
+
+    def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """The peak with variance s2 + v, v that of the mean of a cluster of all records before."""
+        s2, v0 = self.variance, self.mean_variance
+        variance = s2 + 1.0 / (1.0 / v0 + np.arange(len(rows)) / s2)
+        return np.asarray(-0.5 * self.dimension * np.log(2.0 * np.pi * variance))
+
+
+@kernel
+def _pull(row: np.ndarray, x: np.ndarray, steps: float) -> float:
+    """Move the mean one of so many steps to a vector; returns its squared distance from before."""
+    total = 0.0
+    for d in range(x.shape[0]):
+        gap = x[d] - row[MEAN + d]
+        row[MEAN + d] += gap / steps
+        total += gap * gap
+    return total
+
+
+@clear.of(GaussianTerms)
+def _clear(family: GaussianTerms, row: np.ndarray) -> None:
+    clear_row(row)
+
+
+@add.of(GaussianTerms)
+def _add(family: GaussianTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    kept = family.forget * row[COUNT]
+    total = kept + 1.0
+    row[SPREAD] = family.forget * row[SPREAD] + kept / total * _pull(row, x, total)
+    row[COUNT] = total
+
+
+@remove.of(GaussianTerms)
+def _remove(family: GaussianTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    count = row[COUNT]
+    left = count - 1.0
+    row[SPREAD] = max(row[SPREAD] - count / left * _pull(row, x, -left), 0.0)
+    row[COUNT] = left
+    if left == 1.0:
+        row[SPREAD] = 0.0
+
+
+@merge.of(GaussianTerms)
+def _merge(family: GaussianTerms, row: np.ndarray, other: np.ndarray) -> None:
+    # Chan, Golub and LeVeque 1983
+    n, m = row[COUNT], other[COUNT]
+    if m > 0.0:
+        gaps = _pull(row, other[MEAN : MEAN + family.mean.shape[0]], (n + m) / m)
+        row[SPREAD] += other[SPREAD] + n * m / (n + m) * gaps
+        row[COUNT] = n + m
+
+
+@settle.of(GaussianTerms)
+def _settle(family: GaussianTerms, row: np.ndarray) -> None:
+    n, s2, v0 = row[COUNT], family.variance, family.mean_variance
+    dimension = family.mean.shape[0]
+    v = 1.0 / (1.0 / v0 + n / s2)
+    mean, location = row[MEAN : MEAN + dimension], row[MEAN + dimension : MEAN + 2 * dimension]
+    for d in range(dimension):
+        location[d] = v * (family.mean[d] / v0 + n * mean[d] / s2)
+    row[POWER] = 0.5 / (v + s2)
+    row[CONSTANT] = -0.5 * dimension * math.log(2.0 * math.pi * (v + s2))
+
+
+@predictive.of(GaussianTerms)
+def _predictive(family: GaussianTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    square: float = squared_distance(row, MEAN + x.shape[0], x)
+    return row[CONSTANT] - row[POWER] * square
+
+
+@log_marginal.of(GaussianTerms)
+def _log_marginal(family: GaussianTerms, row: np.ndarray) -> float:
+    n, s2, v0 = row[COUNT], family.variance, family.mean_variance
+    gap: float = squared_distance(row, MEAN, family.mean)
+    normaliser = n * math.log(2.0 * math.pi * s2) + math.log1p(n * v0 / s2)
+    quadratic = row[SPREAD] / s2 + n * gap / (s2 + n * v0)
+    return -0.5 * (family.mean.shape[0] * normaliser + quadratic)

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.likelihoods.shared_base import SharedBase
-from streamdp.likelihoods.statistics import WordStatistics
-from streamdp.likelihoods.words import TokenPredictive, Words, log_polya
-from streamdp.priors.base import positive
+from streamdp.checks import positive
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.shared_base import (
+    SETTINGS,
+    SharedBase,
+    count_word,
+    fixed_measure,
+    learned_measure,
+)
+from streamdp.likelihoods.words import (
+    BaseMeasure,
+    Learned,
+    TokenPredictive,
+    base_measure,
+    gain,
+    learn,
+    log_gamma_table,
+    shape_of,
+    whole,
+)
+
+
+class DirichletTerms(NamedTuple):
+    """What the stream's kernels read; ``base`` is of no size where it is learned."""
+
+    concentration: float
+    inverse_document_beta: float
+    smoothing: float
+    discount: float
+    escape: float
+    base: np.ndarray
+
+
+class DirichletSetTerms(NamedTuple):
+    """Tables for a set."""
+
+    tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
+    mass: np.ndarray  # float64[V] b1 p_w
 
 
 @dataclass(frozen=True)
@@ -25,7 +60,7 @@ class HierarchicalDirichlet(SharedBase):
     document_beta
         Concentration of a document level below the clusters, > 0: small when a word tends to be
         repeated within a record. None: no such level.
-    smoothing, escape, base
+    smoothing, discount, escape, base
         See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
 
     Notes
@@ -37,7 +72,12 @@ class HierarchicalDirichlet(SharedBase):
     base_concentration: float = 100.0
     document_beta: float | None = None
 
-    learned_from = model.TOKENS
+    settings = {  # noqa: RUF012
+        "base_concentration": "base_concentration",
+        "document_beta": "document_beta",
+        **SETTINGS,
+    }
+    drawn = ("base_concentration",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,27 +85,98 @@ class HierarchicalDirichlet(SharedBase):
         if self.document_beta is not None:
             positive("document_beta", self.document_beta)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them."""
-        floats[model.BASE_CONCENTRATION] = self.base_concentration
-        floats[model.WORD_DISCOUNT] = 0.0
-        floats[model.INVERSE_DOCUMENT_BETA] = self._inverse_document_beta
-        return super().configure(ints, floats)
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The defaults."""
+        return cls(**given)
 
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
+    def terms(self) -> DirichletTerms:
+        """What the stream's kernels read."""
+        return DirichletTerms(
+            float(self.base_concentration),
+            self._inverse_document_beta,
+            float(self.smoothing),
+            float(self.discount),
+            float(self.escape),
+            self.fixed,
+        )
+
+    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
+        """Tokens."""
+        return by_word
+
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> DirichletSetTerms:
+        """What the kernels read of a set; ``ValueError`` with a document level."""
+        self._need_exchangeable()
+        b1 = self.base_concentration
+        tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
+        return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
+
+    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
+        """Token by token, with the document level."""
+        tokens = TokenPredictive(self.base_concentration, inverse_document_beta=self._inverse_document_beta)
+        return tokens, self._measure(base)
+
+    def log_marginal(self, statistics: Any, base: Any = None) -> float:
         """log H of the records of a cluster under p_w = ``base[w]``, in nats.
 
         ``ValueError`` with a document level, which the counts of a cluster do not determine.
         """
-        if self.document_beta is not None:
-            raise ValueError("with document_beta there is no log marginal: word counts do not determine it")
-        return log_polya(statistics, self.base_concentration, self._base(base))
+        self._need_exchangeable()
+        return super().log_marginal(statistics, base)
 
-    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
-        """log H(x | S) under p_w = ``base[w]``, in nats; token by token."""
-        tokens = TokenPredictive(self.base_concentration, inverse_document_beta=self._inverse_document_beta)
-        return tokens.log(statistics, x, self._base(base))
+    def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
+        """log of by how much the base measure sums to more than one, at least 0."""
+        return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
 
     @property
     def _inverse_document_beta(self) -> float:
         return 0.0 if self.document_beta is None else 1.0 / self.document_beta
+
+    def _need_exchangeable(self) -> None:
+        if self.document_beta is not None:
+            raise ValueError(
+                "document_beta must be None for a set: with it there is no log marginal, the records are "
+                "not exchangeable and word counts do not determine it"
+            )
+
+
+@shape_of.of(DirichletTerms)
+def _shape(family: DirichletTerms) -> tuple[float, float]:
+    return 0.0, family.inverse_document_beta
+
+
+@base_measure.of(DirichletTerms)
+def _base_measure(
+    family: DirichletTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> tuple[float, float]:
+    if family.base.shape[0] > 0:
+        return fixed_measure(family.base, words, counts, inverse), family.concentration
+    smoothing, discount, escape = family.smoothing, family.discount, family.escape
+    return (
+        learned_measure(smoothing, discount, escape, learned, words, counts, inverse),
+        family.concentration,
+    )
+
+
+@learn.of(DirichletTerms)
+def _learn(
+    family: DirichletTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+) -> None:
+    if family.base.shape[0] == 0:
+        for i in range(words.shape[0]):
+            count_word(learned, words[i], counts[i])
+
+
+@whole.of(DirichletSetTerms)
+def _whole(terms: DirichletSetTerms, tokens: int, types: int) -> float:
+    value: float = terms.tokens[0] - terms.tokens[tokens]
+    return value
+
+
+@gain.of(DirichletSetTerms)
+def _gain(terms: DirichletSetTerms, word: int, count: int, held: int) -> float:
+    total = 0.0
+    for j in range(count):
+        total += math.log(terms.mass[word] + (held + j))
+    return total

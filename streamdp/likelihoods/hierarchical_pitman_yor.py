@@ -3,16 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.likelihoods.shared_base import SharedBase
-from streamdp.likelihoods.statistics import WordStatistics
-from streamdp.likelihoods.words import TokenPredictive, Words
-from streamdp.priors.base import discount_in_range, positive
+from streamdp.checks import discount_in_range, positive
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.shared_base import (
+    SETTINGS,
+    SharedBase,
+    count_word,
+    fixed_measure,
+    learned_measure,
+)
+from streamdp.likelihoods.words import (
+    BaseMeasure,
+    Learned,
+    TokenPredictive,
+    base_measure,
+    gain,
+    learn,
+    log_gamma_table,
+    shape_of,
+    whole,
+)
+
+
+class PitmanYorWordTerms(NamedTuple):
+    """What the stream's kernels read; ``base`` is of no size where it is learned."""
+
+    concentration: float
+    word_discount: float
+    smoothing: float
+    discount: float
+    escape: float
+    base: np.ndarray
+
+
+class OneTableTerms(NamedTuple):
+    """Tables for a set, all tokens of a word in a cluster sitting at one table."""
+
+    word: np.ndarray  # float64[most of a word + 2] log Gamma(n - d)
+    tokens: np.ndarray  # float64[tokens + 1] log Gamma(b1 + n)
+    types: np.ndarray  # float64[V + 1] sum of log(b1 + d t) for t below
+    mass: np.ndarray  # float64[V] log p_w
 
 
 @dataclass(frozen=True)
@@ -25,52 +61,113 @@ class HierarchicalPitmanYor(SharedBase):
         b1, the pull of clusters' words towards the base, in tokens, > 0.
     word_discount
         d, taken from the count of every word that a cluster holds, in [0, 1).
-    smoothing, escape, base
+    smoothing, discount, escape, base
         See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
 
     Notes
     -----
     Teh 2006, section 3, with one table per word and cluster, i.e. interpolated Kneser-Ney. Under that
-    rule the product of the tokens' probabilities depends on their order, so :meth:`log_predictive`
-    fixes one; see :meth:`log_marginal`.
+    rule the product of the tokens' probabilities depends on their order, so the stream, and
+    :meth:`log_predictive`, fix one. :meth:`log_marginal`, and samplers, take the exchangeable form
+
+        prod_{t<T}(b1 + d t) prod_w p_w (1 - d)_{n_w - 1} / (b1)_n
+
+    with (x)_m the rising factorial: it omits the seatings with second tables, so that it is a lower bound
+    of log H, and not the sum of :meth:`log_predictive`.
     """
 
     base_concentration: float = 30.0
     word_discount: float = 0.6
 
-    learned_from = model.TABLES
+    settings = {  # noqa: RUF012
+        "base_concentration": "base_concentration",
+        "word_discount": "word_discount",
+        **SETTINGS,
+    }
+    drawn = ("base_concentration", "word_discount")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("base_concentration", self.base_concentration)
         discount_in_range("word_discount", self.word_discount)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them."""
-        floats[model.BASE_CONCENTRATION] = self.base_concentration
-        floats[model.WORD_DISCOUNT] = self.word_discount
-        floats[model.INVERSE_DOCUMENT_BETA] = 0.0
-        return super().configure(ints, floats)
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The defaults."""
+        return cls(**given)
 
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
-        """log of prod_{t<T}(b1 + d t) prod_w p_w (1 - d)_{n_w - 1} / (b1)_n under p_w = ``base[w]``.
+    def terms(self) -> PitmanYorWordTerms:
+        """What the stream's kernels read."""
+        return PitmanYorWordTerms(
+            float(self.base_concentration),
+            float(self.word_discount),
+            float(self.smoothing),
+            float(self.discount),
+            float(self.escape),
+            self.fixed,
+        )
 
-        In nats; (x)_m is the rising factorial. All tokens of a word sit at one table. It does not
-        depend on any order and suits samplers, but it omits the seatings with second tables: a lower
-        bound of log H, and not the sum of :meth:`log_predictive`.
-        """
-        p = self._base(base)
+    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
+        """Records: a word counts once in a cluster, and no clustering is known yet."""
+        return by_record
+
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> OneTableTerms:
+        """What the kernels read of a set."""
         b1, d = self.base_concentration, self.word_discount
-        total = float(np.log(b1 + d * np.arange(statistics.types)).sum())
-        total -= math.lgamma(b1 + statistics.tokens) - math.lgamma(b1)
-        total -= statistics.types * math.lgamma(1.0 - d)
-        for w, n in statistics.counts.items():
-            if not p[w] > 0.0:
-                return -math.inf
-            total += math.log(p[w]) + math.lgamma(n - d)
-        return total
+        tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
+        p = self.base_of(by_word, by_record, base)
+        word = np.concatenate([[0.0], log_gamma_table(1.0 - d, int(by_word.max(initial=0)) + 1)])
+        types = np.concatenate([[0.0], np.cumsum(np.log(b1 + d * np.arange(len(by_word) + 1)))])
+        with np.errstate(divide="ignore"):
+            return OneTableTerms(word, tokens, types, np.log(p))
 
-    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
-        """log H(x | S) under p_w = ``base[w]``, in nats; token by token in a fixed order."""
-        tokens = TokenPredictive(self.base_concentration, self.word_discount)
-        return tokens.log(statistics, x, self._base(base))
+    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
+        """Token by token, one table a word."""
+        return TokenPredictive(self.base_concentration, self.word_discount), self._measure(base)
+
+    def mass_beyond_one(self, terms: OneTableTerms) -> float:
+        """log of by how much the base measure sums to more than one, at least 0."""
+        return math.log(max(float(np.exp(terms.mass).sum()), 1.0))
+
+
+@shape_of.of(PitmanYorWordTerms)
+def _shape(family: PitmanYorWordTerms) -> tuple[float, float]:
+    return family.word_discount, 0.0
+
+
+@base_measure.of(PitmanYorWordTerms)
+def _base_measure(
+    family: PitmanYorWordTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> tuple[float, float]:
+    if family.base.shape[0] > 0:
+        return fixed_measure(family.base, words, counts, inverse), family.concentration
+    smoothing, discount, escape = family.smoothing, family.discount, family.escape
+    return (
+        learned_measure(smoothing, discount, escape, learned, words, counts, inverse),
+        family.concentration,
+    )
+
+
+@learn.of(PitmanYorWordTerms)
+def _learn(
+    family: PitmanYorWordTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+) -> None:
+    # T_w: once for each cluster that a word is new to
+    if family.base.shape[0] == 0:
+        for i in range(words.shape[0]):
+            count_word(learned, words[i], 1 if fresh[i] else 0)
+
+
+@whole.of(OneTableTerms)
+def _whole(terms: OneTableTerms, tokens: int, types: int) -> float:
+    value: float = terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
+    return value
+
+
+@gain.of(OneTableTerms)
+def _gain(terms: OneTableTerms, word: int, count: int, held: int) -> float:
+    if held > 0:
+        value: float = terms.word[held + count] - terms.word[held]
+        return value
+    value = terms.mass[word] + terms.word[count] - terms.word[1]
+    return value

@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.likelihoods.statistics import VectorStatistics
-from streamdp.likelihoods.vectors import PerDimension, VectorFamily
-from streamdp.priors.base import positive
+from streamdp.checks import PerDimension, positive, positive_per_dimension
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.moments import clear_row
+from streamdp.likelihoods.vectors import (
+    NormalFamily,
+    add,
+    clear,
+    log_marginal,
+    merge,
+    predictive,
+    remove,
+    settle,
+)
+
+COUNT, CONSTANT, POWER, LOG_PRECISION, MEAN = range(5)
+"""A row: n, of the predictive its constant, power and log determinant; then in each dimension mean, sum of
+squared deviations, location and precision of the predictive."""
+
+CHUNK = 16
+"""Factors that are multiplied before a logarithm is taken."""
+
+
+class NormalInverseGammaTerms(NamedTuple):
+    """What the kernels read."""
+
+    kappa: float
+    shape: float
+    forget: float
+    mean: np.ndarray
+    scale: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormalInverseGamma(VectorFamily):
+class NormalInverseGamma(NormalFamily):
     """A cluster has a mean and a variance of its own in every dimension; dimensions are independent.
 
     Parameters
     ----------
     dimension, mean, forget
-        See :class:`~streamdp.likelihoods.vectors.VectorFamily`.
+        See :class:`~streamdp.likelihoods.vectors.NormalFamily`.
     kappa
         How many records the prior mean counts for, > 0: small when means lie far apart.
     shape
@@ -39,45 +67,158 @@ class NormalInverseGamma(VectorFamily):
     shape: float = 2.0
     scale: PerDimension = 1.0
 
+    settings = {"kappa": "kappa", "shape": "shape", "scale": "scale", "forget": "forget"}  # noqa: RUF012
+    drawn = ("kappa", "shape")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("kappa", self.kappa)
         positive("shape", self.shape)
-        if not (self._fix("scale", self.scale) > 0.0).all():
-            raise ValueError(f"scale must be positive, not {self.scale!r}")
+        scale = positive_per_dimension("scale", self.scale, self.dimension)
+        object.__setattr__(self, "scale", scale)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them; mean and scale are arrays of ``Model``."""
-        ints[model.FAMILY] = model.NORMAL_INVERSE_GAMMA
-        floats[model.KAPPA] = self.kappa
-        floats[model.SHAPE] = self.shape
-        floats[model.FORGET] = self.forget
-        return {"location": self._full(self.mean), "scale": self._full(self.scale)}
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """A fifth of the variance within a cluster; b / (a - 1) is the prior mean of a cluster's variance."""
+        shape = given.get("shape", 2.0)
+        scale = tuple((max(shape - 1.0, 0.5) * WITHIN * moments.variance).tolist())
+        found = {"kappa": WITHIN, "scale": scale, "forget": 0.99}
+        return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
-    def log_marginal(self, statistics: VectorStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats; ``ValueError`` when old ones are being forgotten."""
-        self._need_memory("compute a log marginal")
-        n, a = statistics.count, self.shape
-        a_n, prior_scale = a + 0.5 * n, self._full(self.scale)
-        per = math.lgamma(a_n) - math.lgamma(a) - 0.5 * n * math.log(2.0 * math.pi)
-        per -= 0.5 * math.log1p(n / self.kappa)
-        scales = a * np.log(prior_scale) - a_n * np.log(self._posterior_scale(statistics))
-        return self.dimension * per + float(scales.sum())
+    def terms(self) -> NormalInverseGammaTerms:
+        """What the kernels read."""
+        scalars = float(self.kappa), float(self.shape), float(self.forget)
+        return NormalInverseGammaTerms(*scalars, self._full(self.mean), self._full(self.scale))
 
-    def log_predictive(self, statistics: VectorStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats: Student's t with 2 a_n degrees of freedom in every dimension."""
-        n = statistics.count
-        kappa_n, a_n = self.kappa + n, self.shape + 0.5 * n
-        prior = self._full(self.mean)
-        gap = self._vector(x) - (prior + n / kappa_n * (statistics.mean - prior))
-        precision = kappa_n / (2.0 * (kappa_n + 1.0) * self._posterior_scale(statistics))
-        per = math.lgamma(a_n + 0.5) - math.lgamma(a_n) - 0.5 * math.log(math.pi)
-        shape = 0.5 * np.log(precision) - (a_n + 0.5) * np.log1p(precision * gap * gap)
-        return self.dimension * per + float(shape.sum())
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return MEAN + 4 * self.dimension
 
-    def _posterior_scale(self, statistics: VectorStatistics) -> np.ndarray:
-        """b_n = b + spread / 2 + kappa n (mean - m0)^2 / (2 (kappa + n))."""
-        n = statistics.count
-        gap = statistics.mean - self._full(self.mean)
-        squares: np.ndarray = statistics.spread + self.kappa * n / (self.kappa + n) * gap * gap
-        return self._full(self.scale) + 0.5 * squares
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The statistics of a row."""
+        d = self.dimension
+        return {"count": COUNT, "mean": slice(MEAN, MEAN + d), "spread": slice(MEAN + d, MEAN + 2 * d)}
+
+    def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """The peak of Student's t with a_n and kappa_n of all records before; and b, since b_n >= b."""
+        peaks = np.empty(len(rows))
+        for n in range(len(rows)):
+            a, kappa = self.shape + 0.5 * n, self.kappa + n
+            peaks[n] = math.lgamma(a + 0.5) - math.lgamma(a)
+            peaks[n] += 0.5 * math.log(kappa / (2.0 * math.pi * (kappa + 1.0)))
+        return np.asarray(self.dimension * peaks - 0.5 * np.log(self._full(self.scale)).sum())
+
+
+@kernel
+def _statistics(row: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means, and sums of squared deviations."""
+    return row[MEAN : MEAN + dimension], row[MEAN + dimension : MEAN + 2 * dimension]
+
+
+@clear.of(NormalInverseGammaTerms)
+def _clear(family: NormalInverseGammaTerms, row: np.ndarray) -> None:
+    clear_row(row)
+
+
+@add.of(NormalInverseGammaTerms)
+def _add(family: NormalInverseGammaTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    mean, spread = _statistics(row, x.shape[0])
+    kept = family.forget * row[COUNT]
+    total = kept + 1.0
+    for d in range(x.shape[0]):
+        gap = x[d] - mean[d]
+        mean[d] += gap / total
+        spread[d] = family.forget * spread[d] + kept / total * gap * gap
+    row[COUNT] = total
+
+
+@remove.of(NormalInverseGammaTerms)
+def _remove(family: NormalInverseGammaTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    mean, spread = _statistics(row, x.shape[0])
+    count = row[COUNT]
+    left = count - 1.0
+    for d in range(x.shape[0]):
+        gap = x[d] - mean[d]
+        mean[d] -= gap / left
+        rest = spread[d] - count / left * gap * gap
+        spread[d] = max(rest, 0.0) if left > 1.0 else 0.0
+    row[COUNT] = left
+
+
+@merge.of(NormalInverseGammaTerms)
+def _merge(family: NormalInverseGammaTerms, row: np.ndarray, other: np.ndarray) -> None:
+    # Chan, Golub and LeVeque 1983
+    dimension = family.mean.shape[0]
+    n, m = row[COUNT], other[COUNT]
+    if m > 0.0:
+        for d in range(MEAN, MEAN + dimension):
+            gap = other[d] - row[d]
+            row[d] += m / (n + m) * gap
+            row[dimension + d] += other[dimension + d] + n * m / (n + m) * gap * gap
+        row[COUNT] = n + m
+
+
+@settle.of(NormalInverseGammaTerms)
+def _settle(family: NormalInverseGammaTerms, row: np.ndarray) -> None:
+    dimension = family.mean.shape[0]
+    n, kappa, shape = row[COUNT], family.kappa, family.shape + 0.5 * row[COUNT]
+    kappa_n = kappa + n
+    mean, spread = _statistics(row, dimension)
+    location = row[MEAN + 2 * dimension : MEAN + 3 * dimension]
+    precision = row[MEAN + 3 * dimension : MEAN + 4 * dimension]
+    log_precision = 0.0
+    for d in range(dimension):
+        gap = mean[d] - family.mean[d]
+        b = family.scale[d] + 0.5 * spread[d] + 0.5 * kappa * n / kappa_n * gap * gap
+        location[d] = family.mean[d] + n / kappa_n * gap
+        precision[d] = kappa_n / (2.0 * b * (kappa_n + 1.0))
+        log_precision += math.log(precision[d])
+    per = math.lgamma(shape + 0.5) - math.lgamma(shape) - 0.5 * math.log(math.pi)
+    row[POWER] = shape + 0.5
+    row[CONSTANT] = dimension * per + 0.5 * log_precision
+    row[LOG_PRECISION] = log_precision
+
+
+@kernel
+def _factor(location: np.ndarray, precision: np.ndarray, x: np.ndarray, d: int) -> float:
+    gap = x[d] - location[d]
+    return 1.0 + precision[d] * gap * gap
+
+
+@predictive.of(NormalInverseGammaTerms)
+def _predictive(family: NormalInverseGammaTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    # Student's t in every dimension; four chains of products, so that the processor need not wait for one
+    dimension = x.shape[0]
+    location = row[MEAN + 2 * dimension : MEAN + 3 * dimension]
+    precision = row[MEAN + 3 * dimension : MEAN + 4 * dimension]
+    total, a, b, c, e = 0.0, 1.0, 1.0, 1.0, 1.0
+    d = 0
+    while d + 4 <= dimension:
+        a *= _factor(location, precision, x, d)
+        b *= _factor(location, precision, x, d + 1)
+        c *= _factor(location, precision, x, d + 2)
+        e *= _factor(location, precision, x, d + 3)
+        d += 4
+        if d % CHUNK == 0:
+            total += math.log((a * b) * (c * e))
+            a, b, c, e = 1.0, 1.0, 1.0, 1.0
+    while d < dimension:
+        a *= _factor(location, precision, x, d)
+        d += 1
+    return row[CONSTANT] - row[POWER] * (total + math.log((a * b) * (c * e)))
+
+
+@log_marginal.of(NormalInverseGammaTerms)
+def _log_marginal(family: NormalInverseGammaTerms, row: np.ndarray) -> float:
+    dimension = family.mean.shape[0]
+    n, a, kappa_n = row[COUNT], family.shape, family.kappa + row[COUNT]
+    a_n = a + 0.5 * n
+    per = math.lgamma(a_n) - math.lgamma(a) - 0.5 * n * math.log(2.0 * math.pi)
+    per -= 0.5 * math.log1p(n / family.kappa)
+    log_b = 0.0
+    for d in range(dimension):
+        log_b += math.log(family.scale[d])
+    log_b_n = dimension * math.log(kappa_n / (2.0 * (kappa_n + 1.0))) - row[LOG_PRECISION]
+    return dimension * per + a * log_b - a_n * log_b_n

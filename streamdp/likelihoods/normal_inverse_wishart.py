@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streamdp.likelihoods.cholesky import factorise, log_determinant, rank_one, solve_lower
-from streamdp.likelihoods.statistics import MatrixStatistics, VectorStatistics
-from streamdp.likelihoods.sums import log_gamma
-from streamdp.likelihoods.vectors import TOLERANCE, PerDimension, VectorFamily
-from streamdp.priors.base import positive
+from streamdp.checks import PerDimension, positive
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.moments import clear_row
+from streamdp.likelihoods.vectors import (
+    TOLERANCE,
+    NormalFamily,
+    VectorStatistics,
+    add,
+    clear,
+    log_marginal,
+    merge,
+    predictive,
+    remove,
+    settle,
+)
 
 Matrix: TypeAlias = PerDimension | tuple[tuple[float, ...], ...]
 """A multiple of the identity, a diagonal, or the rows."""
 
+COUNT, DOWNDATES, LOG_DETERMINANT, CONSTANT, POWER, WEIGHT, MEAN = range(7)
+"""A row: n, records that left since the factor was computed, log |Psi_n|, of the predictive its constant,
+power and weight; then mean and location, scatter matrix and the lower Cholesky factor of Psi_n, by rows."""
+
+LEAST = 0.1
+"""The least share of the determinant that a downdate may leave without losing digits."""
+
+
+class NormalInverseWishartTerms(NamedTuple):
+    """What the kernels read, and scratch of theirs."""
+
+    kappa: float
+    degrees: float
+    forget: float
+    log_prior: float
+    mean: np.ndarray
+    scale: np.ndarray
+    factor: np.ndarray
+    scratch: np.ndarray
+
 
 @dataclass(frozen=True, kw_only=True)
-class NormalInverseWishart(VectorFamily):
+class NormalInverseWishart(NormalFamily):
     """A cluster has a mean and a full covariance matrix of its own.
 
     Parameters
     ----------
     dimension, mean, forget
-        See :class:`~streamdp.likelihoods.vectors.VectorFamily`.
+        See :class:`~streamdp.likelihoods.vectors.NormalFamily`.
     kappa
         How many records the prior mean counts for, > 0: small when means lie far apart.
     degrees
@@ -42,12 +74,15 @@ class NormalInverseWishart(VectorFamily):
     Murphy 2007, section 9 (section 8 for the same prior of the precision matrix). With
     kappa_n = kappa + n, nu_n = nu + n and m_n the posterior mean, a record adds
     kappa_n / (kappa_n + 1) (x - m_n)(x - m_n)' to the posterior scale Psi_n, of which the Cholesky factor
-    is kept, so that a record costs O(D^2); O(D^3) when old ones are being forgotten.
+    is kept, so that a record costs O(D^2); O(D^3) where old ones are being forgotten.
     """
 
     kappa: float = 0.1
     degrees: float | None = None
     scale: Matrix = 1.0
+
+    settings = {"kappa": "kappa", "scale": "scale", "forget": "forget"}  # noqa: RUF012
+    drawn = ("kappa",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,6 +91,12 @@ class NormalInverseWishart(VectorFamily):
         if self.degrees is not None and not least < self.degrees < math.inf:
             raise ValueError(f"degrees must be a number above dimension - 1 = {least}, not {self.degrees!r}")
         object.__setattr__(self, "scale", self._checked_scale())
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """A fifth of the variance within a cluster; nu - D - 1 is 1."""
+        found = {"kappa": WITHIN, "scale": tuple((WITHIN * moments.variance).tolist())}
+        return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
 
     def _checked_scale(self) -> Matrix:
         size, value = self.dimension, self.scale
@@ -86,112 +127,244 @@ class NormalInverseWishart(VectorFamily):
     def prior_scale(self) -> np.ndarray:
         """Psi, of shape (D, D)."""
         values = np.asarray(self.scale)
-        return values if values.ndim == 2 else np.diag(self._full(values))
+        return values if values.ndim == 2 else np.diag(np.full(self.dimension, values, dtype=np.float64))
 
-    @cached_property
-    def _prior_factor(self) -> np.ndarray:
-        return np.linalg.cholesky(self.prior_scale)
-
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Raise ``ValueError``: the stream's kernels do not know the family."""
-        raise ValueError(f"the stream's beam does not serve {type(self).__name__} yet: use `streamdp fit`")
-
-    def empty(self) -> MatrixStatistics:
-        """Statistics of no record."""
-        nothing, size = super().empty(), self.dimension
-        return MatrixStatistics(
-            nothing.count,
-            nothing.mean,
-            nothing.spread,
-            scatter=np.zeros((size, size)),
-            factor=self._prior_factor.copy(),
+    def terms(self) -> NormalInverseWishartTerms:
+        """What the kernels read."""
+        factor = np.linalg.cholesky(self.prior_scale)
+        return NormalInverseWishartTerms(
+            float(self.kappa),
+            float(self.nu),
+            float(self.forget),
+            2.0 * float(np.log(np.diagonal(factor)).sum()),
+            self._full(self.mean),
+            np.ascontiguousarray(self.prior_scale.reshape(-1)),
+            np.ascontiguousarray(factor.reshape(-1)),
+            np.zeros(self.dimension),
         )
 
-    def add(self, statistics: VectorStatistics, x: np.ndarray) -> None:
-        """Let a vector join; what was there before is discounted by ``forget``, the prior is not."""
-        held, vector = _matrix(statistics), self._vector(x)
-        gap, kept = vector - held.mean, self.forget * held.count
-        kappa_n, surprise = self.kappa + held.count, vector - self._location(held)
-        super().add(held, vector)
-        held.scatter *= self.forget
-        held.scatter += kept / held.count * np.outer(gap, gap)
-        if self.forget == 1.0:
-            rank_one(held.factor, math.sqrt(kappa_n / (kappa_n + 1.0)) * surprise, 1.0)
-        else:
-            self._factorise(held)
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return MEAN + 2 * self.dimension * (1 + self.dimension)
 
-    def remove(self, statistics: VectorStatistics, x: np.ndarray) -> None:
-        """Take a vector out that had joined.
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The statistics of a row; ``spread`` is the diagonal of the scatter."""
+        d = self.dimension
+        scatter = MEAN + 2 * d
+        return {
+            "count": COUNT,
+            "mean": slice(MEAN, MEAN + d),
+            "scatter": slice(scatter, scatter + d * d),
+            "spread": slice(scatter, scatter + d * d, d + 1),
+            "factor": slice(scatter + d * d, scatter + 2 * d * d),
+        }
 
-        ``ValueError`` when there is none, when it lies so far away that it cannot have joined, or when
-        old vectors are being forgotten. After D removals the factor is computed anew, so that rounding
-        errors do not add up.
-        """
-        self._need_memory("remove")
-        held, vector = _matrix(statistics), self._vector(x)
-        gap = vector - held.mean
-        share = held.count / (held.count - 1.0) if held.count > 1.0 else 0.0
-        square = float(gap @ gap)
-        if share * square**2 > gap @ held.scatter @ gap + TOLERANCE * held.largest**2 * square:
-            raise ValueError("cannot remove a vector that is not in the cluster")
-        super().remove(held, vector)
-        held.downdates += 1
-        if held.count <= 1.0:
-            held.scatter[:] = 0.0
-            self._factorise(held)
-            return
-        held.scatter -= share * np.outer(gap, gap)
-        kappa_n = self.kappa + held.count
-        step = math.sqrt(kappa_n / (kappa_n + 1.0)) * (vector - self._location(held))
-        if held.downdates >= self.dimension or not rank_one(held.factor, step, -1.0):
-            self._factorise(held)
+    def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
+        """The peak of the predictive with nu_n and kappa_n; and |Psi|, since |Psi_n| >= |Psi|."""
+        d, peaks = self.dimension, np.empty(len(rows))
+        for n in range(len(rows)):
+            nu, kappa = self.nu + n, self.kappa + n
+            peaks[n] = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * (nu + 1.0 - d))
+            peaks[n] -= 0.5 * d * math.log(math.pi * (kappa + 1.0) / kappa)
+        return np.asarray(peaks - 0.5 * np.linalg.slogdet(self.prior_scale)[1])
 
-    def merge(self, statistics: VectorStatistics, other: VectorStatistics) -> None:
-        """Let all vectors of another cluster join, in O(D^3)."""
-        self._need_memory("merge")
-        held, new = _matrix(statistics), _matrix(other)
-        if new.count == 0.0:
-            return
-        gap = new.mean - held.mean
-        weight = held.count * new.count / (held.count + new.count)
-        super().merge(held, new)
-        held.scatter += new.scatter + weight * np.outer(gap, gap)
-        self._factorise(held)
-
-    def log_marginal(self, statistics: VectorStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats; ``ValueError`` when old ones are being forgotten."""
-        self._need_memory("compute a log marginal")
-        held, n, nu = _matrix(statistics), statistics.count, self.nu
-        total = nu * log_determinant(self._prior_factor) - (nu + n) * log_determinant(held.factor)
-        total -= self.dimension * (n * math.log(math.pi) + math.log1p(n / self.kappa))
-        halves = 0.5 * (nu - np.arange(self.dimension))
-        return 0.5 * total + log_gamma(halves + 0.5 * n) - log_gamma(halves)
-
-    def log_predictive(self, statistics: VectorStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats: Student's t with nu_n - D + 1 degrees of freedom."""
-        held, size = _matrix(statistics), self.dimension
-        kappa_n, nu_n = self.kappa + held.count, self.nu + held.count
-        deviation = solve_lower(held.factor, self._vector(x) - self._location(held))
-        square = kappa_n / (kappa_n + 1.0) * float(deviation @ deviation)
-        peak = math.lgamma(0.5 * (nu_n + 1.0)) - math.lgamma(0.5 * (nu_n + 1.0 - size))
-        peak -= 0.5 * size * math.log(math.pi * (kappa_n + 1.0) / kappa_n)
-        return peak - 0.5 * log_determinant(held.factor) - 0.5 * (nu_n + 1.0) * math.log1p(square)
-
-    def _location(self, statistics: VectorStatistics) -> np.ndarray:
-        """m_n, the posterior mean."""
-        prior, n = self._full(self.mean), statistics.count
-        gap: np.ndarray = statistics.mean - prior
-        return prior + n / (self.kappa + n) * gap
-
-    def _factorise(self, held: MatrixStatistics) -> None:
-        """Psi_n = Psi + scatter + kappa n / (kappa + n) (mean - m0)(mean - m0)'."""
-        n, gap = held.count, held.mean - self._full(self.mean)
-        pull = self.kappa * n / (self.kappa + n) * np.outer(gap, gap)
-        held.factor[:] = factorise(self.prior_scale + held.scatter + pull, self.prior_scale)
-        held.downdates = 0
+    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
+        gap = vector - statistics["mean"]
+        count = statistics.count
+        share = count / (count - 1.0) if count > 1 else 0.0
+        square, scatter = float(gap @ gap), statistics["scatter"].reshape(self.dimension, -1)
+        if share * square**2 > gap @ scatter @ gap + TOLERANCE * statistics.largest**2 * square:
+            return False
+        return super()._may_leave(statistics, vector)
 
 
-def _matrix(statistics: VectorStatistics) -> MatrixStatistics:
-    if not isinstance(statistics, MatrixStatistics):
-        raise TypeError(f"the statistics must be MatrixStatistics, not {type(statistics).__name__}")
-    return statistics
+@kernel
+def _update(row: np.ndarray, at: int, v: np.ndarray, sign: float) -> None:
+    """Make L the factor of L L' + sign v v'; v is used up (Golub and Van Loan, section 6.5.4)."""
+    size = v.shape[0]
+    for c in range(size):
+        pivot = row[at + c * size + c]
+        r = math.sqrt(max(pivot * pivot + sign * v[c] * v[c], 1e-300))
+        cosine, sine = r / pivot, v[c] / pivot
+        row[at + c * size + c] = r
+        for d in range(c + 1, size):
+            row[at + d * size + c] = (row[at + d * size + c] + sign * sine * v[d]) / cosine
+            v[d] = cosine * v[d] - sine * row[at + d * size + c]
+
+
+@kernel
+def _solve(row: np.ndarray, at: int, v: np.ndarray) -> float:
+    """Replace v by the solution p of L p = v; returns p'p."""
+    size, square = v.shape[0], 0.0
+    for d in range(size):
+        value = v[d]
+        for c in range(d):
+            value -= row[at + d * size + c] * v[c]
+        v[d] = value / row[at + d * size + d]
+        square += v[d] * v[d]
+    return square
+
+
+@kernel
+def _factorise(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
+    """Compute the factor of Psi_n = Psi + scatter + kappa n / (kappa + n) (mean - m0)(mean - m0)'.
+
+    Psi_n exceeds Psi by a positive semidefinite matrix, so that none of its pivots is below Psi's; where
+    rounding has broken this, they are raised.
+    """
+    size, n = family.mean.shape[0], row[COUNT]
+    scatter = MEAN + 2 * size
+    at = scatter + size * size
+    pull = family.kappa * n / (family.kappa + n)
+    for c in range(size):
+        for d in range(c, size):
+            value = family.scale[d * size + c] + row[scatter + d * size + c]
+            value += pull * (row[MEAN + d] - family.mean[d]) * (row[MEAN + c] - family.mean[c])
+            for e in range(c):
+                value -= row[at + d * size + e] * row[at + c * size + e]
+            if d == c:
+                least = family.factor[c * size + c]
+                row[at + c * size + c] = math.sqrt(max(value, least * least))
+            else:
+                row[at + d * size + c] = value / row[at + c * size + c]
+    row[DOWNDATES] = 0.0
+
+
+@kernel
+def _surprise(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray) -> None:
+    """Fill the scratch with sqrt(kappa_n / (kappa_n + 1)) (x - m_n)."""
+    n, kappa = row[COUNT], family.kappa
+    root = math.sqrt((kappa + n) / (kappa + n + 1.0))
+    for d in range(x.shape[0]):
+        prior = family.mean[d]
+        family.scratch[d] = root * (x[d] - prior - n / (kappa + n) * (row[MEAN + d] - prior))
+
+
+@clear.of(NormalInverseWishartTerms)
+def _clear(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
+    clear_row(row)
+    size = family.mean.shape[0]
+    at = MEAN + 2 * size + size * size
+    for j in range(size * size):
+        row[at + j] = family.factor[j]
+
+
+@add.of(NormalInverseWishartTerms)
+def _add(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    size = x.shape[0]
+    scatter = MEAN + 2 * size
+    _surprise(family, row, x)
+    kept = family.forget * row[COUNT]
+    total = kept + 1.0
+    for d in range(size):
+        for c in range(size):
+            gaps = (x[d] - row[MEAN + d]) * (x[c] - row[MEAN + c])
+            place = scatter + d * size + c
+            row[place] = family.forget * row[place] + kept / total * gaps
+    for d in range(size):
+        row[MEAN + d] += (x[d] - row[MEAN + d]) / total
+    row[COUNT] = total
+    if family.forget == 1.0:
+        _update(row, scatter + size * size, family.scratch, 1.0)
+    else:
+        _factorise(family, row)
+
+
+@remove.of(NormalInverseWishartTerms)
+def _remove(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    size = x.shape[0]
+    scatter = MEAN + 2 * size
+    factor = scatter + size * size
+    count = row[COUNT]
+    left = count - 1.0
+    for d in range(size):
+        for c in range(size):
+            gaps = (x[d] - row[MEAN + d]) * (x[c] - row[MEAN + c])
+            row[scatter + d * size + c] -= count / left * gaps
+            if left == 1.0:
+                row[scatter + d * size + c] = 0.0
+    for d in range(size):
+        row[MEAN + d] -= (x[d] - row[MEAN + d]) / left
+    row[COUNT] = left
+    row[DOWNDATES] += 1.0
+    _surprise(family, row, x)
+    # so that rounding errors do not add up, and none is made that cannot be mended
+    if row[DOWNDATES] >= size or left == 1.0 or 1.0 - _solve(row, factor, family.scratch) < LEAST:
+        _factorise(family, row)
+    else:
+        _surprise(family, row, x)
+        _update(row, factor, family.scratch, -1.0)
+
+
+@merge.of(NormalInverseWishartTerms)
+def _merge(family: NormalInverseWishartTerms, row: np.ndarray, other: np.ndarray) -> None:
+    # Chan, Golub and LeVeque 1983
+    size = family.mean.shape[0]
+    scatter = MEAN + 2 * size
+    n, m = row[COUNT], other[COUNT]
+    if m == 0.0:
+        return
+    for d in range(size):
+        for c in range(size):
+            gaps = (other[MEAN + d] - row[MEAN + d]) * (other[MEAN + c] - row[MEAN + c])
+            row[scatter + d * size + c] += other[scatter + d * size + c] + n * m / (n + m) * gaps
+    for d in range(size):
+        row[MEAN + d] += m / (n + m) * (other[MEAN + d] - row[MEAN + d])
+    row[COUNT] = n + m
+    _factorise(family, row)
+
+
+@settle.of(NormalInverseWishartTerms)
+def _settle(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
+    size, n = family.mean.shape[0], row[COUNT]
+    kappa_n, degrees = family.kappa + n, family.degrees + n
+    at = MEAN + 2 * size + size * size
+    log_determinant = 0.0
+    for d in range(size):
+        prior = family.mean[d]
+        row[MEAN + size + d] = prior + n / kappa_n * (row[MEAN + d] - prior)
+        log_determinant += 2.0 * math.log(row[at + d * size + d])
+    row[LOG_DETERMINANT] = log_determinant
+    row[CONSTANT] = (
+        -0.5 * size * math.log(math.pi)
+        + math.lgamma(0.5 * (degrees + 1.0))
+        - math.lgamma(0.5 * (degrees + 1.0 - size))
+        - 0.5 * log_determinant
+        - 0.5 * size * math.log1p(1.0 / kappa_n)
+    )
+    row[POWER] = 0.5 * (degrees + 1.0)
+    row[WEIGHT] = kappa_n / (kappa_n + 1.0)
+
+
+@predictive.of(NormalInverseWishartTerms)
+def _predictive(family: NormalInverseWishartTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    # a multivariate Student t with nu_n - D + 1 degrees of freedom
+    size = x.shape[0]
+    for d in range(size):
+        family.scratch[d] = x[d] - row[MEAN + size + d]
+    square = _solve(row, MEAN + 2 * size + size * size, family.scratch)
+    return row[CONSTANT] - row[POWER] * math.log1p(row[WEIGHT] * square)
+
+
+@kernel
+def _multigamma(dimension: int, degrees: float) -> float:
+    """log Gamma_D(degrees / 2) without its power of pi."""
+    total = 0.0
+    for d in range(dimension):
+        total += math.lgamma(0.5 * (degrees - d))
+    return total
+
+
+@log_marginal.of(NormalInverseWishartTerms)
+def _log_marginal(family: NormalInverseWishartTerms, row: np.ndarray) -> float:
+    size, n, degrees = family.mean.shape[0], row[COUNT], family.degrees
+    return (
+        -0.5 * n * size * math.log(math.pi)
+        + _multigamma(size, degrees + n)
+        - _multigamma(size, degrees)
+        + 0.5 * degrees * family.log_prior
+        - 0.5 * (degrees + n) * row[LOG_DETERMINANT]
+        - 0.5 * size * math.log1p(n / family.kappa)
+    )

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.likelihoods.words import BaseMeasure, WordFamily
-from streamdp.priors.base import discount_in_range, positive
+from streamdp.checks import discount_in_range, not_negative, positive
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.words import SEEN, TOTAL, BaseMeasure, Learned, WordFamily
+
+WORD_SPACE = 1 << 20
+"""Distinct words that the mass of unseen ones is spread over."""
+
+SETTINGS = {"base_smoothing": "smoothing", "base_discount": "discount", "base_escape": "escape"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +38,7 @@ class SharedBase(WordFamily):
     escape
         Concentration: mass of all words not yet seen, in counts, > 0.
     base
-        p_w by word id when it is fixed: positive and summing to one. None: learned.
+        p_w by word id where it is fixed: positive and summing to one. None: learned.
     """
 
     smoothing: float = 0.0
@@ -40,27 +46,34 @@ class SharedBase(WordFamily):
     escape: float = 1000.0
     base: tuple[float, ...] | None = field(default=None, repr=False)
 
-    learned_from: ClassVar[int]
-
     def __post_init__(self) -> None:
-        if not 0.0 <= self.smoothing < math.inf:
-            raise ValueError(f"smoothing must be zero or a positive number, not {self.smoothing!r}")
+        not_negative("smoothing", self.smoothing)
         discount_in_range("discount", self.discount)
         positive("escape", self.escape)
         if self.base is not None:
             object.__setattr__(self, "base", _probabilities(self.base))
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> dict[str, np.ndarray]:
-        """Write the parameters where the kernels read them; a fixed base is an array of ``Model``."""
-        ints[model.FAMILY] = model.INTERPOLATED
-        ints[model.VOCABULARY] = 0
-        ints[model.BASE] = self.learned_from if self.base is None else model.FIXED
-        floats[model.SMOOTHING] = self.smoothing
-        floats[model.BASE_DISCOUNT] = self.discount
-        floats[model.ESCAPE] = self.escape
-        return {} if self.base is None else {"base": np.array(self.base, dtype=np.float64)}
+    @property
+    def fixed(self) -> np.ndarray:
+        """The base measure where it is fixed, shape (V,); else of no size."""
+        return np.array(() if self.base is None else self.base, dtype=np.float64)
 
-    def _base(self, base: BaseMeasure | None) -> BaseMeasure:
+    @abstractmethod
+    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
+        """N_w of a set whose clusters are not known yet."""
+
+    def base_of(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> np.ndarray:
+        """p_w of the words of a set: as given, or the family's, or learned from them, shape (V,)."""
+        found = self.base if base is None else base
+        if found is None:
+            seen = self.counted(by_word, by_record) + 0.5
+            return np.asarray(seen / seen.sum())
+        p = np.asarray(found, np.float64)
+        if len(p) < len(by_word) or not (p[np.flatnonzero(by_word)] > 0.0).all():
+            raise ValueError("the base measure must give every word of the records a probability above 0")
+        return p[: len(by_word)]
+
+    def _measure(self, base: BaseMeasure | None) -> BaseMeasure:
         found = self.base if base is None else base
         if found is None:
             raise ValueError("the base measure is learned from the stream: give p_w by word")
@@ -72,3 +85,52 @@ def _probabilities(base: Sequence[float]) -> tuple[float, ...]:
     if not values or not all(p > 0.0 for p in values) or abs(math.fsum(values) - 1.0) > 1e-6:
         raise ValueError("base must be positive probabilities that sum to one")
     return values
+
+
+@kernel
+def fixed_measure(base: np.ndarray, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray) -> float:
+    """Fill 1 / p_w of a fixed base measure; the log of the product of p_w over all tokens."""
+    total = 0.0
+    for i in range(words.shape[0]):
+        p = base[words[i]]
+        inverse[i] = 1.0 / p
+        total += counts[i] * math.log(p)
+    return total
+
+
+@kernel
+def learned_measure(
+    smoothing: float,
+    discount: float,
+    escape: float,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    inverse: np.ndarray,
+) -> float:
+    """Fill 1 / p_w of a learned base measure; the log of the product of p_w over all tokens."""
+    seen = learned.totals[SEEN]
+    mass = learned.totals[TOTAL] + smoothing * seen + escape
+    unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
+    shift = smoothing - discount
+    total, product = 0.0, 1.0
+    for i in range(words.shape[0]):
+        count = learned.counts[words[i]]
+        inverse[i] = mass / (count + shift) if count > 0 else unseen
+        if counts[i] == 1:
+            product *= inverse[i]
+            if product > 1e200:
+                total -= math.log(product)
+                product = 1.0
+        else:
+            total -= counts[i] * math.log(inverse[i])
+    return total - math.log(product)
+
+
+@kernel
+def count_word(learned: Learned, word: int, step: int) -> None:
+    """Count a word of an absorbed record."""
+    if learned.counts[word] == 0:
+        learned.totals[SEEN] += 1
+    learned.counts[word] += step
+    learned.totals[TOTAL] += step

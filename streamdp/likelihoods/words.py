@@ -5,21 +5,25 @@ probability of a token is
 
     (n_kw - d [n_kw > 0] + (b1 + d T_k) p_w) / (n_k + b1)
 
-in a cluster of n_k tokens of T_k distinct words.
+in a cluster of n_k tokens of T_k distinct words. A family's file holds two predictives side by side. That of
+the *stream* takes a record token by token, under a base measure that grows with the stream: ``terms``, for
+which ``shape_of``, ``base_measure`` and ``learn`` are implemented. That of a *set* is exchangeable, in closed
+form, under a base measure that is fixed: ``set_terms``, with ``whole`` and ``gain``.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, generic, shared
 from streamdp.likelihoods.base import Likelihood
-from streamdp.likelihoods.statistics import WordStatistics
 
 Words: TypeAlias = tuple[np.ndarray, np.ndarray]
 """A record: word ids and their counts, each at least 1."""
@@ -27,11 +31,115 @@ Words: TypeAlias = tuple[np.ndarray, np.ndarray]
 BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 """p_w by word."""
 
+TOTAL, SEEN = range(2)
+
+
+class Learned(NamedTuple):
+    """What a stream has taught of the base measure."""
+
+    counts: np.ndarray  # int64[V] T_w or N_w
+    totals: np.ndarray  # int64[2] their sum, and the number of words with any
+
+
+@generic
+def shape_of(family: Any) -> tuple[float, float]:
+    """The discount d of words within a cluster, and 1 / beta of the document level."""
+    raise NotImplementedError
+
+
+@generic
+def base_measure(
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> tuple[float, float]:
+    """Fill ``inverse`` with 1 / p_w; the log of the product of p_w over all tokens, and b1."""
+    raise NotImplementedError
+
+
+@generic
+def learn(family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
+    """Count an absorbed record into the base measure; ``fresh``: words new to the announced cluster."""
+
+
+@generic
+def whole(terms: Any, tokens: int, types: int) -> float:
+    """The part of log H that depends on a cluster's tokens and distinct words alone."""
+    raise NotImplementedError
+
+
+@generic
+def gain(terms: Any, word: int, count: int, held: int) -> float:
+    """What ``count`` more tokens of a word add to log H where ``held`` are, the whole apart."""
+    raise NotImplementedError
+
+
+@shared
+def token(n: float, tokens: float, types: float, p: float, b1: float, d: float) -> float:
+    """Probability of a token whose word has come n times in a cluster (Teh 2006, one table a word)."""
+    return ((n - d if n > 0 else 0.0) + (b1 + d * types) * p) / (tokens + b1)
+
+
+@entry
+def log_gammas(start: float, out: np.ndarray) -> None:
+    """log Gamma(start + n) for every n."""
+    for n in range(out.shape[0]):
+        out[n] = math.lgamma(start + n)
+
+
+def log_gamma_table(start: float, size: int) -> np.ndarray:
+    """log Gamma(start + n) for n below ``size``."""
+    values = np.empty(size)
+    log_gammas(float(start), values)
+    return values
+
+
+@dataclass(slots=True)
+class WordStatistics:
+    """Word counts; ``counts`` never holds a word whose count is 0.
+
+    Parameters
+    ----------
+    counts
+        Tokens of every word (n_kw).
+    tokens
+        Their sum (n_k).
+    records
+        How many records have been counted.
+    """
+
+    counts: dict[int, int] = field(default_factory=dict)
+    tokens: int = 0
+    records: int = 0
+
+    @property
+    def types(self) -> int:
+        """How many distinct words there are (T_k)."""
+        return len(self.counts)
+
 
 class WordFamily(Likelihood[WordStatistics, Words]):
-    """The algebra of word counts, which no parameter enters."""
+    """Word counts, whose statistics no parameter enters."""
 
     sparse = True
+
+    @abstractmethod
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> Any:
+        """What the kernels read of a set.
+
+        Parameters
+        ----------
+        by_word, by_record
+            Tokens of every word in all records, and in how many records it is, each of shape (V,).
+        base
+            p_w by word, where the family needs a base measure; None: its own, or else learned from these.
+        """
+
+    @abstractmethod
+    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
+        """How a token is predicted, and p_w."""
+
+    def mass_beyond_one(self, terms: Any) -> float:
+        """log of by how much the p_w that ``terms`` hold sum to more than one, at least 0."""
+        return 0.0
 
     def empty(self) -> WordStatistics:
         """Statistics of no record."""
@@ -46,7 +154,7 @@ class WordFamily(Likelihood[WordStatistics, Words]):
         statistics.records += 1
 
     def remove(self, statistics: WordStatistics, x: Words) -> None:
-        """Take a record out that had joined; ``ValueError`` when it cannot have."""
+        """Take a record out that had joined; ``ValueError`` where it cannot have."""
         held = statistics.counts
         gone: Counter[int] = Counter()
         for w, c in _pairs(x):
@@ -73,6 +181,23 @@ class WordFamily(Likelihood[WordStatistics, Words]):
         statistics.tokens += other.tokens
         statistics.records += other.records
 
+    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
+        """log H of the records of a cluster under p_w = ``base[w]``, as of a set; in nats."""
+        measure = self.token_predictive(base)[1]
+        words, held = list(statistics.counts), list(statistics.counts.values())
+        p = np.array([float(measure[w]) for w in words])
+        if not (p > 0.0).all():
+            return -math.inf
+        counts = np.array(held, np.int64)
+        terms = self.set_terms(counts, np.ones(len(counts), np.int64), p)
+        total: float = whole(terms, statistics.tokens, statistics.types)
+        return total + math.fsum(gain(terms, i, n, 0) for i, n in enumerate(held))
+
+    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
+        """log H(x | S) under p_w = ``base[w]``, as of the stream: token by token; in nats."""
+        tokens, measure = self.token_predictive(base)
+        return tokens.log(statistics, x, measure)
+
 
 def _pairs(x: Words) -> list[tuple[int, int]]:
     words, counts = np.asarray(x[0]), np.asarray(x[1])
@@ -98,7 +223,7 @@ class TokenPredictive:
         d, in [0, 1).
     inverse_document_beta
         1/beta of the document level (Wallach et al. 2010, eqs. 13-17), >= 0; 0 for no such level. The
-        probability p of a token becomes (r + beta p) / (R + beta) when it is the record's R-th, counted
+        probability p of a token becomes (r + beta p) / (R + beta) where it is the record's R-th, counted
         from 0, and its word has occurred r times before in the record.
     """
 
@@ -107,18 +232,17 @@ class TokenPredictive:
     inverse_document_beta: float = 0.0
 
     def log(self, statistics: WordStatistics, x: Words, base: BaseMeasure) -> float:
-        """log H(x | S) in nats under p_w = ``base[w]``; -inf when a word has no mass."""
-        b1, d, inverse = self.concentration, self.discount, self.inverse_document_beta
+        """log H(x | S) in nats under p_w = ``base[w]``; -inf where a word has no mass."""
+        inverse = self.inverse_document_beta
         pairs = _pairs(x)
         grown: dict[int, int] = {}
         tokens, types, position = statistics.tokens, statistics.types, 0
         total = 0.0
         for w, c in sorted(pairs, key=lambda pair: pair[1] > 1):
-            p_w = float(base[w])
             for _ in range(c):
                 here = grown.get(w, 0)
                 n = statistics.counts.get(w, 0) + here
-                p = ((n - d if n else 0.0) + (b1 + d * types) * p_w) / (tokens + b1)
+                p = token(n, tokens, types, float(base[w]), self.concentration, self.discount)
                 if inverse:
                     p = (here * inverse + p) / (position * inverse + 1.0)
                 if p <= 0.0:
@@ -129,25 +253,3 @@ class TokenPredictive:
                 tokens += 1
                 position += 1
         return total
-
-
-def log_polya(statistics: WordStatistics, concentration: float, base: BaseMeasure) -> float:
-    """log H under a Dirichlet with masses b1 p_w, without the multinomial coefficients, in nats."""
-    total = math.lgamma(concentration) - math.lgamma(concentration + statistics.tokens)
-    for w, n in statistics.counts.items():
-        mass = concentration * float(base[w])
-        if mass <= 0.0:
-            return -math.inf
-        total += math.lgamma(mass + n) - math.lgamma(mass)
-    return total
-
-
-class EvenBase(dict[int, float]):
-    """p_w = 1/V for every word."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._p = 1.0 / size
-
-    def __missing__(self, word: int) -> float:
-        return self._p

@@ -12,9 +12,9 @@ from streamdp.likelihoods import Likelihood
 from streamdp.offline.best_first import Mode, Order, Score, Search
 from streamdp.offline.chain import canonical
 from streamdp.offline.distances import log_probability_by_pulls
-from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.roster import fill, new_roster
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.outlook import log_count_prior
 from streamdp.offline.prepare import Data
 from streamdp.priors.base import Prior
@@ -137,8 +137,8 @@ def astar(
     return AStarResult(labels, log_joint, maximised, states.exact, states.enqueued, states.expanded)
 
 
-def _log_likelihood(store: Store, labels: np.ndarray) -> float:
+def _log_likelihood(store: Any, labels: np.ndarray) -> float:
     """log p(x | z) in nats, computed anew."""
     prepare(store)
-    fill(store, new_roster(len(labels), len(store.clusters.size)), labels)
-    return float(store.clusters.log_h[FIRST_SLOT : FIRST_SLOT + labels.max() + 1].sum())
+    fill(store, new_roster(len(labels), len(store.size)), labels)
+    return float(store.log_h[FIRST_SLOT : FIRST_SLOT + labels.max() + 1].sum())

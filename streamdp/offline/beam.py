@@ -17,13 +17,13 @@ def beam_labels(problem: Problem) -> np.ndarray:
     if problem.distances is not None:
         raise ConfigError("the beam does not read distances: use gibbs or astar", Exit.USAGE)
     data = problem.data
-    search = BeamSearch(build_model(problem.settings, problem.prior, problem.likelihood))
+    search = BeamSearch(build_model(problem.settings, problem.prior, problem.likelihood), problem.likelihood)
     labels = np.zeros(data.size, np.int64)
     if data.sparse:
         search.ensure_words(int(data.words.max()) + 1)
     for start, stop, out in search.run(data):
-        labels[start:stop] = out.label[start:stop]
+        labels[start:stop] = out.answers["label"][start:stop]
         revisions = int(out.meta[REVISIONS])
         for r in range(revisions):  # in order: a record may be revised more than once
-            labels[out.revision_seq[r]] = out.revision_label[r]
+            labels[out.revisions["seq"][r]] = out.revisions["label"][r]
     return labels

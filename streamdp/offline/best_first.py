@@ -7,8 +7,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from streamdp.checks import whole_or_none
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.offline.bounds import upper_bounds
 from streamdp.offline.kernels.astar import (
     CLUSTERS,
     EMPTY_QUEUE,
@@ -21,16 +23,14 @@ from streamdp.offline.kernels.astar import (
     search,
     search_by_clusters,
 )
+from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.completion import COUNTS, GATES, JOINT, LOOK, PREDICTIVE, REPLICA, SUMS
-from streamdp.offline.kernels.family import prepare
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, QUEUED, grown_tree, new_tree
 from streamdp.offline.kernels.store import grown
 from streamdp.offline.outlook import all_pulls, from_each_on, new_outlook, with_long_tables
 from streamdp.offline.prepare import Data, log_coefficients, new_store
-from streamdp.offline.suprema import suprema
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
-from streamdp.priors.retiring import limit_or_none
 
 Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
 Mode = Literal["joint", "count_prior", "likelihood_only"]
@@ -76,14 +76,14 @@ class Search:
         if score == "replica" and likelihood.sparse:
             self.store = with_long_tables(self.store, likelihood, base)
         prepare(self.store)
-        fresh = self.store.tables.fresh
-        self.order = _placed(fresh + log_coefficients(self.store.records), order, seed)
+        fresh = self.store.fresh
+        self.order = _placed(fresh + log_coefficients(self.store), order, seed)
         self.pulls = all_pulls(prior, data, distances)
-        most = suprema(self.store, self.order, likelihood)
+        most = upper_bounds(self.store, self.order, likelihood)
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
         self.outlook, root = new_outlook(prior, _MODES[mode], look, from_each_on(ahead), self.pulls)
-        self.desk = new_desk(self.order, len(self.store.clusters.size))
+        self.desk = new_desk(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
         learned = isinstance(likelihood, SharedBase) and likelihood.base is None and base is None
         bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
@@ -109,7 +109,7 @@ class Search:
             elif ended == NO_NODE:
                 self.tree = grown_tree(self.tree)
             elif ended == NO_SLOT:
-                capacity = 2 * len(self.store.clusters.size)
+                capacity = 2 * len(self.store.size)
                 self.store, self.desk = grown(self.store, capacity), new_desk(self.order, capacity)
             if self.until is not None and self.until():
                 self._hurry()
@@ -143,7 +143,7 @@ def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max
             raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
     if not isinstance(queue, int) or isinstance(queue, bool) or queue < 0:
         raise ValueError(f"queue must be an integer of at least 0, not {queue!r}")
-    limit_or_none("max_states", max_states)
+    whole_or_none("max_states", max_states)
     name = type(prior).__name__
     if order != "given" and not prior.exchangeable:
         raise ValueError(f"order must be 'given' under {name}: it is part of the model")

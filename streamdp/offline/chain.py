@@ -10,12 +10,12 @@ import numpy as np
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.distances import log_probability_by_pulls, pulls_of
 from streamdp.offline.exchangeable import weights_of
-from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fill, grown_roster, new_roster
-from streamdp.offline.kernels.store import FIRST_SLOT, Store, grown
+from streamdp.offline.kernels.store import FIRST_SLOT, grown
 from streamdp.offline.kernels.weights import Weights
-from streamdp.offline.prepare import Data, new_store, new_tables
+from streamdp.offline.prepare import Data, new_store, new_terms
 from streamdp.priors import FiniteMixture
 from streamdp.priors.base import Prior
 
@@ -65,8 +65,8 @@ class Chain:
         self.distances = distances
         self.random = new_random(seed)
         self._pulls: tuple[Prior, np.ndarray] | None = None
-        self.store: Store = new_store(data, likelihood, base)
-        self.roster = new_roster(data.size, len(self.store.clusters.size))
+        self.store: Any = new_store(data, likelihood, base)
+        self.roster = new_roster(data.size, len(self.store.size))
         self.weights: Weights | None = weights_of(prior, data.size) if prior.exchangeable else None
         self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
 
@@ -88,7 +88,7 @@ class Chain:
     @property
     def sizes(self) -> np.ndarray:
         """Sizes of the clusters, shape (K,), in no order."""
-        return np.asarray(self.store.clusters.size[self.roster.active[: self.clusters]])
+        return np.asarray(self.store.size[self.roster.active[: self.clusters]])
 
     @property
     def log_joint(self) -> float:
@@ -98,7 +98,7 @@ class Chain:
     @property
     def log_likelihood(self) -> float:
         """log p(x | z) in nats: the sum of log H over the clusters."""
-        return float(self.store.clusters.log_h[self.roster.active[: self.clusters]].sum())
+        return float(self.store.log_h[self.roster.active[: self.clusters]].sum())
 
     @property
     def times(self) -> list[float] | None:
@@ -160,8 +160,7 @@ class Chain:
             self.settle()
         if likelihood is not None:
             if _same_records(self.likelihood, likelihood):
-                tables = new_tables(self.store.records, likelihood, self.base)
-                self.store = self.store._replace(tables=tables)
+                self.store = self.store._replace(terms=new_terms(self.store, likelihood, self.base))
             else:
                 self.store = new_store(self.data, likelihood, self.base, len(self.roster.free))
             self.likelihood = likelihood
@@ -169,7 +168,7 @@ class Chain:
 
     def make_room(self, clusters: int) -> None:
         """See to slots for that many clusters, and a few to spare."""
-        capacity = len(self.store.clusters.size)
+        capacity = len(self.store.size)
         wanted = capacity
         while wanted < clusters + FIRST_SLOT + 8:
             wanted *= 2
@@ -181,7 +180,7 @@ class Chain:
     def more_room(self, spare: int = 1) -> None:
         """Double the slots until ``spare`` are free."""
         while self.roster.meta[FREE] < spare:
-            self.make_room(len(self.store.clusters.size))
+            self.make_room(len(self.store.size))
 
 
 def _check_clusters(prior: Prior, clusters: int) -> None:
@@ -191,9 +190,6 @@ def _check_clusters(prior: Prior, clusters: int) -> None:
 
 
 def _same_records(a: Likelihood[Any, Any], b: Likelihood[Any, Any]) -> bool:
-    """Whether two likelihoods keep records and statistics in the same form.
-
-    Vectors are kept less the prior mean.
-    """
-    form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "mean", "forget"))) for x in (a, b)]
+    """Whether two likelihoods keep records and statistics in the same form."""
+    form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "forget"))) for x in (a, b)]
     return form[0] == form[1]

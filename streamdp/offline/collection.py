@@ -9,12 +9,11 @@ import numpy as np
 
 from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import Encoded, Encoder
-from streamdp.encode.moments import Moments
 from streamdp.errors import Exit
-from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_vectors, build_words, is_sparse
+from streamdp.settings.assemble import build_likelihood, is_sparse
 from streamdp.settings.load import ConfigError
 
 
@@ -81,6 +80,4 @@ class Collection:
 
 def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood[Any, Any]:
     """The family that the settings mean, fitted to the moments where it is automatic."""
-    if encoded.moments is None:
-        return build_words(settings)
-    return build_vectors(settings, *encoded.moments)
+    return build_likelihood(settings, encoded.moments)

@@ -5,31 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.offline.kernels.weights import Weights
-from streamdp.priors import CRP, FiniteMixture, PitmanYor
-from streamdp.priors.base import Prior
+from streamdp.priors.base import Prior, found_weight, join_weight
 
 
 def weights_of(prior: Prior, n: int) -> Weights:
     """The tables of a prior for N = ``n`` records. ``ValueError`` where it is not exchangeable."""
-    sizes = np.arange(n + 1, dtype=np.float64)
+    if not prior.exchangeable:
+        raise ValueError(f"{type(prior).__name__} is not exchangeable")
+    return weight_tables(prior, n)
+
+
+def weight_tables(prior: Prior, n: int) -> Weights:
+    """The tables of a prior whose weights depend on sizes; what they say of a whole clustering holds only
+    where it is exchangeable."""
+    terms, sizes = prior.terms(), np.arange(n + 1, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        match prior:
-            case CRP():
-                join, found = np.log(sizes), np.full(n + 1, np.log(prior.concentration))
-                total = prior.concentration
-            case PitmanYor():
-                join = np.log(np.maximum(sizes - prior.discount, 0.0))
-                found = np.log(prior.concentration + prior.discount * sizes)
-                total = prior.concentration
-            case FiniteMixture():
-                join = np.log(sizes + prior.share)
-                found = np.log(np.maximum(prior.components - sizes, 0.0) * prior.share)
-                total = prior.concentration
-            case _:
-                raise ValueError(f"{type(prior).__name__} is not exchangeable")
+        join = np.log(np.maximum(join_weight(terms, sizes) + 0.0 * sizes, 0.0))
+        found = np.log(np.maximum(found_weight(terms, sizes) + 0.0 * sizes, 0.0))
     grown = np.zeros(n + 1)
     np.cumsum(join[1:n], out=grown[2:])
-    return Weights(join, grown, found, np.array([np.log(total + np.arange(n)).sum()]))
+    # the sum of all weights: as exchangeable as the rest, it is the same for one cluster of all records
+    total = np.array([found_weight(terms, 0.0)] + [0.0] * (n - 1))
+    total[1:] = join_weight(terms, sizes[1:n]) + found_weight(terms, 1.0)
+    return Weights(join, grown, found, np.array([np.log(total).sum()]))
 
 
 def log_prior(weights: Weights, sizes: np.ndarray) -> float:

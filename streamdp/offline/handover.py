@@ -63,7 +63,7 @@ def engine_of(
         encoder.vocabulary.touch(batch.words, batch.rows)
     announced = np.zeros(batch.size, np.int64)
     for start, stop, out in search.run(batch, first[labels]):
-        announced[start:stop] = out.label[start:stop]
+        announced[start:stop] = out.answers["label"][start:stop]
     if names is not None:
         announced = search.rename(announced, np.asarray(names)[labels], minted)
     retained = Retained(settings.retain)

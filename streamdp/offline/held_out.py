@@ -9,11 +9,10 @@ import numpy as np
 
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.exchangeable import weight_tables, weights_of
 from streamdp.offline.kernels.held_out import evaluate_left_to_right
 from streamdp.offline.kernels.rng import new_random
 from streamdp.offline.kernels.roster import leave_all
-from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.prepare import Data
 from streamdp.priors import Uniform
 from streamdp.priors.base import Prior
@@ -57,8 +56,7 @@ def left_to_right(
     if prior.exchangeable:
         weights = weights_of(prior, data.size)
     elif isinstance(prior, Uniform) and not resample:
-        zeros = np.zeros(data.size + 1)
-        weights = Weights(zeros, zeros, np.full(data.size + 1, np.log(prior.concentration)), np.zeros(1))
+        weights = weight_tables(prior, data.size)
     else:
         raise ValueError(
             "held-out evaluation is for exchangeable priors, and for the uniform process without resampling"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from streamdp.offline.chain import Chain
-from streamdp.priors import CRP, DistanceDependent, PitmanYor
+from streamdp.priors import CRP, DistanceDependent
 
 WIDTH = 1.0
 MOST_STEPS = 50
@@ -124,11 +124,9 @@ class Hyper:
 def default_names(chain: Chain) -> tuple[str, ...]:
     """The parameters of a chain's prior."""
     prior = chain.prior
-    if isinstance(prior, PitmanYor):
-        return ("concentration", "discount") if prior.discount > 0.0 else ("concentration",)
-    if isinstance(prior, DistanceDependent):
-        return ("concentration", "scale") if chain.distances is None else ("concentration",)
-    return ("concentration",)
+    names = [name for name in prior.drawn if name != "scale" or chain.distances is None]
+    # a discount of 0 is a model of its own
+    return tuple(name for name in names if name != "discount" or getattr(prior, name) > 0.0)
 
 
 def _owner(chain: Chain, name: str) -> Scope:

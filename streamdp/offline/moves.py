@@ -25,6 +25,7 @@ from streamdp.offline.kernels.split_merge import (
 from streamdp.offline.kernels.uniform import Founders, find_founders, uniform_sweep
 from streamdp.priors import DistanceDependent, Uniform
 from streamdp.priors.base import Prior
+from streamdp.priors.decays import WindowTerms
 
 SIMPLE, RESTRICTED, MIXED = 1, 2, 3
 """Jain and Neal's variants: sides by coin; restricted Gibbs scans; those, and Gibbs sweeps in between."""
@@ -119,10 +120,10 @@ class LinkGibbs:
 def links_of(chain: Chain) -> Links:
     """Scratch for a pass over the links of a chain; of no size under priors without links."""
     prior, n, pull = chain.prior, chain.size, chain.pulls()
-    decay = np.zeros(3)
+    decay, concentration = WindowTerms(1.0), 0.0
     position, reach = np.zeros(0), np.zeros(n, np.int64)
     if isinstance(prior, DistanceDependent):
-        decay = np.array([prior.decay.kind, prior.decay.scale, prior.concentration])
+        decay, concentration = prior.decay.terms(), float(prior.concentration)
     else:
         n = 0
     if isinstance(prior, DistanceDependent) and chain.distances is None:
@@ -137,6 +138,7 @@ def links_of(chain: Chain) -> Links:
         reach=reach,
         pull=pull,
         decay=decay,
+        concentration=concentration,
         group=np.zeros(n, np.int64),
         total=np.zeros(0),
         slots=np.zeros(0, np.int64),

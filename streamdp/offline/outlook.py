@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods import Likelihood, WordFamily
 from streamdp.offline.distances import MOST, pulls_of
-from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.exchangeable import weight_tables
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Outlook
-from streamdp.offline.kernels.store import Store
-from streamdp.offline.prepare import Data, new_tables
-from streamdp.priors import CRP, DistanceDependent, PitmanYor, Uniform
+from streamdp.offline.kernels.store import Store, WordStore
+from streamdp.offline.prepare import Data, word_totals
+from streamdp.priors import CRP, DistanceDependent, PitmanYor
 from streamdp.priors.base import Prior
 from streamdp.priors.partition import cluster_sizes
 
@@ -57,16 +57,16 @@ def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
 
 def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.ndarray | None) -> Store:
     """The same with tables for clusters that N copies of the longest record join; to be prepared."""
-    records = store.records
-    lengths = np.diff(np.append(0, np.cumsum(records.counts))[records.offsets])
-    if not records.words.size:
+    if not isinstance(store, WordStore) or not store.words.size:
         return store
-    common = np.bincount(records.words, weights=records.counts).argmax()
-    more = records._replace(
-        words=np.append(records.words, common),
-        counts=np.append(records.counts, len(lengths) * lengths.max()),
-    )
-    return store._replace(tables=new_tables(more, likelihood, base)._replace(mass=store.tables.mass))
+    assert isinstance(likelihood, WordFamily)
+    lengths = np.diff(np.append(0, np.cumsum(store.counts))[store.offsets])
+    by_word, by_record = word_totals(store.words, store.counts)
+    by_word[by_word.argmax()] += len(lengths) * lengths.max()
+    longer = likelihood.set_terms(by_word, by_record, base)
+    if "mass" in longer._fields:
+        longer = longer._replace(mass=store.terms.mass)
+    return store._replace(terms=longer)
 
 
 def new_outlook(
@@ -95,12 +95,13 @@ def new_outlook(
             sums = pulls.sum(axis=1)
             rest = from_each_on(np.log(np.maximum(sums, alpha)))
             root = -float(np.log(alpha + sums).sum())
-        case Uniform():
-            theta = prior.concentration
-            found, norm = np.full(n + 1, math.log(theta)), np.log(theta + np.arange(n + 1))
         case _:
-            weights = weights_of(prior, n)
-            join, grown, found, root = weights.join, weights.grown, weights.found, -float(weights.norm[0])
+            weights = weight_tables(prior, n)
+            found = weights.found
+            if prior.exchangeable:
+                join, grown, root = weights.join, weights.grown, -float(weights.norm[0])
+            else:  # all clusters are alike, so that the weights add up to K and that of a new one
+                norm = np.log(np.exp(found) + np.arange(n + 1))
     if mode == COUNTS:
         root += math.lgamma(n + 1)
     elif mode != JOINT:

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.family import prepare
+from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.permutation import (
     CURRENT,
     FULL,
@@ -26,7 +26,7 @@ from streamdp.offline.kernels.permutation import (
     similarities,
 )
 from streamdp.offline.kernels.roster import enter_alone
-from streamdp.offline.kernels.store import FIRST_SLOT, Records, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
 from streamdp.offline.moves import refuse
 from streamdp.offline.prepare import Data, new_store
 
@@ -90,7 +90,7 @@ class Permutation:
         self.sharpness, self.by_count, self.adaptive = sharpness, by_count, adaptive
         self.proposed = self.accepted = self.lost = 0
         self.expansion: float | None = None
-        self._store: Store | None = None
+        self._store: Any | None = None
         self._program: Program | None = None
         self._made_for: tuple[Data, Likelihood[Any, Any], np.ndarray | None] | None = None
 
@@ -161,18 +161,18 @@ class Permutation:
 
     def _project(self, chain: Chain, program: Program) -> None:
         """Order each cluster along the line through two of its records."""
-        random, records = chain.generator(), chain.store.records
+        random, store = chain.generator(), chain.store
         order, bounds = program.order, program.bounds
-        weight = np.zeros(len(chain.store.clusters.length))
+        weight = np.zeros(len(store.length) if isinstance(store, WordStore) else 0)
         for k in range(chain.clusters):
             members = order[bounds[k] : bounds[k + 1]].copy()
             if len(members) < 3:
                 continue
             i, j = random.choice(members, 2, replace=False)
-            if records.vectors.shape[1]:
-                heights = records.vectors[members] @ (records.vectors[i] - records.vectors[j])
+            if isinstance(store, WordStore):
+                heights = _contrast(store, members, int(i), int(j), weight)
             else:
-                heights = _contrast(records, members, int(i), int(j), weight)
+                heights = store.vectors[members] @ (store.vectors[i] - store.vectors[j])
             order[bounds[k] : bounds[k + 1]] = members[np.argsort(heights, kind="stable")]
 
     def _forward(self, by_size: np.ndarray, per_run: float) -> Program:
@@ -244,7 +244,7 @@ class Permutation:
         return similarity * self.sharpness
 
 
-def _contrast(records: Records, members: np.ndarray, i: int, j: int, weight: np.ndarray) -> np.ndarray:
+def _contrast(records: WordStore, members: np.ndarray, i: int, j: int, weight: np.ndarray) -> np.ndarray:
     """Share of tokens by which records are nearer to record i than to record j; ``weight`` is scratch."""
     for record, sign in ((i, 1.0), (j, -1.0)):
         place = slice(records.offsets[record], records.offsets[record + 1])

@@ -10,19 +10,16 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded
-from streamdp.likelihoods import HierarchicalDirichlet, HierarchicalPitmanYor
+from streamdp.likelihoods import NormalInverseGamma
 from streamdp.likelihoods.base import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.collection import likelihood_of
-from streamdp.offline.prepare import base_measure
+from streamdp.offline.prepare import with_base
 from streamdp.offline.schedule import Trace
-from streamdp.priors import DistanceDependent, PitmanYor
+from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_prior
-
-DRAWN = ("beta", "base_concentration", "word_discount", "variance", "mean_variance", "kappa", "shape")
-"""Hyperparameters of likelihoods that a hybrid draws where they are automatic."""
+from streamdp.settings.assemble import build_prior, likelihood_class
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,33 +70,35 @@ def offline_settings(settings: Settings, sparse: bool) -> Settings:
     changes: dict[str, object] = {}
     if settings.prior == "auto" and settings.decay is None and settings.decay_scale is None:
         changes["prior"] = "crp"
-    forgetting = settings.likelihood in ("auto", "gaussian", "normal-inverse-gamma")
-    if not sparse and forgetting and settings.forget is None:
+    family = likelihood_class(settings) or NormalInverseGamma
+    if not sparse and "forget" in family.settings and settings.forget is None:
         changes["forget"] = 1.0
     return msgspec.structs.replace(settings, **changes)
 
 
-def with_base(data: Batch, likelihood: Likelihood[Any, Any]) -> Likelihood[Any, Any]:
-    """The family with its base measure learned from all records at once, and fixed, where it has one."""
-    if not isinstance(likelihood, HierarchicalDirichlet | HierarchicalPitmanYor):
-        return likelihood
-    if likelihood.base is not None:
-        return likelihood
-    return dataclasses.replace(likelihood, base=tuple(base_measure(data, likelihood).tolist()))
-
-
 def drawn(settings: Settings, likelihood: Likelihood[Any, Any]) -> dict[str, float]:
-    """The likelihood's hyperparameters that are automatic, each a single number, and their values."""
-    values = {name: getattr(likelihood, name, None) for name in DRAWN if getattr(settings, name) is None}
-    return {name: value for name, value in values.items() if isinstance(value, float)}
+    """The likelihood's parameters that samplers draw, being automatic single numbers, and their values."""
+    named = {parameter: name for name, parameter in likelihood.settings.items()}
+    values = {
+        parameter: getattr(likelihood, parameter)
+        for parameter in likelihood.drawn
+        if parameter not in named or getattr(settings, named[parameter]) is None
+    }
+    return {parameter: value for parameter, value in values.items() if isinstance(value, float)}
 
 
 def settled(settings: Settings, chain: Chain) -> Settings:
     """The settings with the hyperparameters that were drawn."""
-    prior = chain.prior
-    changes: dict[str, object] = {"concentration": prior.concentration}  # type: ignore[attr-defined]
-    if isinstance(prior, PitmanYor):
-        changes["discount"] = prior.discount
+    prior, likelihood = chain.prior, chain.likelihood
+    changes: dict[str, object] = {
+        name: getattr(prior, parameter)
+        for name, parameter in prior.settings.items()
+        if parameter in prior.drawn
+    }
     if isinstance(prior, DistanceDependent):
         changes["decay_scale"] = prior.decay.scale
-    return msgspec.structs.replace(settings, **changes, **drawn(settings, chain.likelihood))
+    values = drawn(settings, likelihood)
+    changes |= {
+        name: values[parameter] for name, parameter in likelihood.settings.items() if parameter in values
+    }
+    return msgspec.structs.replace(settings, **changes)

@@ -8,14 +8,16 @@ from typing import Literal
 import numpy as np
 
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.family import prepare
+from streamdp.offline.exchangeable import weight_tables
+from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.links import Links
 from streamdp.offline.kernels.roster import new_roster
 from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign, conditionals
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.moves import links_of
 from streamdp.offline.prepare import log_coefficients
-from streamdp.priors import CRP, DistanceDependent, Uniform
+from streamdp.priors import CRP, DistanceDependent
+from streamdp.priors.base import SizedPrior
 
 Order = Literal["given", "random", "ascending", "descending"]
 
@@ -49,7 +51,7 @@ def order_of(chain: Chain, order: Order) -> np.ndarray:
         raise ValueError(f"under {type(chain.prior).__name__} the order is part of the model: it is given")
     if order == "random":
         return chain.generator().permutation(chain.size)
-    ascending = np.argsort(chain.store.tables.fresh + log_coefficients(chain.store.records), kind="stable")
+    ascending = np.argsort(chain.store.fresh + log_coefficients(chain.store), kind="stable")
     return ascending if order == "ascending" else ascending[::-1].copy()
 
 
@@ -112,9 +114,7 @@ def _what_is_read(chain: Chain) -> tuple[Links, int, Weights]:
     """What the sequential kernels read of a chain's prior."""
     prior, n, weights = chain.prior, chain.size, chain.weights
     if weights is None:
-        concentration = prior.concentration if isinstance(prior, Uniform) else 1.0
-        zeros = np.zeros(n + 1)
-        weights = Weights(zeros, zeros, np.full(n + 1, math.log(concentration)), np.zeros(1))
+        weights = weight_tables(prior if isinstance(prior, SizedPrior) else CRP(), n)
     return links_of(chain), LINKED if isinstance(prior, DistanceDependent) else PLAIN, weights
 
 

@@ -1,26 +1,57 @@
 """The contract of a partition prior.
 
-A prior is a value: parameters, their validation, and what they mean. The stream's kernels read it
-through :meth:`Prior.configure`; everything else works on :meth:`Prior.log_probability`.
+A prior is a value: parameters, their checks, and what follows from them. Its file holds a named tuple of
+what kernels read (its terms), and implements for it two functions of scalars, the weight of joining a cluster
+of n records and that of founding one beside K; or, where the weight depends on how far back the records of a
+cluster lie, a decay. Stream, samplers, A* and evaluation all work from these.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
-import numpy as np
+from streamdp.kernels.jit import generic
+
+
+@generic
+def join_weight(prior: Any, size: float) -> float:
+    """Weight of joining a cluster of ``size`` records."""
+    raise NotImplementedError
+
+
+@generic
+def found_weight(prior: Any, clusters: float) -> float:
+    """Weight of founding a cluster beside ``clusters`` that there are, or ever were."""
+    raise NotImplementedError
 
 
 class Prior(ABC):
     """A distribution over clusterings of a sequence of records."""
 
-    exchangeable: bool
+    exchangeable: ClassVar[bool]
     """Whether the probability of a clustering does not depend on the order of the records."""
 
+    settings: ClassVar[Mapping[str, str]]
+    """The settings that mean something to the prior, and the parameter that each of them is."""
+
+    drawn: ClassVar[tuple[str, ...]] = ("concentration",)
+    """Parameters that samplers draw anew."""
+
+    concentration: float
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:
+        """The prior with these settings, the others as fit words (``sparse``) or vectors.
+
+        Raises ValueError.
+        """
+        return cls(**{cls.settings[name]: value for name, value in given.items()})
+
     @abstractmethod
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the parameters where the kernels read them (see ``streamdp.beam.model``)."""
+    def terms(self) -> Any:
+        """What kernels read: a named tuple, whose class says which kernels are meant."""
 
     @abstractmethod
     def weights(
@@ -47,15 +78,12 @@ class Prior(ABC):
         """
 
 
-def positive(name: str, value: float) -> float:
-    """Check a parameter that must be a positive finite number."""
-    if not (0.0 < value < float("inf")):
-        raise ValueError(f"{name} must be a positive number, not {value!r}")
-    return float(value)
+class SizedPrior(Prior):
+    """A prior whose weights depend on how many records a cluster has, and on how many clusters there are."""
 
-
-def discount_in_range(name: str, value: float) -> float:
-    """Check a discount: 0 <= d < 1."""
-    if not 0.0 <= value < 1.0:
-        raise ValueError(f"{name} must be at least 0 and below 1, not {value!r}")
-    return float(value)
+    def weights(
+        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
+    ) -> tuple[list[float], float]:
+        """Of each cluster by its size, and of a new one by how many there are."""
+        terms = self.terms()
+        return [join_weight(terms, float(len(c))) for c in members], found_weight(terms, float(len(members)))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
-from streamdp.beam import model
-from streamdp.priors.base import positive
+from streamdp.checks import positive
+from streamdp.priors.base import found_weight, join_weight
 from streamdp.priors.partition import cluster_sizes
-from streamdp.priors.retiring import Retiring
+from streamdp.priors.retiring import LIMITS, Retiring
+
+
+class CRPTerms(NamedTuple):
+    """What kernels read."""
+
+    concentration: float
 
 
 @dataclass(frozen=True)
@@ -33,23 +38,15 @@ class CRP(Retiring):
     concentration: float = 1.0
 
     exchangeable = True
+    settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the parameters where the kernels read them."""
-        super().configure(ints, floats)
-        ints[model.PRIOR] = model.CRP
-        floats[model.CONCENTRATION] = self.concentration
-        floats[model.DISCOUNT] = 0.0
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """n_k to join, the concentration to found."""
-        return [float(len(cluster)) for cluster in members], self.concentration
+    def terms(self) -> CRPTerms:
+        """What kernels read."""
+        return CRPTerms(float(self.concentration))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """concentration^K prod_k (n_k - 1)! / concentration^(N), in nats (Pitman 2002, section 3.1)."""
@@ -57,3 +54,13 @@ class CRP(Retiring):
         alpha = self.concentration
         rising = math.lgamma(alpha + len(labels)) - math.lgamma(alpha)
         return len(sizes) * math.log(alpha) + math.fsum(math.lgamma(n) for n in sizes) - rising
+
+
+@join_weight.of(CRPTerms)
+def _join(prior: CRPTerms, size: float) -> float:
+    return size
+
+
+@found_weight.of(CRPTerms)
+def _found(prior: CRPTerms, clusters: float) -> float:
+    return prior.concentration

@@ -1,19 +1,67 @@
 """How the pull of an earlier record fades with its distance (Blei and Frazier 2011, section 2).
 
-A decay is called with a distance >= 0, a number or an array of them. :meth:`Decay.earlier` sums the
-pull of all earlier records for a whole sequence at once.
+A decay is called with a distance >= 0, a number or an array of them; kernels call :func:`pull` with its
+terms. :meth:`Decay.earlier` sums the pull of all earlier records for a whole sequence at once.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from math import exp
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.priors.base import positive
+from streamdp.checks import positive
+from streamdp.kernels.jit import entry, generic
+
+
+class WindowTerms(NamedTuple):
+    """What kernels read."""
+
+    scale: float
+
+
+class ExponentialTerms(NamedTuple):
+    """What kernels read."""
+
+    scale: float
+
+
+class LogisticTerms(NamedTuple):
+    """What kernels read."""
+
+    scale: float
+
+
+@generic
+def pull(decay: Any, distance: float) -> float:
+    """f(distance)."""
+    raise NotImplementedError
+
+
+@pull.of(WindowTerms)
+def _window(decay: WindowTerms, distance: float) -> float:
+    return 1.0 if distance < decay.scale else 0.0
+
+
+@pull.of(ExponentialTerms)
+def _exponential(decay: ExponentialTerms, distance: float) -> float:
+    return exp(-distance / decay.scale)
+
+
+@pull.of(LogisticTerms)
+def _logistic(decay: LogisticTerms, distance: float) -> float:
+    gap = distance - decay.scale
+    e = exp(-abs(gap))  # without overflow on either side
+    return (e if gap > 0.0 else 1.0) / (1.0 + e)
+
+
+@entry
+def _pull_all(decay: Any, distances: np.ndarray, out: np.ndarray) -> None:
+    for i in range(distances.shape[0]):
+        out[i] = pull(decay, distances[i])
 
 
 @dataclass(frozen=True)
@@ -28,10 +76,17 @@ class Decay(ABC):
 
     scale: float
 
-    kind: ClassVar[int]
-
     def __post_init__(self) -> None:
         positive("scale", self.scale)
+
+    @abstractmethod
+    def terms(self) -> Any:
+        """What kernels read: a named tuple for which :func:`pull` is implemented."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """A distance beyond which f is 0 in double precision."""
 
     @overload
     def __call__(self, distance: float) -> float: ...
@@ -39,34 +94,37 @@ class Decay(ABC):
     def __call__(self, distance: np.ndarray) -> np.ndarray: ...
     def __call__(self, distance: Any) -> Any:
         """f of one distance, or of each distance of an array."""
-        value = self._of(np.asarray(distance, dtype=np.float64))
-        return value if isinstance(distance, np.ndarray) else float(value)
+        if not isinstance(distance, np.ndarray):
+            return float(pull(self.terms(), float(distance)))
+        values = np.empty(distance.size)
+        _pull_all(self.terms(), np.asarray(distance, np.float64).reshape(-1), values)
+        return values.reshape(distance.shape)
 
-    @property
-    @abstractmethod
-    def reach(self) -> float:
-        """A distance beyond which f is 0 in double precision."""
-
-    @abstractmethod
-    def _of(self, distance: np.ndarray) -> np.ndarray: ...
-
-    @abstractmethod
     def earlier(self, positions: np.ndarray) -> np.ndarray:
-        """sum_{j<i} f(positions[i] - positions[j]) for every i; positions do not decrease."""
+        """sum_{j<i} f(positions[i] - positions[j]) for every i; positions do not decrease.
+
+        Term by term, in O(N) times the positions within reach of one.
+        """
+        sums = np.empty(len(positions))
+        start = 0
+        for i, here in enumerate(positions):
+            pulls = self(here - positions[start:i])
+            sums[i] = pulls.sum()
+            start += int(np.searchsorted(pulls, 0.0, side="right"))
+        return sums
 
 
 class Window(Decay):
     """1 below the scale, 0 from there on: a record is forgotten at once."""
 
-    kind = model.WINDOW
+    def terms(self) -> WindowTerms:
+        """What kernels read."""
+        return WindowTerms(float(self.scale))
 
     @property
     def reach(self) -> float:
         """The scale."""
         return self.scale
-
-    def _of(self, distance: np.ndarray) -> np.ndarray:
-        return np.where(distance < self.scale, 1.0, 0.0)
 
     def earlier(self, positions: np.ndarray) -> np.ndarray:
         """How many earlier positions lie within the window of each, in O(N)."""
@@ -83,16 +141,14 @@ class Window(Decay):
 class Exponential(Decay):
     """exp(-distance / scale): the pull halves every 0.69 scales."""
 
-    kind = model.EXPONENTIAL
+    def terms(self) -> ExponentialTerms:
+        """What kernels read."""
+        return ExponentialTerms(float(self.scale))
 
     @property
     def reach(self) -> float:
         """746 scales."""
         return 746.0 * self.scale
-
-    def _of(self, distance: np.ndarray) -> np.ndarray:
-        with np.errstate(under="ignore"):
-            return np.exp(-distance / self.scale)
 
     def earlier(self, positions: np.ndarray) -> np.ndarray:
         """One number fades from each position to the next, in O(N)."""
@@ -108,24 +164,11 @@ class Exponential(Decay):
 class Logistic(Decay):
     """1 / (1 + exp(distance - scale)): a window whose edge is about 4 units wide, whatever the scale."""
 
-    kind = model.LOGISTIC
+    def terms(self) -> LogisticTerms:
+        """What kernels read."""
+        return LogisticTerms(float(self.scale))
 
     @property
     def reach(self) -> float:
         """746 units beyond the scale."""
         return self.scale + 746.0
-
-    def _of(self, distance: np.ndarray) -> np.ndarray:
-        with np.errstate(under="ignore"):
-            e = np.exp(-np.abs(distance - self.scale))
-            return np.where(distance > self.scale, e, 1.0) / (1.0 + e)
-
-    def earlier(self, positions: np.ndarray) -> np.ndarray:
-        """Term by term, in O(N) times the positions within reach (scale + 745) of one."""
-        sums = np.empty(len(positions))
-        start = 0
-        for i, here in enumerate(positions):
-            pull = self(here - positions[start:i])
-            sums[i] = pull.sum()
-            start += int(np.searchsorted(pull, 0.0, side="right"))
-        return sums

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
-from streamdp.beam import model
-from streamdp.priors.base import Prior, positive
-from streamdp.priors.decays import Decay, Exponential, Logistic, Window
+from streamdp.checks import positive
+from streamdp.priors.base import Prior, found_weight
+from streamdp.priors.decays import Decay, Exponential
+from streamdp.registry import DECAYS, find
 
 Unit = Literal["records", "seconds"]
+
+
+class DistanceDependentTerms(NamedTuple):
+    """What kernels read; ``decay`` is the terms of a decay."""
+
+    concentration: float
+    decay: Any
+    by_records: bool
+    close_below: float
 
 
 @dataclass(frozen=True)
@@ -40,12 +50,34 @@ class DistanceDependent(Prior):
     links; :meth:`link_posterior` recovers those.
     """
 
-    concentration: float
-    decay: Window | Exponential | Logistic
+    concentration: float = 1.0
+    decay: Decay = Exponential(2000.0)  # noqa: RUF009
     unit: Unit = "records"
     close_below: float = 1e-3
 
     exchangeable = False
+    settings = {  # noqa: RUF012
+        "concentration": "concentration",
+        "distance": "unit",
+        "close_below": "close_below",
+        "decay": "decay",
+        "decay_scale": "decay",
+    }
+    drawn = ("concentration", "scale")
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:
+        """An exponential decay over 400 texts or 2,000 vectors; ValueError for one over unknown seconds."""
+        scale = given.get("decay_scale")
+        if scale is None:
+            if given["distance"] == "seconds":
+                raise ValueError(
+                    "decay_scale must be given when distance is seconds: only you know the pace of the stream"
+                )
+            scale = 400.0 if sparse else 2000.0
+        decay = find(DECAYS, given.get("decay", "exponential"))(scale)
+        concentration = given.get("concentration", 60.0 if sparse else 1.0)
+        return cls(concentration, decay, unit=given["distance"], close_below=given["close_below"])
 
     def __post_init__(self) -> None:
         positive("concentration", self.concentration)
@@ -56,17 +88,11 @@ class DistanceDependent(Prior):
         if not 0.0 <= self.close_below < 1.0:
             raise ValueError(f"close_below must be at least 0 and below 1, not {self.close_below!r}")
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the parameters where the kernels read them."""
-        ints[model.PRIOR] = model.DISTANCE_DEPENDENT
-        ints[model.DECAY] = self.decay.kind
-        ints[model.UNIT] = model.RECORDS if self.unit == "records" else model.SECONDS
-        ints[model.RETIRE_AFTER] = 0
-        ints[model.MAX_CLUSTERS] = 0
-        floats[model.CONCENTRATION] = self.concentration
-        floats[model.DISCOUNT] = 0.0
-        floats[model.DECAY_SCALE] = self.decay.scale
-        floats[model.CLOSE_BELOW] = self.close_below
+    def terms(self) -> DistanceDependentTerms:
+        """What kernels read."""
+        by_records = self.unit == "records"
+        close_below = float(self.close_below)
+        return DistanceDependentTerms(float(self.concentration), self.decay.terms(), by_records, close_below)
 
     def weights(
         self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
@@ -148,3 +174,8 @@ class DistanceDependent(Prior):
         if not (np.isfinite(positions).all() and (np.diff(positions) >= 0.0).all()):
             raise ValueError("times must be finite and must not decrease")
         return positions
+
+
+@found_weight.of(DistanceDependentTerms)
+def _found(prior: DistanceDependentTerms, clusters: float) -> float:
+    return prior.concentration

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
-import numpy as np
-
-from streamdp.priors.base import Prior, positive
+from streamdp.checks import positive, whole
+from streamdp.priors.base import SizedPrior, found_weight, join_weight
 from streamdp.priors.partition import cluster_sizes
 
 
+class FiniteMixtureTerms(NamedTuple):
+    """What kernels read: alpha / K0, and K0."""
+
+    share: float
+    components: float
+
+
 @dataclass(frozen=True)
-class FiniteMixture(Prior):
+class FiniteMixture(SizedPrior):
     """Component weights are Dirichlet(concentration / components); empty components do not count.
 
     Parameters
@@ -25,36 +32,34 @@ class FiniteMixture(Prior):
 
     Notes
     -----
-    Green and Richardson 2001; the Chinese restaurant process is the limit of many components. Offline
-    only: the stream's beam does not serve it.
+    Green and Richardson 2001; the Chinese restaurant process is the limit of many components.
     """
 
     components: int
     concentration: float = 1.0
 
     exchangeable = True
+    settings = {"components": "components", "concentration": "concentration"}  # noqa: RUF012
 
     def __post_init__(self) -> None:
-        size = self.components
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"components must be an integer of at least 1, not {size!r}")
+        whole("components", self.components)
         positive("concentration", self.concentration)
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:
+        """ValueError where the number of components is not given."""
+        if "components" not in given:
+            raise ValueError("components must be given with finite-mixture: how many clusters at most")
+        return super().automatic(given, sparse)
 
     @property
     def share(self) -> float:
         """alpha / K0."""
         return self.concentration / self.components
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """``ValueError``: a stream's clusters are not numbered in advance."""
-        raise ValueError("the stream's beam does not serve FiniteMixture: use `streamdp fit`")
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """n_k + alpha / K0 to join, alpha / K0 for each empty component to found."""
-        joins = [len(cluster) + self.share for cluster in members]
-        return joins, (self.components - len(members)) * self.share
+    def terms(self) -> FiniteMixtureTerms:
+        """What kernels read."""
+        return FiniteMixtureTerms(self.share, float(self.components))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """K0! / (K0 - K)! prod_k (alpha / K0)_{n_k} / alpha^(N), in nats; (x)_m is the rising factorial."""
@@ -65,3 +70,14 @@ class FiniteMixture(Prior):
         named = math.lgamma(self.components + 1) - math.lgamma(self.components - len(sizes) + 1)
         rising = math.lgamma(alpha + len(labels)) - math.lgamma(alpha)
         return named + math.fsum(math.lgamma(a + n) - math.lgamma(a) for n in sizes) - rising
+
+
+@join_weight.of(FiniteMixtureTerms)
+def _join(prior: FiniteMixtureTerms, size: float) -> float:
+    return size + prior.share
+
+
+@found_weight.of(FiniteMixtureTerms)
+def _found(prior: FiniteMixtureTerms, clusters: float) -> float:
+    # each of the empty components
+    return (prior.components - clusters) * prior.share

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
-from streamdp.beam import model
-from streamdp.priors.base import discount_in_range, positive
+from streamdp.checks import discount_in_range, positive
+from streamdp.priors.base import found_weight, join_weight
 from streamdp.priors.partition import cluster_sizes
-from streamdp.priors.retiring import Retiring
+from streamdp.priors.retiring import LIMITS, Retiring
+
+
+class PitmanYorTerms(NamedTuple):
+    """What kernels read."""
+
+    concentration: float
+    discount: float
 
 
 @dataclass(frozen=True)
@@ -33,29 +39,21 @@ class PitmanYor(Retiring):
     Pitman and Yor 1997; Pitman 2002, section 3.2, theorem 3.2.
     """
 
-    concentration: float
-    discount: float
+    concentration: float = 1.0
+    discount: float = 0.25
 
     exchangeable = True
+    settings = {"concentration": "concentration", "discount": "discount", **LIMITS}  # noqa: RUF012
+    drawn = ("concentration", "discount")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
         discount_in_range("discount", self.discount)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the parameters where the kernels read them."""
-        super().configure(ints, floats)
-        ints[model.PRIOR] = model.PITMAN_YOR
-        floats[model.CONCENTRATION] = self.concentration
-        floats[model.DISCOUNT] = self.discount
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """n_k - discount to join, concentration + K discount to found."""
-        joins = [len(cluster) - self.discount for cluster in members]
-        return joins, self.concentration + len(members) * self.discount
+    def terms(self) -> PitmanYorTerms:
+        """What kernels read."""
+        return PitmanYorTerms(float(self.concentration), float(self.discount))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """prod_{k<K} (a + k d) prod_k (1 - d)_{n_k - 1} / (a + 1)_{N-1}, in nats.
@@ -69,3 +67,13 @@ class PitmanYor(Retiring):
         founding = math.fsum(math.log(alpha + k * d) for k in range(1, len(sizes)))
         joining = math.fsum(math.lgamma(n - d) for n in sizes) - len(sizes) * math.lgamma(1.0 - d)
         return founding + joining - (math.lgamma(alpha + len(labels)) - math.lgamma(alpha + 1.0))
+
+
+@join_weight.of(PitmanYorTerms)
+def _join(prior: PitmanYorTerms, size: float) -> float:
+    return size - prior.discount
+
+
+@found_weight.of(PitmanYorTerms)
+def _found(prior: PitmanYorTerms, clusters: float) -> float:
+    return prior.concentration + clusters * prior.discount

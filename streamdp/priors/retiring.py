@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from streamdp.checks import whole_or_none
+from streamdp.priors.base import SizedPrior
 
-from streamdp.beam.model import MAX_CLUSTERS, RETIRE_AFTER
-from streamdp.priors.base import Prior
+LIMITS = {"retire_after": "retire_after", "max_clusters": "max_clusters"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retiring(Prior):
+class Retiring(SizedPrior):
     """Limits that keep a stream's memory bounded under a prior that forgets nothing.
 
     Both are approximations made by the stream alone: neither enters :meth:`weights` nor
@@ -31,18 +31,5 @@ class Retiring(Prior):
     max_clusters: int | None = None
 
     def __post_init__(self) -> None:
-        limit_or_none("retire_after", self.retire_after)
-        limit_or_none("max_clusters", self.max_clusters)
-
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the limits where the kernels read them; 0 is off."""
-        ints[RETIRE_AFTER] = self.retire_after or 0
-        ints[MAX_CLUSTERS] = self.max_clusters or 0
-
-
-def limit_or_none(name: str, value: int | None) -> None:
-    """Check a limit: an integer of at least 1, or None."""
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, or None, not {value!r}")
+        whole_or_none("retire_after", self.retire_after)
+        whole_or_none("max_clusters", self.max_clusters)

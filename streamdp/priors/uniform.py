@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-
-from streamdp.beam import model
-from streamdp.priors.base import positive
+from streamdp.checks import positive
+from streamdp.priors.base import found_weight, join_weight
 from streamdp.priors.partition import founders
-from streamdp.priors.retiring import Retiring
+from streamdp.priors.retiring import LIMITS, Retiring
+
+
+class UniformTerms(NamedTuple):
+    """What kernels read."""
+
+    concentration: float
 
 
 @dataclass(frozen=True)
@@ -32,26 +37,18 @@ class Uniform(Retiring):
     matters only through the positions of the clusters' first members.
     """
 
-    concentration: float
+    concentration: float = 1.0
 
     exchangeable = False
+    settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
 
-    def configure(self, ints: np.ndarray, floats: np.ndarray) -> None:
-        """Write the parameters where the kernels read them."""
-        super().configure(ints, floats)
-        ints[model.PRIOR] = model.UNIFORM
-        floats[model.CONCENTRATION] = self.concentration
-        floats[model.DISCOUNT] = 0.0
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """1 to join, the concentration to found."""
-        return [1.0] * len(members), self.concentration
+    def terms(self) -> UniformTerms:
+        """What kernels read."""
+        return UniformTerms(float(self.concentration))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """theta^(K-1) / prod_k (theta + k)^(t_{k+1} - t_k), in nats.
@@ -69,3 +66,13 @@ class Uniform(Retiring):
             for k, (start, end) in enumerate(zip(first, ends, strict=True), start=1)
         )
         return (len(first) - 1) * math.log(theta) - math.fsum(norms)
+
+
+@join_weight.of(UniformTerms)
+def _join(prior: UniformTerms, size: float) -> float:
+    return 1.0
+
+
+@found_weight.of(UniformTerms)
+def _found(prior: UniformTerms, clusters: float) -> float:
+    return prior.concentration

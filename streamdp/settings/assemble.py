@@ -1,214 +1,154 @@
-"""From settings to a model: which prior and likelihood are meant, and the defaults of each."""
+"""From settings to a model: which prior and likelihood are meant, with what is automatic filled in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from streamdp.beam.model import (
-    BEAM,
-    FREQUENT,
-    FREQUENT_POSTINGS,
-    MAX_SLACK,
-    MAX_UNDECIDED,
-    SLACK,
-    TEMPER,
-    Model,
-)
-from streamdp.likelihoods import (
-    BetaBernoulli,
-    DirichletMultinomial,
-    GammaPoisson,
-    Gaussian,
-    HierarchicalDirichlet,
-    HierarchicalPitmanYor,
-    NormalInverseGamma,
-    NormalInverseWishart,
-    VonMisesFisher,
-)
-from streamdp.likelihoods.base import Likelihood
-from streamdp.priors import CRP, DistanceDependent, Exponential, Logistic, PitmanYor, Uniform, Window
-from streamdp.priors.base import Prior
-from streamdp.settings import Settings
+from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, Model
+from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods.base import Moments
+from streamdp.priors import Prior
+from streamdp.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.load import ConfigError
+from streamdp.settings.schema import AUTO, Settings
 
-SPARSE_FAMILIES = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
-OFFLINE_FAMILIES = ("normal-inverse-wishart", "beta-bernoulli", "gamma-poisson", "von-mises-fisher")
-"""Those that the stream's beam does not serve."""
-SHARED_BASE = ("base_smoothing", "base_discount", "base_escape")
-VECTOR_SETTINGS = ("variance", "mean_variance", "kappa", "shape", "scale", "forget", "warmup")
-WORD_SETTINGS = (
-    "base_concentration",
-    "word_discount",
-    "beta",
-    "document_beta",
-    "vocabulary_size",
-    *SHARED_BASE,
-)
+WORDS, VECTORS = "hierarchical-pitman-yor", "normal-inverse-gamma"
+"""The automatic likelihoods."""
+PRIOR = "distance-dependent"
+"""The automatic prior."""
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
-WITHIN = 0.2
-"""Share of the variance seen in the warm-up that is expected inside a cluster."""
+NOTHING = Moments(np.zeros(0), np.zeros(0))
+
+
+def likelihood_class(settings: Settings) -> type[Likelihood[Any, Any]] | None:
+    """The family that the settings name; None where the first record decides."""
+    if settings.likelihood != AUTO:
+        return _family(settings.likelihood)
+    for name, sparse in ((VECTORS, False), (WORDS, True)):
+        if _given(settings, _settings_of(sparse)):
+            return _family(name)
+    return None
 
 
 def is_sparse(settings: Settings) -> bool | None:
     """Whether records are word counts; None where the first record decides."""
-    if settings.likelihood == "auto":
-        if any(getattr(settings, name) is not None for name in VECTOR_SETTINGS):
-            return False
-        if any(getattr(settings, name) is not None for name in WORD_SETTINGS):
-            return True
-        return None
-    return settings.likelihood in SPARSE_FAMILIES
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
-
-
-def _refuse_unused(settings: Settings, names: Sequence[str], why: str) -> None:
-    """A setting that would silently do nothing is an error."""
-    for name in names:
-        if getattr(settings, name) is not None:
-            raise ConfigError(f"{name} has no meaning with {why}: leave it out, or choose another")
+    found = likelihood_class(settings)
+    return None if found is None else found.sparse
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
     """The prior that the settings mean. Raises ConfigError."""
-    kind = "distance-dependent" if settings.prior == "auto" else settings.prior
-    retire = {"retire_after": settings.retire_after, "max_clusters": settings.max_clusters}
-    if kind != "distance-dependent":
-        _refuse_unused(settings, ("decay", "decay_scale"), f"the {kind} prior")
-    else:
-        _refuse_unused(settings, ("retire_after", "max_clusters"), "the distance-dependent prior")
-    if kind != "pitman-yor":
-        _refuse_unused(settings, ("discount",), f"the {kind} prior")
-    if kind == "crp":
-        return CRP(_or(settings.concentration, 1.0), **retire)
-    if kind == "pitman-yor":
-        return PitmanYor(_or(settings.concentration, 1.0), _or(settings.discount, 0.25), **retire)
-    if kind == "uniform":
-        return Uniform(_or(settings.concentration, 1.0), **retire)
-    decays: dict[str, type[Window | Exponential | Logistic]] = {
-        "window": Window,
-        "exponential": Exponential,
-        "logistic": Logistic,
-    }
-    scale = settings.decay_scale
-    if scale is None:
-        if settings.distance == "seconds":
-            raise ConfigError(
-                "decay_scale must be given when distance is seconds: only you know the pace of the stream"
-            )
-        scale = 400.0 if sparse else 2000.0
-    decay = decays[_or(settings.decay, "exponential")](scale)
-    concentration = _or(settings.concentration, 60.0 if sparse else 1.0)
-    return DistanceDependent(concentration, decay, unit=settings.distance, close_below=settings.close_below)
+    kind = PRIOR if settings.prior == AUTO else settings.prior
+    found = _class(PRIORS, kind, Prior)
+    _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
+    try:
+        prior: Prior = found.automatic(_given(settings, found.settings), sparse)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    return prior
 
 
-def build_words(settings: Settings) -> Likelihood[Any, Any]:
-    """The likelihood of word counts that the settings mean. Raises ConfigError."""
-    kind = "hierarchical-pitman-yor" if settings.likelihood == "auto" else settings.likelihood
-    _refuse_unused(settings, VECTOR_SETTINGS, f"the {kind} likelihood")
-    base = {
-        "smoothing": _or(settings.base_smoothing, 0.0),
-        "discount": _or(settings.base_discount, 0.35),
-        "escape": _or(settings.base_escape, 1000.0),
-    }
-    if kind == "dirichlet-multinomial":
-        unused = ("base_concentration", "word_discount", "document_beta", *SHARED_BASE)
-        _refuse_unused(settings, unused, f"the {kind} likelihood")
-        return DirichletMultinomial(_or(settings.beta, 0.03), settings.vocabulary_size)
-    _refuse_unused(settings, ("beta", "vocabulary_size"), f"the {kind} likelihood")
-    if kind == "hierarchical-dirichlet":
-        _refuse_unused(settings, ("word_discount",), f"the {kind} likelihood")
-        return HierarchicalDirichlet(
-            base_concentration=_or(settings.base_concentration, 100.0),
-            document_beta=settings.document_beta,
-            **base,
-        )
-    _refuse_unused(settings, ("document_beta",), f"the {kind} likelihood")
-    return HierarchicalPitmanYor(
-        base_concentration=_or(settings.base_concentration, 30.0),
-        word_discount=_or(settings.word_discount, 0.6),
-        **base,
-    )
+def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[Any, Any]:
+    """The family that the settings mean; ``moments`` are those of the vectors, None for words.
+
+    Raises ConfigError.
+    """
+    kind = settings.likelihood
+    if kind == AUTO:
+        kind = WORDS if moments is None else VECTORS
+    found = _family(kind)
+    if found.sparse != (moments is None):
+        raise ConfigError(f"the {kind} likelihood is for {'texts' if found.sparse else 'vectors'}")
+    meant = {**found.settings, **({} if found.sparse else {"warmup": ""})}
+    _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
+    given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
+    try:
+        return found.automatic(given, NOTHING if moments is None else moments)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the {kind} likelihood: {error}") from error
+
+
+def check_model(settings: Settings) -> None:
+    """Raise ConfigError where no model can be made of the settings, before any record is there."""
+    found = likelihood_class(settings)
+    if found is not None:
+        build_likelihood(settings, None if found.sparse else Moments(np.zeros(2), np.ones(2)))
+    build_prior(settings, sparse=found is None or found.sparse)
 
 
 def warmup_length(settings: Settings) -> int:
     """How many vectors are held back at the start, to learn location and scale from."""
-    if settings.likelihood == "gaussian" and settings.variance is not None:
-        return _or(settings.warmup, 0)  # type: ignore[no-any-return]
-    return _or(settings.warmup, WARMUP)  # type: ignore[no-any-return]
-
-
-def build_vectors(settings: Settings, mean: np.ndarray, variance: np.ndarray) -> Likelihood[Any, Any]:
-    """The likelihood of vectors; mean and variance are those of the warm-up, each of shape (D,)."""
-    kind = "normal-inverse-gamma" if settings.likelihood == "auto" else settings.likelihood
-    _refuse_unused(settings, WORD_SETTINGS, f"the {kind} likelihood")
-    dimension = mean.shape[0]
-    typical = float(variance.mean())
-    if kind == "gaussian":
-        _refuse_unused(settings, ("kappa", "shape", "scale"), f"the {kind} likelihood")
-        s2 = _or(settings.variance, WITHIN * typical)
-        return Gaussian(
-            dimension=dimension,
-            variance=s2,
-            mean_variance=_or(settings.mean_variance, typical),
-            mean=tuple(mean.tolist()),
-            forget=_or(settings.forget, 1.0),
-        )
-    _refuse_unused(settings, ("variance", "mean_variance"), f"the {kind} likelihood")
-    if kind in OFFLINE_FAMILIES:
-        return _build_offline(settings, kind, mean, variance)
-    shape = _or(settings.shape, 2.0)
-    # b / (a - 1) is the prior mean of a cluster's variance
-    learned = tuple((max(shape - 1.0, 0.5) * WITHIN * variance).tolist())
-    scale = learned if settings.scale is None else settings.scale
-    return NormalInverseGamma(
-        dimension=dimension,
-        mean=tuple(mean.tolist()),
-        kappa=_or(settings.kappa, WITHIN),
-        shape=shape,
-        scale=scale,
-        forget=_or(settings.forget, 0.99),
-    )
-
-
-def _build_offline(
-    settings: Settings, kind: str, mean: np.ndarray, variance: np.ndarray
-) -> Likelihood[Any, Any]:
-    """A family of vectors that only finite sets are clustered with."""
-    dimension = mean.shape[0]
-    wishart = kind == "normal-inverse-wishart"
-    unused = ("shape", "forget") if wishart else ("kappa", "shape", "scale", "forget")
-    _refuse_unused(settings, unused, f"the {kind} likelihood")
-    if wishart:
-        # Psi / (nu - D - 1) is the prior mean of a cluster's covariance, and nu - D - 1 is 1
-        scale = tuple((WITHIN * variance).tolist()) if settings.scale is None else settings.scale
-        kappa = _or(settings.kappa, WITHIN)
-        return NormalInverseWishart(dimension, mean=tuple(mean.tolist()), kappa=kappa, scale=scale)
-    if kind == "beta-bernoulli":
-        return BetaBernoulli(dimension)
-    if kind == "gamma-poisson":
-        return GammaPoisson(dimension, rate=tuple((1.0 / np.maximum(mean, 1e-3)).tolist()))
-    return VonMisesFisher(dimension)
+    if settings.warmup is not None:
+        return settings.warmup
+    found = likelihood_class(settings)
+    if found is None or not issubclass(found, VectorFamily):
+        return WARMUP
+    known = any(getattr(settings, name) is not None for name in found.enough)
+    return WARMUP if found.needs_moments and not known else 0
 
 
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:
-    """What the kernels read."""
-    ints, floats = np.zeros(11, np.int64), np.zeros(17)
-    ints[BEAM] = settings.beam
-    ints[MAX_UNDECIDED] = settings.max_undecided
-    ints[FREQUENT] = FREQUENT_POSTINGS
-    floats[TEMPER] = settings.temper
-    floats[SLACK] = min(_or(settings.slack, SLACK_NATS), MAX_SLACK)
-    prior.configure(ints, floats)
-    arrays = likelihood.configure(ints, floats)
-    empty = np.zeros(0)
+    """What the beam's kernels read."""
     return Model(
-        ints, floats, arrays.get("location", empty), arrays.get("scale", empty), arrays.get("base", empty)
+        prior=prior.terms(),
+        family=likelihood.terms(),
+        beam=settings.beam,
+        max_undecided=settings.max_undecided,
+        retire_after=getattr(prior, "retire_after", None) or 0,
+        max_clusters=getattr(prior, "max_clusters", None) or 0,
+        frequent=FREQUENT_POSTINGS,
+        temper=float(settings.temper),
+        slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),
     )
+
+
+def _family(name: str) -> type[Likelihood[Any, Any]]:
+    found: type[Likelihood[Any, Any]] = _class(LIKELIHOODS, name, Likelihood)
+    return found
+
+
+def _class(known: Mapping[str, str], name: str, kind: type) -> Any:
+    try:
+        found = find(known, name)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise ConfigError(f"{name} is no {kind.__name__.lower()}")
+    return found
+
+
+@cache
+def _settings_of(sparse: bool) -> frozenset[str]:
+    """All settings that mean something to some family of words, or of vectors."""
+    names = set() if sparse else {"warmup"}
+    for name in LIKELIHOODS:
+        family = find(LIKELIHOODS, name)
+        if family.sparse == sparse:
+            names |= family.settings.keys()
+    return frozenset(names)
+
+
+@cache
+def _prior_settings() -> frozenset[str]:
+    return frozenset().union(*(find(PRIORS, name).settings for name in PRIORS))
+
+
+def _given(settings: Settings, names: Iterable[str]) -> dict[str, Any]:
+    """Those of the settings that are not automatic."""
+    values = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _refuse_unused(settings: Settings, names: Iterable[str], meant: Iterable[str], why: str) -> None:
+    """A setting that would silently do nothing is an error."""
+    for name in settings.__struct_fields__:
+        if name in names and name not in meant and getattr(settings, name) is not None:
+            default = settings.__struct_defaults__[settings.__struct_fields__.index(name)]
+            if default is None:
+                raise ConfigError(f"{name} has no meaning with {why}: leave it out, or choose another")

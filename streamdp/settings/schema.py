@@ -5,11 +5,14 @@ How values are found and checked is in ``streamdp.settings.load``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta, inspect
+
+from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS
 
 AUTO = "auto"
 """What a user writes for an automatic setting; a setting that is automatic holds None."""
@@ -28,19 +31,20 @@ Stem = Literal[
     "norwegian", "porter", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil",
     "turkish", "yiddish",
 ]  # fmt: skip
-Likelihood = Literal[
-    "auto",
-    "dirichlet-multinomial",
-    "hierarchical-dirichlet",
-    "hierarchical-pitman-yor",
-    "gaussian",
-    "normal-inverse-gamma",
-    "normal-inverse-wishart",
-    "beta-bernoulli",
-    "gamma-poisson",
-    "von-mises-fisher",
-]
-Prior = Literal["auto", "crp", "pitman-yor", "uniform", "distance-dependent"]
+
+
+def _one_of(known: Mapping[str, str], *more: str) -> Meta:
+    """A name of the registry, or a class of the user's own."""
+    names = [*more, *known]
+    return Meta(
+        pattern=rf"^({'|'.join(names)}|\w+(\.\w+)*:\w+)$",
+        extra={"allowed": f"one of {', '.join(names)}, or MODULE:CLASS of your own"},
+    )
+
+
+Likelihood = Annotated[str, _one_of(LIKELIHOODS, AUTO)]
+Prior = Annotated[str, _one_of(PRIORS, AUTO)]
+Decay = Annotated[str, _one_of(DECAYS)]
 
 
 def _about(group: str) -> partial[Meta]:
@@ -86,10 +90,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Positive | None, _model(description="the prior's concentration: weight of a new cluster")
     ] = None
     discount: Annotated[Discount | None, _model(description="discount of the Pitman-Yor prior")] = None
-    decay: Annotated[
-        Literal["window", "exponential", "logistic"] | None,
-        _model(description="decay of the distance-dependent prior"),
-    ] = None
+    components: Annotated[Count | None, _model(description="most clusters there can be (finite mixture)")] = (
+        None
+    )
+    decay: Annotated[Decay | None, _model(description="decay of the distance-dependent prior")] = None
     decay_scale: Annotated[
         Positive | None, _model(description="scale of the decay, in records or seconds (see distance)")
     ] = None
@@ -213,7 +217,7 @@ def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
 def _allowed(kind: inspect.Type) -> str:
     match kind:
         case inspect.Metadata():
-            return _allowed(kind.type)
+            return (kind.extra or {}).get("allowed") or _allowed(kind.type)
         case inspect.UnionType():
             return ", or ".join(
                 AUTO if isinstance(member, inspect.NoneType) else _allowed(member) for member in kind.types

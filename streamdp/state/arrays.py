@@ -8,20 +8,22 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 
-Packed = tuple[str, list[int], bytes]
+Packed = tuple[Any, list[int], bytes]
 
 
 def pack(array: np.ndarray) -> Packed:
-    """(dtype, shape, little-endian bytes)."""
+    """(dtype, shape, little-endian bytes); the dtype of rows as pairs of name and type."""
     ordered = np.ascontiguousarray(array)
     if ordered.dtype.byteorder == ">":
         ordered = ordered.astype(ordered.dtype.newbyteorder("<"))
-    return ordered.dtype.str, list(array.shape), ordered.tobytes()
+    kind: Any = ordered.dtype.str if ordered.dtype.names is None else ordered.dtype.descr
+    return kind, list(array.shape), ordered.tobytes()
 
 
 def unpack(packed: Any) -> np.ndarray:
     """The inverse of :func:`pack`, as a writable array of native byte order."""
-    dtype, shape, data = packed
+    kind, shape, data = packed
+    dtype = np.dtype(kind if isinstance(kind, str) else [(name, of) for name, of in kind])
     array = np.frombuffer(data, dtype).reshape(shape)
     return array.astype(array.dtype.newbyteorder("="), copy=True)
 

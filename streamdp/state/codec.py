@@ -9,8 +9,8 @@ import msgspec
 from streamdp.beam.state import State
 from streamdp.encode.choice import tokenizer_of
 from streamdp.encode.encoders import Encoder, load_encoder
-from streamdp.encode.moments import Moments
 from streamdp.encode.order import ReorderBuffer, dump_record, load_record
+from streamdp.likelihoods.base import Moments
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.state.arrays import pack, unpack

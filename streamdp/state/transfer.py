@@ -11,42 +11,43 @@ from streamdp.beam.index import Index
 from streamdp.beam.members import Members
 from streamdp.beam.pool import Beam, Pool
 from streamdp.beam.sizes import Sizes
-from streamdp.beam.state import Dense, State
+from streamdp.beam.state import State
 from streamdp.beam.trellis import Lineages, Trellis
+from streamdp.beam.vectors import VectorClusters
+from streamdp.beam.words import WordClusters
+from streamdp.likelihoods.words import Learned
 from streamdp.state.arrays import pack, unpack
 
-PARTS = {
+PARTS: dict[str, Any] = {
     "beam": Beam,
     "pool": Pool,
-    "sizes": Sizes,
     "due": Due,
     "members": Members,
-    "inverted": Index,
-    "dense": Dense,
     "trellis": Trellis,
     "lineages": Lineages,
+    "inverted": Index,
+    "sizes": Sizes,
+    "learned": Learned,
 }
 
 
-def dump_state(state: State) -> dict[str, Any]:
+def dump_state(state: Any) -> dict[str, Any]:
     """Arrays by part and name."""
-    stored: dict[str, Any] = {}
-    for name in state._fields:
-        value = getattr(state, name)
-        if isinstance(value, np.ndarray):
-            stored[name] = pack(value)
-        else:
-            stored[name] = {field: pack(getattr(value, field)) for field in value._fields}
-    return stored
+    return {
+        name: pack(part) if isinstance(part, np.ndarray) else dump_state(part)
+        for name, part in state._asdict().items()
+    }
+
+
+def _load(name: str, stored: Any) -> Any:
+    if not isinstance(stored, dict):
+        return unpack(stored)
+    parts = {field: _load(field, value) for field, value in stored.items()}
+    if name == "clusters":
+        return (VectorClusters if "block" in parts else WordClusters)(**parts)
+    return PARTS[name](**parts)
 
 
 def load_state(stored: dict[str, Any]) -> State:
     """The inverse of :func:`dump_state`."""
-    parts: dict[str, Any] = {}
-    for name in State._fields:
-        if name in PARTS:
-            arrays = {field: unpack(value) for field, value in stored[name].items()}
-            parts[name] = PARTS[name](**arrays)
-        else:
-            parts[name] = unpack(stored[name])
-    return State(**parts)
+    return State(**{name: _load(name, part) for name, part in stored.items()})

@@ -79,6 +79,20 @@ class Uniform(Retiring):
 
 
 @dataclass(frozen=True)
+class FiniteMixture(Retiring):
+    """Join n_k + a / K0, new a / K0 for each of the K0 - K empty components (Green and Richardson 2001)."""
+
+    components: int
+    concentration: float
+
+    def weights(
+        self, clusters: Sequence[Members], n_founded: int, now_seq: int, now_t: float, times: Sequence[float]
+    ) -> Weights:
+        share = self.concentration / self.components
+        return [len(c) + share for c in clusters], (self.components - n_founded) * share
+
+
+@dataclass(frozen=True)
 class Window:
     """f(d) = 1 if d < scale else 0."""
 
@@ -153,7 +167,7 @@ class DistanceDependent:
         return abs(math.log(weight / self.close_below))
 
 
-Prior = CRP | PitmanYor | Uniform | DistanceDependent
+Prior = CRP | PitmanYor | Uniform | FiniteMixture | DistanceDependent
 
 
 def sizes(partition: Sequence[int]) -> list[int]:

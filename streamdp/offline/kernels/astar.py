@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined, kernel
+from streamdp.offline.kernels.clusters import add, remove, score
 from streamdp.offline.kernels.completion import LOOK, REPLICA, Outlook, complete, weigh
-from streamdp.offline.kernels.family import add, remove, score
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, NODES, QUEUED, Tree, offer, take
 from streamdp.offline.kernels.lookahead import predictive, replica
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
@@ -59,7 +59,7 @@ def _take_back(store: Store, desk: Desk, place: int, label: int) -> None:
     """Take the last record out; the cluster it founded was the last too."""
     slot = label + FIRST_SLOT
     remove(store, slot, desk.order[place])
-    if store.clusters.size[slot] == 0:
+    if store.size[slot] == 0:
         desk.meta[CLUSTERS] -= 1
 
 
@@ -101,9 +101,9 @@ def _weigh_children(store: Store, outlook: Outlook, desk: Desk, tree: Tree) -> N
     clusters, depth = desk.meta[CLUSTERS], tree.depth[desk.meta[HERE]]
     i = desk.order[depth]
     score(store, i, desk.slots, clusters, desk.gains)
-    desk.gains[clusters] = store.tables.fresh[i]
-    weigh(outlook, store.clusters.size, desk.labels, depth, clusters, desk.steps)
-    complete(outlook, store.clusters.size, depth, clusters, desk.tally, desk.steps, desk.rests)
+    desk.gains[clusters] = store.fresh[i]
+    weigh(outlook, store.size, desk.labels, depth, clusters, desk.steps)
+    complete(outlook, store.size, depth, clusters, desk.tally, desk.steps, desk.rests)
     for k in range(clusters + 1):
         desk.gains[k] += desk.steps[k]
         desk.rests[k] += outlook.ahead[depth + 1]
@@ -123,7 +123,7 @@ def _look_ahead(store: Store, outlook: Outlook, desk: Desk, tree: Tree) -> None:
         if outlook.meta[LOOK] == REPLICA:
             ahead = replica(store, desk.order, depth + 1, desk.slots, after, desk.weights, desk.values)
         else:
-            weigh(outlook, store.clusters.size, desk.labels, depth + 1, after, desk.weights)
+            weigh(outlook, store.size, desk.labels, depth + 1, after, desk.weights)
             ahead = predictive(store, desk.order, depth + 1, desk.slots, after, desk.weights, desk.values)
         desk.rests[k] += ahead
         _take_back(store, desk, depth, k)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined
-from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
@@ -22,7 +22,7 @@ def choose(store: Store, roster: Roster, random: np.ndarray, i: int, old: int) -
     ``old`` is the slot that the record has left; the log joint follows. Returns the slot.
     """
     n, weights = roster.meta[ACTIVE], roster.weights
-    before = weights[roster.where[old]] if store.clusters.size[old] > 0 else weights[n]
+    before = weights[roster.where[old]] if store.size[old] > 0 else weights[n]
     j = draw_log(random, weights, n + 1, roster.totals)
     roster.sums[JOINT] += weights[j] - before
     slot = roster.active[j] if j < n else take_slot(roster)
@@ -37,8 +37,8 @@ def gibbs_step(store: Store, roster: Roster, prior: Weights, random: np.ndarray,
     n, weights = roster.meta[ACTIVE], roster.weights
     score(store, i, roster.active, n, weights)
     for j in range(n):
-        weights[j] += prior.join[store.clusters.size[roster.active[j]]]
-    weights[n] = store.tables.fresh[i] + prior.found[n]
+        weights[j] += prior.join[store.size[roster.active[j]]]
+    weights[n] = store.fresh[i] + prior.found[n]
     choose(store, roster, random, i, old)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, routine
-from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
@@ -21,10 +21,10 @@ def _place(store: Store, roster: Roster, prior: Weights, random: np.ndarray, i: 
     """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
     n, weights = roster.meta[ACTIVE], roster.weights
     score(store, i, roster.active, n, weights)
-    weights[n] = store.tables.fresh[i]
+    weights[n] = store.fresh[i]
     top, norm = -math.inf, 0.0
     for j in range(n + 1):
-        share = prior.join[store.clusters.size[roster.active[j]]] if j < n else prior.found[n]
+        share = prior.join[store.size[roster.active[j]]] if j < n else prior.found[n]
         norm += math.exp(share)
         weights[j] += share
         top = max(top, weights[j])

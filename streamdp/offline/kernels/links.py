@@ -8,16 +8,16 @@ distributed as p(z | records).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.model import EXPONENTIAL, WINDOW
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.family import add_to_group, empty_group, score_group
+from streamdp.offline.kernels.clusters import add_to_group, empty_group, score_group
 from streamdp.offline.kernels.rng import draw_log, uniform
 from streamdp.offline.kernels.roster import FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
+from streamdp.priors import decays as fades
 
 
 class Links(NamedTuple):
@@ -30,13 +30,11 @@ class Links(NamedTuple):
     position: np.ndarray  # float64[N] in the unit of distance
     reach: np.ndarray  # int64[N] first record that is near enough for a link
     pull: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
-    decay: np.ndarray  # float64[3] kind, scale, concentration
+    decay: Any  # terms of the decay
+    concentration: float
     group: np.ndarray  # int64[N] scratch: the subtree on the move
     total: np.ndarray  # float64[C] scratch: weight of the links into a slot
     slots: np.ndarray  # int64[C] scratch: slots in reach
-
-
-KIND, SCALE, CONCENTRATION = range(3)
 
 
 @kernel
@@ -44,14 +42,7 @@ def pull(links: Links, i: int, j: int) -> float:
     """Weight of a link from record i to an earlier one."""
     if links.pull.shape[0] > 0:
         return links.pull[i, j]
-    distance, scale = links.position[i] - links.position[j], links.decay[SCALE]
-    if links.decay[KIND] == WINDOW:
-        return 1.0 if distance < scale else 0.0
-    if links.decay[KIND] == EXPONENTIAL:
-        return math.exp(-distance / scale)
-    gap = distance - scale
-    e = math.exp(-abs(gap))
-    return (e if gap > 0.0 else 1.0) / (1.0 + e)
+    return fades.pull(links.decay, links.position[i] - links.position[j])
 
 
 @kernel
@@ -155,7 +146,7 @@ def _link_step(store: Store, roster: Roster, links: Links, random: np.ndarray, i
     alone = score_group(store, links.slots, n, weights)
     for p in range(n):
         weights[p] += math.log(links.total[links.slots[p]])
-    weights[n] = math.log(links.decay[CONCENTRATION]) + alone
+    weights[n] = math.log(links.concentration) + alone
     chosen = draw_log(random, weights, n + 1, roster.totals)
     if chosen < n:
         slot = links.slots[chosen]

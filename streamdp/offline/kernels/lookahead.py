@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import inlined, kernel, routine
-from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
-from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, FIRST_VECTOR, GAMMA, GROUP, WISHART, Store
+from streamdp.kernels.jit import kernel, routine
+from streamdp.offline.kernels.clusters import add_to_group, copies_in_group, score, score_group
+from streamdp.offline.kernels.store import Store
 
 
 @kernel
@@ -41,32 +41,9 @@ def predictive(
     for place in range(depth, order.shape[0]):
         i = order[place]
         score(store, i, slots, clusters, out)
-        out[clusters] = store.tables.fresh[i]
+        out[clusters] = store.fresh[i]
         total += _log_sum(weights, out, clusters + 1) - norm
     return total
-
-
-@inlined
-def _make_copies(store: Store, i: int, n: int) -> None:
-    """Let the group be n copies of a record."""
-    clusters, scratch, kind = store.clusters, store.scratch, store.tables.kind[0]
-    empty_group(store)
-    if n == 0:
-        return
-    add_to_group(store, i)
-    if kind == WISHART:
-        for _ in range(n - 1):
-            add_to_group(store, i)
-    elif kind < FIRST_VECTOR:
-        for j in range(scratch.meta[BAG_TYPES]):
-            scratch.bag[scratch.bag_words[j]] *= n
-        scratch.meta[BAG_TOKENS] *= n
-    else:
-        clusters.size[GROUP] = n
-        clusters.total[GROUP] *= n
-        if kind != GAMMA:
-            for d in range(clusters.sums.shape[1]):
-                clusters.sums[GROUP, d] *= n
 
 
 @routine
@@ -86,7 +63,7 @@ def replica(
     total, left = 0.0, order.shape[0] - depth
     for place in range(depth, order.shape[0]):
         i = order[place]
-        _make_copies(store, i, left - 1)
+        copies_in_group(store, i, left - 1)
         best = -score_group(store, slots, clusters, before)
         add_to_group(store, i)
         best += score_group(store, slots, clusters, out)

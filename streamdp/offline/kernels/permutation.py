@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.family import add, clear, remove, score
+from streamdp.offline.kernels.clusters import add, drop_run, score
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
-from streamdp.offline.kernels.store import FIRST_SLOT, FIRST_VECTOR, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 DONE, FULL = range(2)
 RUNS, PLACE, CURRENT, STORED = range(4)
@@ -94,10 +94,7 @@ def _arrange(program: Program, first: int, last: int, random: np.ndarray) -> Non
 def _end_run(store: Store, program: Program, p: int, stop: int) -> None:
     """Give up the p-th run, which holds the places up to ``stop``."""
     slot = program.slot[p]
-    if store.tables.kind[0] < FIRST_VECTOR:
-        for t in range(program.begin[p], stop):
-            remove(store, slot, program.order[t])
-    clear(store, slot)
+    drop_run(store, slot, program.order, program.begin[p], stop)
     last = program.meta[RUNS] - 1
     program.free[program.free.shape[0] - 1 - last] = slot
     program.begin[p], program.slot[p] = program.begin[last], program.slot[last]
@@ -172,7 +169,7 @@ def forward(
         for p in range(runs):
             begin, slot = program.begin[p], program.slot[p]
             add(store, slot, order[r])
-            value = per_run + by_size[r + 1 - begin] + store.clusters.log_h[slot]
+            value = per_run + by_size[r + 1 - begin] + store.log_h[slot]
             if markov:
                 value += program.totals[begin]
             program.start[stored + p] = begin
@@ -267,4 +264,4 @@ def similarities(store: Store, slots: np.ndarray, out: np.ndarray, limit: float)
     for i in range(n):
         score(store, i, slots, n, out[i])
         for j in range(n):
-            out[i, j] = min(max(out[i, j] - store.tables.fresh[i], -limit), limit)
+            out[i, j] = min(max(out[i, j] - store.fresh[i], -limit), limit)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined
-from streamdp.offline.kernels.family import add, clear, remove
+from streamdp.offline.kernels.clusters import add, clear, remove
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 ACTIVE, FREE = range(2)
@@ -91,7 +91,7 @@ def leave(store: Store, roster: Roster, i: int) -> int:
     slot = roster.labels[i]
     remove(store, slot, i)
     roster.labels[i] = -1
-    if store.clusters.size[slot] == 0:
+    if store.size[slot] == 0:
         release_slot(roster, slot)
     return slot
 
@@ -118,7 +118,7 @@ def fill(store: Store, roster: Roster, labels: np.ndarray) -> None:
 @entry
 def clear_from(store: Store, first: int) -> None:
     """Clear all slots from a first one on."""
-    for slot in range(first, store.clusters.size.shape[0]):
+    for slot in range(first, store.size.shape[0]):
         clear(store, slot)
 
 

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.family import score
-from streamdp.offline.kernels.links import CONCENTRATION, Links, pull
+from streamdp.offline.kernels.clusters import score
+from streamdp.offline.kernels.links import Links, pull
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
@@ -34,9 +34,9 @@ def _log_weights(
             links.total[roster.labels[j]] += pull(links, i, j)
         for j in range(n):
             out[j] = math.log(links.total[roster.active[j]])
-        return math.log(links.decay[CONCENTRATION])
+        return math.log(links.concentration)
     for j in range(n):
-        size = store.clusters.size[roster.active[j]]
+        size = store.size[roster.active[j]]
         out[j] = prior.join[size]
         if mode == COUNTED:
             out[j] += math.log(of_size[size] / ((size + 1.0) * (of_size[size + 1] + 1.0)))
@@ -72,7 +72,7 @@ def assign(
         score(store, i, roster.active, n, weights)
         for j in range(n):
             weights[j] += temper * totals[j]
-        weights[n] = store.tables.fresh[i] + temper * new
+        weights[n] = store.fresh[i] + temper * new
         best = n
         if greedy:
             for j in range(n):
@@ -81,7 +81,7 @@ def assign(
         else:
             best = draw_log(random, weights, n + 1, totals)
         slot = roster.active[best] if best < n else take_slot(roster)
-        size = store.clusters.size[slot]
+        size = store.size[slot]
         if size > 0:
             of_size[size] -= 1
         of_size[size + 1] += 1
@@ -106,7 +106,7 @@ def conditionals(
         n = roster.meta[ACTIVE]
         new = _log_weights(store, roster, prior, links, roster.meta, mode, i)
         score(store, i, roster.active, n, weights)
-        totals[n], weights[n] = new, store.tables.fresh[i]
+        totals[n], weights[n] = new, store.fresh[i]
         peak, heaviest = -math.inf, -math.inf
         for j in range(n + 1):
             peak = max(peak, weights[j] + totals[j])
@@ -115,7 +115,7 @@ def conditionals(
         for j in range(n + 1):
             mass += math.exp(weights[j] + totals[j] - peak)
             norm += math.exp(totals[j] - heaviest)
-        own = roster.where[old] if store.clusters.size[old] > 0 else n
+        own = roster.where[old] if store.size[old] > 0 else n
         probability[i] = math.exp(weights[own] + totals[own] - peak) / mass
         log_predictive[i] = math.log(mass) + peak - math.log(norm) - heaviest
         enter(store, roster, i, roster.active[own] if own < n else take_slot(roster))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined
-from streamdp.offline.kernels.family import add_to_group, empty_group, score, score_group
+from streamdp.offline.kernels.clusters import add_to_group, empty_group, score, score_group
 from streamdp.offline.kernels.rng import below, shuffle, uniform
 from streamdp.offline.kernels.roster import (
     ACTIVE,
@@ -74,8 +74,8 @@ def _allot(
     """Put a record that is nowhere on a side, by draw or as forced (a slot); log probability of that."""
     pair, value = sides.pair, sides.value
     score(store, r, pair, 2, value)
-    a = value[0] + prior.join[store.clusters.size[pair[0]]]
-    b = value[1] + prior.join[store.clusters.size[pair[1]]]
+    a = value[0] + prior.join[store.size[pair[0]]]
+    b = value[1] + prior.join[store.size[pair[1]]]
     peak = max(a, b)
     total = peak + math.log(math.exp(a - peak) + math.exp(b - peak))
     if forced < 0:
@@ -145,14 +145,14 @@ def _split(
     scans: int,
 ) -> None:
     """Propose to split the cluster of record j, which leaves it."""
-    log_h, held = store.clusters.log_h, roster.meta[ACTIVE]
+    log_h, held = store.log_h, roster.meta[ACTIVE]
     a = roster.labels[j]
     whole = log_h[a]
     b = take_slot(roster)
     sides.pair[0], sides.pair[1] = a, b
     _to(store, roster, j, b)
     proposed = _divide(store, roster, prior, sides, random, n, scans, False)
-    n_a, n_b = store.clusters.size[a], store.clusters.size[b]
+    n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - whole + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
     sides.counts[SPLITS] += 1
@@ -190,8 +190,8 @@ def _merge(
         if roster.labels[sides.members[p]] == b:
             add_to_group(store, sides.members[p])
     score_group(store, sides.pair, 1, sides.value)
-    n_a, n_b = store.clusters.size[a], store.clusters.size[b]
-    gain = sides.value[0] - store.clusters.log_h[b] - prior.found[roster.meta[ACTIVE] - 1]
+    n_a, n_b = store.size[a], store.size[b]
+    gain = sides.value[0] - store.log_h[b] - prior.found[roster.meta[ACTIVE] - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
     sides.counts[MERGES] += 1
     if math.log(1.0 - uniform(random)) < gain + back:

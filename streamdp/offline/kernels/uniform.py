@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.family import score
+from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.gibbs import choose
 from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, leave
 from streamdp.offline.kernels.store import Store
@@ -110,7 +110,7 @@ def _uniform_step(
     score(store, i, roster.active, n, weights)
     for j in range(n):
         weights[j] += founders.shift[roster.active[j]]
-    weights[n] = store.tables.fresh[i] + math.log(concentration) + anew
+    weights[n] = store.fresh[i] + math.log(concentration) + anew
     slot = choose(store, roster, random, i, old)
     held = roster.meta[ACTIVE]
     if held > n:

@@ -6,114 +6,92 @@ a record is scored against all clusters along the postings of its words alone.
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, BASE, FLAT, TABLES, Records, Store, Tables
+from streamdp.kernels.jit import kernel, routine
+from streamdp.likelihoods.words import gain, whole
+from streamdp.offline.kernels.clusters import (
+    add,
+    add_to_group,
+    clear,
+    copies_in_group,
+    drop_run,
+    empty_group,
+    prepare_all,
+    remove,
+    score,
+    score_group,
+)
+from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, WordStore
 
 
 @kernel
-def _whole(tables: Tables, tokens: int, types: int) -> float:
-    """The term of all tokens."""
-    value = tables.tokens[0] - tables.tokens[tokens]
-    if tables.kind[0] == TABLES:
-        value += tables.types[types]
-    return value
-
-
-@kernel
-def _gain(tables: Tables, w: int, count: int, held: int) -> float:
-    """What ``count`` more tokens of a word add to its term where ``held`` are."""
-    kind = tables.kind[0]
-    if kind == FLAT:
-        return tables.word[held + count] - tables.word[held]
-    if kind == BASE:
-        total = 0.0
-        for j in range(count):
-            total += math.log(tables.mass[w] + (held + j))
-        return total
-    if held > 0:
-        return tables.word[held + count] - tables.word[held]
-    return tables.mass[w] + tables.word[count] - tables.word[1]
-
-
-@kernel
-def _place(store: Store, slot: int, w: int) -> int:
+def _place(store: WordStore, slot: int, w: int) -> int:
     """Where the postings of a word hold a slot, or the place after the last."""
-    clusters = store.clusters
-    q = clusters.start[w]
-    end = q + clusters.length[w]
-    while q < end and clusters.slot[q] != slot:
+    q = store.start[w]
+    end = q + store.length[w]
+    while q < end and store.slot[q] != slot:
         q += 1
     return q
 
 
 @kernel
-def tokens_of(records: Records, i: int) -> int:
-    """Tokens of a record."""
-    total = 0
-    for p in range(records.offsets[i], records.offsets[i + 1]):
-        total += records.counts[p]
-    return total
-
-
-@kernel
-def add_words(store: Store, slot: int, i: int) -> None:
+def add_words(store: WordStore, slot: int, i: int) -> None:
     """Let a record join a slot."""
-    records, clusters, tables = store.records, store.clusters, store.tables
-    types, tokens, gained = clusters.types[slot], int(clusters.total[slot]), 0.0
-    before = _whole(tables, tokens, types)
-    for p in range(records.offsets[i], records.offsets[i + 1]):
-        w, count = records.words[p], records.counts[p]
+    terms = store.terms
+    types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
+    before = whole(terms, tokens, types)
+    for p in range(store.offsets[i], store.offsets[i + 1]):
+        w, count = store.words[p], store.counts[p]
         q = _place(store, slot, w)
-        if q == clusters.start[w] + clusters.length[w]:
-            clusters.slot[q] = slot
-            clusters.held[q] = 0
-            clusters.length[w] += 1
+        if q == store.start[w] + store.length[w]:
+            store.slot[q] = slot
+            store.held[q] = 0
+            store.length[w] += 1
             types += 1
-        gained += _gain(tables, w, count, clusters.held[q])
-        clusters.held[q] += count
+        gained += gain(terms, w, count, store.held[q])
+        store.held[q] += count
         tokens += count
-    clusters.types[slot], clusters.total[slot] = types, tokens
-    clusters.log_h[slot] += gained + _whole(tables, tokens, types) - before
+    store.types[slot], store.tokens[slot] = types, tokens
+    store.log_h[slot] += gained + whole(terms, tokens, types) - before
 
 
 @kernel
-def remove_words(store: Store, slot: int, i: int) -> None:
+def remove_words(store: WordStore, slot: int, i: int) -> None:
     """Take a record out of a slot."""
-    records, clusters, tables = store.records, store.clusters, store.tables
-    types, tokens, lost = clusters.types[slot], int(clusters.total[slot]), 0.0
-    before = _whole(tables, tokens, types)
-    for p in range(records.offsets[i], records.offsets[i + 1]):
-        w, count = records.words[p], records.counts[p]
+    terms = store.terms
+    types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
+    before = whole(terms, tokens, types)
+    for p in range(store.offsets[i], store.offsets[i + 1]):
+        w, count = store.words[p], store.counts[p]
         q = _place(store, slot, w)
-        clusters.held[q] -= count
-        lost += _gain(tables, w, count, clusters.held[q])
-        if clusters.held[q] == 0:
-            last = clusters.start[w] + clusters.length[w] - 1
-            clusters.slot[q], clusters.held[q] = clusters.slot[last], clusters.held[last]
-            clusters.length[w] -= 1
+        store.held[q] -= count
+        lost += gain(terms, w, count, store.held[q])
+        if store.held[q] == 0:
+            last = store.start[w] + store.length[w] - 1
+            store.slot[q], store.held[q] = store.slot[last], store.held[last]
+            store.length[w] -= 1
             types -= 1
         tokens -= count
-    clusters.types[slot], clusters.total[slot] = types, tokens
-    clusters.log_h[slot] += _whole(tables, tokens, types) - before - lost
+    store.types[slot], store.tokens[slot] = types, tokens
+    store.log_h[slot] += whole(terms, tokens, types) - before - lost
 
 
 @kernel
-def alone(tables: Tables, words: np.ndarray, counts: np.ndarray, first: int, last: int) -> float:
+def alone(terms: Any, words: np.ndarray, counts: np.ndarray, first: int, last: int) -> float:
     """log H of the tokens first .. last - 1 by themselves."""
     total, tokens = 0.0, 0
     for p in range(first, last):
-        total += _gain(tables, words[p], counts[p], 0)
+        total += gain(terms, words[p], counts[p], 0)
         tokens += counts[p]
-    return total + _whole(tables, tokens, last - first)
+    return total + whole(terms, tokens, last - first)
 
 
 @kernel
 def score_tokens(
-    store: Store,
+    store: WordStore,
     words: np.ndarray,
     counts: np.ndarray,
     first: int,
@@ -123,64 +101,141 @@ def score_tokens(
     out: np.ndarray,
 ) -> None:
     """What the tokens first .. last - 1 add to log H of each of the first n slots."""
-    clusters, tables, scratch = store.clusters, store.tables, store.scratch
-    gain, hits = scratch.gain, scratch.hits
+    terms, gains, hits = store.terms, store.gain, store.hits
     for j in range(n):
-        gain[slots[j]] = 0.0
+        gains[slots[j]] = 0.0
         hits[slots[j]] = 0
     anew, tokens = 0.0, 0
     for p in range(first, last):
         w, count = words[p], counts[p]
-        fresh = _gain(tables, w, count, 0)
+        fresh = gain(terms, w, count, 0)
         anew += fresh
         tokens += count
-        for q in range(clusters.start[w], clusters.start[w] + clusters.length[w]):
-            slot = clusters.slot[q]
-            gain[slot] += _gain(tables, w, count, clusters.held[q]) - fresh
+        for q in range(store.start[w], store.start[w] + store.length[w]):
+            slot = store.slot[q]
+            gains[slot] += gain(terms, w, count, store.held[q]) - fresh
             hits[slot] += 1
     for j in range(n):
         slot = slots[j]
-        held, types = int(clusters.total[slot]), clusters.types[slot]
-        after = _whole(tables, held + tokens, types + (last - first) - hits[slot])
-        out[j] = anew + gain[slot] + after - _whole(tables, held, types)
+        held, types = store.tokens[slot], store.types[slot]
+        after = whole(terms, held + tokens, types + (last - first) - hits[slot])
+        out[j] = anew + gains[slot] + after - whole(terms, held, types)
 
 
 @kernel
-def empty_bag(store: Store) -> None:
+def empty_bag(store: WordStore) -> None:
     """Forget the words of the group."""
-    scratch = store.scratch
-    for j in range(scratch.meta[BAG_TYPES]):
-        scratch.bag[scratch.bag_words[j]] = 0
-    scratch.meta[BAG_TYPES] = 0
-    scratch.meta[BAG_TOKENS] = 0
+    for j in range(store.bag_meta[BAG_TYPES]):
+        store.bag[store.bag_words[j]] = 0
+    store.bag_meta[BAG_TYPES] = 0
+    store.bag_meta[BAG_TOKENS] = 0
 
 
 @kernel
-def add_to_bag(store: Store, i: int) -> None:
+def add_to_bag(store: WordStore, i: int) -> None:
     """Let a record join the group."""
-    scratch, records = store.scratch, store.records
-    for p in range(records.offsets[i], records.offsets[i + 1]):
-        w = records.words[p]
-        if scratch.bag[w] == 0:
-            scratch.bag_words[scratch.meta[BAG_TYPES]] = w
-            scratch.meta[BAG_TYPES] += 1
-        scratch.bag[w] += records.counts[p]
-        scratch.meta[BAG_TOKENS] += records.counts[p]
+    for p in range(store.offsets[i], store.offsets[i + 1]):
+        w = store.words[p]
+        if store.bag[w] == 0:
+            store.bag_words[store.bag_meta[BAG_TYPES]] = w
+            store.bag_meta[BAG_TYPES] += 1
+        store.bag[w] += store.counts[p]
+        store.bag_meta[BAG_TOKENS] += store.counts[p]
 
 
 @kernel
-def score_bag(store: Store, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+def score_bag(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     """What the group adds to log H of each slot; returns log H of the group."""
-    scratch = store.scratch
-    types = scratch.meta[BAG_TYPES]
+    types = store.bag_meta[BAG_TYPES]
     for j in range(types):
-        scratch.bag_counts[j] = scratch.bag[scratch.bag_words[j]]
-    score_tokens(store, scratch.bag_words, scratch.bag_counts, 0, types, slots, n, out)
-    return alone(store.tables, scratch.bag_words, scratch.bag_counts, 0, types)
+        store.bag_counts[j] = store.bag[store.bag_words[j]]
+    score_tokens(store, store.bag_words, store.bag_counts, 0, types, slots, n, out)
+    return alone(store.terms, store.bag_words, store.bag_counts, 0, types)
 
 
-@entry
-def log_gammas(start: float, out: np.ndarray) -> None:
-    """log Gamma(start + n) for every n."""
-    for n in range(out.shape[0]):
-        out[n] = math.lgamma(start + n)
+@routine
+def _add(store: WordStore, slot: int, i: int) -> None:
+    add_words(store, slot, i)
+    store.size[slot] += 1
+
+
+@routine
+def _remove(store: WordStore, slot: int, i: int) -> None:
+    remove_words(store, slot, i)
+    store.size[slot] -= 1
+    if store.size[slot] == 0:
+        store.log_h[slot] = 0.0
+
+
+@routine
+def _score(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+    first, last = store.offsets[i], store.offsets[i + 1]
+    score_tokens(store, store.words, store.counts, first, last, slots, n, out)
+
+
+@score.of(WordStore)
+def _score_slots(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
+    _score(store, i, slots, n, out)
+
+
+@clear.of(WordStore)
+def _clear_slot(store: WordStore, slot: int) -> None:
+    store.size[slot] = 0
+    store.log_h[slot] = 0.0
+    store.tokens[slot] = 0
+    store.types[slot] = 0
+
+
+@add.of(WordStore)
+def _add_to_slot(store: WordStore, slot: int, i: int) -> None:
+    _add(store, slot, i)
+
+
+@remove.of(WordStore)
+def _remove_from_slot(store: WordStore, slot: int, i: int) -> None:
+    _remove(store, slot, i)
+
+
+@drop_run.of(WordStore)
+def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
+    for t in range(first, last):
+        _remove(store, slot, order[t])
+
+
+@empty_group.of(WordStore)
+def _empty_group(store: WordStore) -> None:
+    empty_bag(store)
+
+
+@add_to_group.of(WordStore)
+def _add_to_group(store: WordStore, i: int) -> None:
+    add_to_bag(store, i)
+
+
+@copies_in_group.of(WordStore)
+def _copies_in_group(store: WordStore, i: int, n: int) -> None:
+    empty_bag(store)
+    if n > 0:
+        add_to_bag(store, i)
+        for j in range(store.bag_meta[BAG_TYPES]):
+            store.bag[store.bag_words[j]] *= n
+        store.bag_meta[BAG_TOKENS] *= n
+
+
+@score_group.of(WordStore)
+def _score_the_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
+    return score_bag(store, slots, n, out)
+
+
+@prepare_all.of(WordStore)
+def _prepare(store: WordStore) -> None:
+    for slot in range(store.size.shape[0]):
+        store.size[slot] = 0
+        store.log_h[slot] = 0.0
+        store.tokens[slot] = 0
+        store.types[slot] = 0
+    for w in range(store.length.shape[0]):
+        store.length[w] = 0
+    for i in range(store.fresh.shape[0]):
+        first, last = store.offsets[i], store.offsets[i + 1]
+        store.fresh[i] = alone(store.terms, store.words, store.counts, first, last)

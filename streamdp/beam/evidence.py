@@ -4,38 +4,46 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from streamdp.beam.choice import NEW, Choice
-from streamdp.beam.model import CONCENTRATION, DISCOUNT, PITMAN_YOR, PRIOR, Model
-from streamdp.beam.pool import ALIVE, CONTESTED, PLANE, SCALE, WIDTH
-from streamdp.beam.scores import CLASS_SUM, CLASS_WEIGHT, NEW_VALUE, REFERENCE, TICK, Scores
+from streamdp.beam.clusters import value_of
+from streamdp.beam.model import Model
+from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
+from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
+from streamdp.priors.base import found_weight
 
 
 @kernel
-def tally(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
+def may_found(model: Model, beam: Beam) -> bool:
+    """Whether any hypothesis may found another cluster."""
+    for h in range(beam.meta[WIDTH]):
+        if found_weight(model.prior, np.float64(beam.founded[h])) > 0.0:
+            return True
+    return False
+
+
+@kernel
+def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
     """Normalisers and expected masses of all hypotheses; the record's log evidence."""
     pool, beam = state.pool, state.beam
     width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
     scale = beam.sums[SCALE]
-    dense = state.dense.mean.shape[0] > 0
-    tick = scores.meta[TICK]
     for j in range(columns):
         slot = pool.slot_of[j]
         if pool.state[slot] != ALIVE:
             choice.mass[j] = 0.0
             choice.weight[j] = 0.0
             continue
-        if dense or scores.stamp[slot] == tick:
-            value = scores.value[slot]
-        else:
-            value = scores.ratio[state.sizes.of[slot]]
+        value = value_of(state.clusters, scores, slot)
         scores.value[slot] = value
         choice.mass[j] = pool.weight[slot] * scale * value
         choice.weight[j] = pool.weight[slot]
     mass_of_column, weight_of_column = choice.mass, choice.weight
     for h in range(width):
-        row = pool.holds[pool.meta[PLANE], h]
+        row = pool.holds[pool.meta[HALF], h]
         # two chains of additions each: the processor need not wait for one to end
         total, total_odd, weight, weight_odd = 0.0, 0.0, 0.0, 0.0
         for j in range(0, columns - 1, 2):
@@ -48,15 +56,11 @@ def tally(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[f
             weight += row[columns - 1] * weight_of_column[columns - 1]
         choice.contested_sum[h] = total + total_odd
         choice.contested_weight[h] = (weight + weight_odd) * scale
-    concentration = model.floats[CONCENTRATION]
-    pitman_yor = model.ints[PRIOR] == PITMAN_YOR
-    agreed_weight = scores.sums[CLASS_WEIGHT] * scale
-    agreed_sum = scores.sums[CLASS_SUM] * scale
+    agreed_weight = scores.sums[AGREED_WEIGHT] * scale
+    agreed_sum = scores.sums[AGREED_SUM] * scale
     prior_mass, mass = 0.0, 0.0
     for h in range(width):
-        new = concentration
-        if pitman_yor:
-            new += beam.founded[h] * model.floats[DISCOUNT]
+        new = found_weight(model.prior, np.float64(beam.founded[h]))
         total = agreed_weight + choice.contested_weight[h] + new
         choice.new_weight[h] = new
         choice.log_total[h] = math.log(total)
@@ -85,6 +89,6 @@ def mass_of(state: State, scores: Scores, choice: Choice, slot: int) -> float:
     for j in range(pool.meta[CONTESTED]):
         if pool.founder[pool.slot_of[j]] == founder:
             for h in range(width):
-                if pool.holds[pool.meta[PLANE]][h, j]:
+                if pool.holds[pool.meta[HALF]][h, j]:
                     total += choice.expect[h] * choice.mass[j]
     return total

@@ -1,0 +1,244 @@
+"""Prior weights as time goes by: what a join adds, what fades, what closes and retires.
+
+Priors whose weights depend on sizes alone forget nothing; what they retire is the stream's own limit. Under a
+decay the weight of a cluster is the sum of the pull of its members, kept in the way that suits the decay:
+counted under a window, one factor for all under an exponential decay, else summed anew for every record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamdp.beam.closing import change_weight, close_slot
+from streamdp.beam.clusters import rescale
+from streamdp.beam.due import set_due
+from streamdp.beam.members import push_member
+from streamdp.beam.model import Model
+from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH
+from streamdp.beam.state import Incoming, Output, State
+from streamdp.kernels.jit import generic, kernel
+from streamdp.priors.base import join_weight
+from streamdp.priors.decays import ExponentialTerms, WindowTerms, pull
+from streamdp.priors.distance_dependent import DistanceDependentTerms
+
+TINY_SCALE = 1e-120
+"""Stored weights are multiplied out before the common factor of an exponential decay underflows."""
+
+
+@generic
+def retires(prior: Any) -> bool:
+    """Whether a cluster that closes does so by a limit of the stream's, not by the prior."""
+    raise NotImplementedError
+
+
+@generic
+def begin_record(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
+    """Bring all weights to the time of the record; close what has none left. Idempotent."""
+
+
+@generic
+def weigh_joined(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    """A slot's weight and expiry after the record has joined it (its size already counts it).
+
+    The slot stands in no class's sums while this is called.
+    """
+
+
+@generic
+def scale_at(prior: Any, state: State, record: Incoming) -> float:
+    """The common factor of all stored weights at the time of a record that is only asked about."""
+    raise NotImplementedError
+
+
+@generic
+def _add_member(decay: Any, state: State, slot: int, here: float) -> None:
+    """Let a record at a position weigh in a slot that it has joined."""
+
+
+@generic
+def _age(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
+    """Bring all weights to a position; close clusters that fall below ``close_below``."""
+
+
+@kernel
+def _position(prior: DistanceDependentTerms, record: Incoming) -> float:
+    return np.float64(record.seq) if prior.by_records else record.time
+
+
+@retires.of(DistanceDependentTerms)
+def _by_itself(prior: DistanceDependentTerms) -> bool:
+    return False
+
+
+@retires.otherwise
+def _by_limit(prior: Any) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------- priors by size
+
+
+@weigh_joined.otherwise
+def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    pool = state.pool
+    pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
+    if model.retire_after > 0 or model.max_clusters > 0:
+        set_due(state.due, slot, np.float64(record.seq))
+
+
+@kernel
+def open_in_head(state: State) -> int:
+    """How many open clusters the best hypothesis has."""
+    pool = state.pool
+    total = pool.meta[OPEN]
+    row = pool.holds[pool.meta[HALF]][state.beam.meta[HEAD]]
+    for j in range(pool.meta[CONTESTED]):
+        if pool.state[pool.slot_of[j]] == ALIVE and row[j] == 0:
+            total -= 1
+    return total
+
+
+@kernel
+def _held_by_head(state: State, slot: int) -> bool:
+    column = state.pool.column[slot]
+    return column < 0 or state.pool.holds[state.pool.meta[HALF]][state.beam.meta[HEAD], column] == 1
+
+
+@begin_record.otherwise
+def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
+    due = state.due
+    if model.retire_after > 0:
+        while due.length[0] > 0 and record.seq - due.key[due.heap[0]] > model.retire_after:
+            close_slot(state, out, due.heap[0], True)
+    if model.max_clusters > 0 and state.pool.meta[OPEN] > model.max_clusters:
+        excess = open_in_head(state) - model.max_clusters
+        reached = -1.0
+        while due.length[0] > 0 and (excess > 0 or due.key[due.heap[0]] <= reached):
+            slot = due.heap[0]
+            if _held_by_head(state, slot):
+                excess -= 1
+            reached = due.key[slot]
+            close_slot(state, out, slot, True)
+
+
+@scale_at.otherwise
+def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
+    scale: float = state.beam.sums[SCALE]
+    return scale
+
+
+# ---------------------------------------------------------------- decays
+
+
+@weigh_joined.of(DistanceDependentTerms)
+def _weigh_by_distance(
+    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
+) -> None:
+    _add_member(prior.decay, state, slot, _position(prior, record))
+
+
+@begin_record.of(DistanceDependentTerms)
+def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
+    now = _position(prior, record)
+    if record.seq == 0:
+        state.beam.sums[NOW] = now
+    _age(prior.decay, prior.close_below, state, out, now)
+    state.beam.sums[NOW] = now
+
+
+@scale_at.of(DistanceDependentTerms)
+def _faded_scale(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
+    return _scale_after(prior.decay, state, _position(prior, record))
+
+
+@generic
+def _scale_after(decay: Any, state: State, now: float) -> float:
+    """The common factor at a position to come."""
+    raise NotImplementedError
+
+
+@_scale_after.otherwise
+def _same_scale(decay: Any, state: State, now: float) -> float:
+    scale: float = state.beam.sums[SCALE]
+    return scale
+
+
+@_add_member.of(WindowTerms)
+def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+    push_member(state.members, slot, here)
+    state.pool.weight[slot] += 1.0
+    queue = state.members.queues[slot]
+    set_due(state.due, slot, state.members.time[queue.start + queue.head])
+
+
+@_age.of(WindowTerms)
+def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, now: float) -> None:
+    due, members = state.due, state.members
+    while due.length[0] > 0:
+        slot = due.heap[0]
+        if pull(decay, now - due.key[slot]) > 0.0:
+            return
+        start, head, n = members.queues[slot].start, members.queues[slot].head, members.queues[slot].length
+        while head < n and pull(decay, now - members.time[start + head]) == 0.0:
+            head += 1
+        members.queues[slot].head = head
+        if head == n:
+            close_slot(state, out, slot, False)
+        else:
+            change_weight(state, slot, np.float64(n - head))
+            set_due(due, slot, members.time[start + head])
+
+
+@_add_member.of(ExponentialTerms)
+def _add_unfaded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+    state.pool.weight[slot] += 1.0 / state.beam.sums[SCALE]
+    set_due(state.due, slot, state.pool.weight[slot])
+
+
+@_age.of(ExponentialTerms)
+def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
+    sums, due, pool = state.beam.sums, state.due, state.pool
+    if now > sums[NOW]:
+        sums[SCALE] *= pull(decay, now - sums[NOW])
+    while due.length[0] > 0 and due.key[due.heap[0]] * sums[SCALE] < close_below:
+        close_slot(state, out, due.heap[0], False)
+    if sums[SCALE] < TINY_SCALE:
+        factor = sums[SCALE]
+        for slot in range(pool.meta[SLOT_HIGH]):
+            pool.weight[slot] *= factor
+            due.key[slot] *= factor
+        rescale(state.clusters, factor)
+        sums[SCALE] = 1.0
+
+
+@_scale_after.of(ExponentialTerms)
+def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> float:
+    elapsed = max(now - state.beam.sums[NOW], 0.0)
+    return state.beam.sums[SCALE] * pull(decay, elapsed)
+
+
+@_add_member.otherwise
+def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
+    push_member(state.members, slot, here)
+    state.pool.weight[slot] += 1.0
+
+
+@_age.otherwise
+def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
+    pool, members = state.pool, state.members
+    for slot in range(pool.meta[SLOT_HIGH]):
+        if pool.state[slot] != ALIVE:
+            continue
+        start = members.queues[slot].start
+        total = 0.0
+        for i in range(members.queues[slot].head, members.queues[slot].length):
+            f = pull(decay, now - members.time[start + i])
+            if f == 0.0:
+                members.queues[slot].head = i + 1
+            total += f
+        if total < close_below or total == 0.0:
+            close_slot(state, out, slot, False)
+        else:
+            change_weight(state, slot, total)

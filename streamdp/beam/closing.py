@@ -1,0 +1,85 @@
+"""The end of clusters: events about them, closing, freeing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.beam.clusters import (
+    close_slot_words,
+    leave_class,
+    release_slot,
+    reweigh,
+    tell_slot,
+)
+from streamdp.beam.due import drop_due
+from streamdp.beam.members import release_members
+from streamdp.beam.pool import ALIVE, CLOSED, CLOSINGS, OPEN, RETIRED, SEQ, free_slot
+from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, Output, State
+from streamdp.beam.trellis import drop_lineage
+from streamdp.kernels.jit import kernel
+
+
+@kernel
+def emit_event(state: State, out: Output, kind: int, slot: int, label: int, other: int, size: int) -> None:
+    """Write an event about the cluster in ``slot`` (or about no slot, -1)."""
+    e = out.meta[EVENTS]
+    out.meta[EVENTS] = e + 1
+    out.events[e].by = state.beam.meta[SEQ]
+    out.events[e].kind = kind
+    out.events[e].label = label
+    out.events[e].other = other
+    out.events[e].size = size
+    first, last = np.nan, np.nan
+    if slot >= 0:
+        first, last = state.pool.slots[slot].first_time, state.pool.slots[slot].last_time
+    out.events[e].first = first
+    out.events[e].last = last
+    tell_slot(state.clusters, state.pool, slot, out, e)
+
+
+@kernel
+def discard_slot(state: State, slot: int) -> None:
+    """Free a slot that no hypothesis holds, or that is closed for all of them."""
+    pool = state.pool
+    if pool.state[slot] == ALIVE:
+        leave_class(state.clusters, pool, slot)
+        drop_due(state.due, slot)
+        close_slot_words(state.clusters, slot)
+    release_slot(state.clusters, slot)
+    release_members(state.members, slot)
+    drop_lineage(state.lineages, pool.slots[slot].lineage)
+    free_slot(pool, slot)
+
+
+@kernel
+def announce_closed(state: State, out: Output, slot: int, retired: bool) -> None:
+    """All hypotheses agree on a closed cluster: tell its end and free it."""
+    label = state.lineages.rows[state.pool.slots[slot].lineage].label
+    kind = RETIRED_EVENT if retired else CLOSED_EVENT
+    emit_event(state, out, kind, slot, label, -1, state.pool.slots[slot].size)
+    state.beam.meta[CLOSINGS] += 1
+    discard_slot(state, slot)
+
+
+@kernel
+def close_slot(state: State, out: Output, slot: int, retired: bool) -> None:
+    """The cluster can never grow again; a contested one waits, inert, until its hypotheses agree."""
+    pool = state.pool
+    leave_class(state.clusters, pool, slot)
+    drop_due(state.due, slot)
+    close_slot_words(state.clusters, slot)
+    pool.state[slot] = CLOSED
+    pool.meta[OPEN] -= 1
+    pool.weight[slot] = 0.0
+    if retired:
+        state.beam.meta[RETIRED] += 1
+    if pool.column[slot] < 0:
+        announce_closed(state, out, slot, retired)
+
+
+@kernel
+def change_weight(state: State, slot: int, weight: float) -> None:
+    """Set a slot's stored weight."""
+    change = weight - state.pool.weight[slot]
+    state.pool.weight[slot] = weight
+    reweigh(state.clusters, state.pool, slot, change)

@@ -1,0 +1,101 @@
+"""Clusters of vectors: one row of statistics each, scored by the family's kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.beam.candidates import offer_slot
+from streamdp.beam.choice import Choice
+from streamdp.beam.clusters import (
+    clear_slot,
+    copy_slot,
+    join_slot,
+    offer_agreed,
+    score_record,
+    tell_slot,
+    value_of,
+)
+from streamdp.beam.evidence import may_found
+from streamdp.beam.model import Model
+from streamdp.beam.pool import ALIVE, SLOT_HIGH, Pool
+from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.state import Incoming, Output, State
+from streamdp.likelihoods.vectors import add, own, predictive, settle
+
+
+class VectorClusters(NamedTuple):
+    """Statistics by slot, as the family lays them out, settled."""
+
+    block: np.ndarray  # float64[S, width]
+    empty: np.ndarray  # float64[width] of a cluster without records
+
+
+@score_record.of(VectorClusters)
+def _score_record(
+    clusters: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
+) -> None:
+    pool, value, x = state.pool, scores.value, record.x
+    high = pool.meta[SLOT_HIGH]
+    apart = own(model.family, x)
+    new = predictive(model.family, clusters.empty, x, apart)
+    founds = may_found(model, state.beam)
+    peak = new if founds else -np.inf
+    for s in range(high):
+        if pool.state[s] == ALIVE:
+            value[s] = predictive(model.family, clusters.block[s], x, apart)
+            peak = max(peak, value[s])
+    total, weight = 0.0, 0.0
+    for s in range(high):
+        if pool.state[s] != ALIVE:
+            continue
+        value[s] = math.exp(value[s] - peak)
+        if pool.column[s] < 0:
+            total += pool.weight[s] * value[s]
+            weight += pool.weight[s]
+    scores.sums[REFERENCE] = peak
+    scores.sums[NEW_VALUE] = math.exp(new - peak) if founds else 0.0
+    scores.sums[AGREED_SUM] = total
+    scores.sums[AGREED_WEIGHT] = weight
+
+
+@value_of.of(VectorClusters)
+def _value_of(clusters: VectorClusters, scores: Scores, slot: int) -> float:
+    value: float = scores.value[slot]
+    return value
+
+
+@offer_agreed.of(VectorClusters)
+def _offer_agreed(
+    clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice
+) -> None:
+    pool = state.pool
+    for slot in range(pool.meta[SLOT_HIGH]):
+        if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+            offer_slot(model, state, scores, choice, slot)
+
+
+@clear_slot.of(VectorClusters)
+def _clear_slot(clusters: VectorClusters, model: Model, slot: int) -> None:
+    for j in range(clusters.empty.shape[0]):
+        clusters.block[slot, j] = clusters.empty[j]
+
+
+@copy_slot.of(VectorClusters)
+def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
+    for j in range(clusters.empty.shape[0]):
+        clusters.block[target, j] = clusters.block[source, j]
+
+
+@join_slot.of(VectorClusters)
+def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+    add(model.family, clusters.block[slot], record.x, own(model.family, record.x))
+    settle(model.family, clusters.block[slot])
+
+
+@tell_slot.of(VectorClusters)
+def _tell_slot(clusters: VectorClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+    for j in range(clusters.empty.shape[0]):
+        out.event_rows[event, j] = clusters.block[slot, j] if slot >= 0 else np.nan
