@@ -88,14 +88,14 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
         if out.revisions[last].seq == seq:
             same = 0.0
             for i in range(width):
-                if trellis.nodes[walk.level_node[i]].lineage == trellis.nodes[node].lineage:
+                if trellis.lineage[walk.level_node[i]] == trellis.lineage[node]:
                     same += walk.level_mass[i]
             out.revisions[last].probability = same / total
             last -= 1
             continue
         merged = 0
         for i in range(width):
-            parent = trellis.nodes[walk.level_node[i]].parent
+            parent = trellis.parent[walk.level_node[i]]
             mass = walk.level_mass[i]
             at = 0
             while at < merged and walk.level_node[at] != parent:
@@ -107,7 +107,7 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
             else:
                 walk.level_mass[at] += mass
         width = merged
-        node = trellis.nodes[node].parent
+        node = trellis.parent[node]
         seq -= 1
 
 
@@ -156,7 +156,7 @@ def _collect_pairs(state: State, walk: Walk, count: int) -> int:
     mask = state.announced.shape[0] - 1
     records = 0
     for back in range(1, count + 1):
-        lineage = trellis.nodes[walk.node[back]].lineage
+        lineage = trellis.lineage[walk.node[back]]
         founder = lineages.rows[lineage].founder
         if founder <= decided or not walk.affected[founder & mask]:
             continue
@@ -200,7 +200,7 @@ def _hand_on(state: State, walk: Walk, pairs: int) -> None:
 def _mint_rest(state: State, out: Output, walk: Walk, count: int, pairs: int) -> None:
     """Mint labels for the lineages left without one, in order of founder: they have split off."""
     for back in range(count, 0, -1):  # the walk is newest first
-        lineage = state.trellis.nodes[walk.node[back]].lineage
+        lineage = state.trellis.lineage[walk.node[back]]
         if state.lineages.rows[lineage].label >= 0:
             continue
         label = mint(state, lineage)
@@ -260,9 +260,9 @@ def _find_affected(state: State, walk: Walk, count: int) -> None:
     for back in range(count + 1):
         walk.node[back] = node
         walk.affected[(seq - back) & mask] = 0
-        node = state.trellis.nodes[node].parent
+        node = state.trellis.parent[node]
     for back in range(1, count + 1):
-        now = state.lineages.rows[state.trellis.nodes[walk.node[back]].lineage].founder
+        now = state.lineages.rows[state.trellis.lineage[walk.node[back]]].founder
         before = state.announced_founder[(seq - back) & mask]
         if now != before:
             if now > decided:
@@ -277,8 +277,8 @@ def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
     seq = state.beam.meta[SEQ]
     mask = state.announced.shape[0] - 1
     for back in range(count, 0, -1):
-        node = state.trellis.nodes[walk.node[back]]
-        lineage = state.lineages.rows[node.lineage]
+        node = walk.node[back]
+        lineage = state.lineages.rows[state.trellis.lineage[node]]
         state.announced_founder[(seq - back) & mask] = lineage.founder
         if state.announced[(seq - back) & mask] == lineage.label:
             continue
@@ -288,7 +288,7 @@ def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
         out.revisions[r].by = seq
         out.revisions[r].seq = seq - back
         out.revisions[r].label = lineage.label
-        out.revisions[r].link = node.link
+        out.revisions[r].link = state.trellis.nodes[node].link
         out.revisions[r].founded = lineage.founder == seq - back
 
 

@@ -80,9 +80,10 @@ def _columns(state: State, size: int) -> State:
 
 def _nodes(state: State, size: int) -> State:
     meta, old = state.trellis.meta, state.trellis.nodes
-    nodes = longer_rows(old, size, child=-1, right=-1, left=-1, lineage=-1, seq=-1, link=-1)
-    meta[NODE_FREE] = longer_chain(nodes["parent"], old.shape[0], int(meta[NODE_FREE]))
-    return state._replace(trellis=Trellis(meta, nodes))
+    parent, lineage = longer(state.trellis.parent, size), longer(state.trellis.lineage, size, -1)
+    meta[NODE_FREE] = longer_chain(parent, old.shape[0], int(meta[NODE_FREE]))
+    nodes = longer_rows(old, size, child=-1, right=-1, left=-1, seq=-1, link=-1)
+    return state._replace(trellis=Trellis(meta, parent, lineage, nodes))
 
 
 def _lineages(state: State, size: int) -> State:

@@ -65,12 +65,12 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
     while seq - decided > model.max_undecided:
         width = beam.meta[WIDTH]
         head = beam.meta[HEAD]
-        keep = trellis.nodes[branch_of(trellis, beam.leaf[head])].lineage
+        keep = trellis.lineage[branch_of(trellis, beam.leaf[head])]
         for h in range(width):
             choice.dropped[h] = 0
         branch = trellis.nodes[trellis.meta[NODE_ROOT]].child
         while branch >= 0:
-            if trellis.nodes[branch].lineage != keep:
+            if trellis.lineage[branch] != keep:
                 mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
             branch = trellis.nodes[branch].right
         to = 0

@@ -308,10 +308,10 @@ class BeamSearch:
 
     def history(self, rank: int) -> dict[int, int]:
         """Founder of every undecided record under a hypothesis."""
-        nodes, lineages = self.state.trellis.nodes, self.state.lineages.rows
+        trellis, lineages = self.state.trellis, self.state.lineages.rows
         node = int(self.state.beam.leaf[rank])
         founders: dict[int, int] = {}
-        while nodes["seq"][node] > self.decided:
-            founders[int(nodes["seq"][node])] = int(lineages["founder"][nodes["lineage"][node]])
-            node = int(nodes["parent"][node])
+        while trellis.nodes["seq"][node] > self.decided:
+            founders[int(trellis.nodes["seq"][node])] = int(lineages["founder"][trellis.lineage[node]])
+            node = int(trellis.parent[node])
         return founders

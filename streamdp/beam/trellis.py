@@ -22,12 +22,14 @@ class Trellis(NamedTuple):
     """``meta`` holds the root, the head of the free list and the count of nodes in use."""
 
     meta: np.ndarray  # int64[3]
+    parent: np.ndarray  # int64[N]; of a free node: the next free one
+    lineage: np.ndarray  # int64[N] or -1
     nodes: np.ndarray  # NODE[N]
 
 
-NODE = row_type("parent child right left lineage seq link")
-"""Parent (of a free node: the next free one), first child, next and previous sibling, lineage, record, and
-the latest earlier member of the record's cluster; -1 for none."""
+NODE = row_type("child right left seq link")
+"""First child, next and previous sibling, record, and the latest earlier member of the record's cluster; -1 for
+none. Parents and lineages, by which whole histories are walked, stand apart."""
 
 
 class Lineages(NamedTuple):
@@ -43,10 +45,9 @@ LINEAGE = row_type("founder label refs next")
 
 def new_trellis(nodes: int) -> Trellis:
     """A trellis that holds nothing but its root, which stands for the time before the first record."""
-    rows = new_rows(nodes, NODE, child=-1, right=-1, left=-1, lineage=-1, seq=-1, link=-1)
-    rows["parent"][0] = -1
-    rows["parent"][1:] = free_chain(1, nodes)
-    return Trellis(np.array([0, 1, 1], np.int64), rows)
+    rows = new_rows(nodes, NODE, child=-1, right=-1, left=-1, seq=-1, link=-1)
+    parent = np.concatenate([[-1], free_chain(1, nodes)])
+    return Trellis(np.array([0, 1, 1], np.int64), parent, np.full(nodes, -1, np.int64), rows)
 
 
 def new_lineages(count: int) -> Lineages:
@@ -82,17 +83,17 @@ def drop_lineage(lineages: Lineages, i: int) -> None:
 def add_node(trellis: Trellis, lineages: Lineages, parent: int, lineage: int, seq: int, link: int) -> int:
     """A new first child of ``parent``."""
     node = trellis.meta[NODE_FREE]
-    trellis.meta[NODE_FREE] = trellis.nodes[node].parent
+    trellis.meta[NODE_FREE] = trellis.parent[node]
     trellis.meta[NODE_USED] += 1
     first = trellis.nodes[parent].child
-    trellis.nodes[node].parent = parent
+    trellis.parent[node] = parent
     trellis.nodes[node].child = -1
     trellis.nodes[node].right = first
     trellis.nodes[node].left = -1
     if first >= 0:
         trellis.nodes[first].left = node
     trellis.nodes[parent].child = node
-    trellis.nodes[node].lineage = lineage
+    trellis.lineage[node] = lineage
     trellis.nodes[node].seq = seq
     trellis.nodes[node].link = link
     lineages.rows[lineage].refs += 1
@@ -101,10 +102,10 @@ def add_node(trellis: Trellis, lineages: Lineages, parent: int, lineage: int, se
 
 @kernel
 def _free_node(trellis: Trellis, lineages: Lineages, node: int) -> None:
-    if trellis.nodes[node].lineage >= 0:
-        drop_lineage(lineages, trellis.nodes[node].lineage)
-    trellis.nodes[node].lineage = -1
-    trellis.nodes[node].parent = trellis.meta[NODE_FREE]
+    if trellis.lineage[node] >= 0:
+        drop_lineage(lineages, trellis.lineage[node])
+    trellis.lineage[node] = -1
+    trellis.parent[node] = trellis.meta[NODE_FREE]
     trellis.meta[NODE_FREE] = node
     trellis.meta[NODE_USED] -= 1
 
@@ -114,7 +115,7 @@ def prune(trellis: Trellis, lineages: Lineages, node: int) -> None:
     """Free a childless node, and every ancestor that it leaves childless."""
     root = trellis.meta[NODE_ROOT]
     while node != root and trellis.nodes[node].child < 0:
-        parent = trellis.nodes[node].parent
+        parent = trellis.parent[node]
         before, after = trellis.nodes[node].left, trellis.nodes[node].right
         if before >= 0:
             trellis.nodes[before].right = after
@@ -135,7 +136,7 @@ def advance_root(trellis: Trellis, lineages: Lineages) -> int:
         if child < 0 or trellis.nodes[child].right >= 0:
             break
         _free_node(trellis, lineages, root)
-        trellis.nodes[child].parent = -1
+        trellis.parent[child] = -1
         root = child
     trellis.meta[NODE_ROOT] = root
     return trellis.nodes[root].seq
@@ -145,8 +146,8 @@ def advance_root(trellis: Trellis, lineages: Lineages) -> int:
 def branch_of(trellis: Trellis, node: int) -> int:
     """The child of the root that ``node`` descends from."""
     root = trellis.meta[NODE_ROOT]
-    while trellis.nodes[node].parent != root:
-        node = trellis.nodes[node].parent
+    while trellis.parent[node] != root:
+        node = trellis.parent[node]
     return node
 
 
@@ -163,7 +164,7 @@ def mark_leaves(trellis: Trellis, top: int, leaf: np.ndarray, width: int, marked
                 marked[h] = 1
                 break
         while node != top and trellis.nodes[node].right < 0:
-            node = trellis.nodes[node].parent
+            node = trellis.parent[node]
         if node == top:
             return
         node = trellis.nodes[node].right

@@ -23,13 +23,20 @@ import numba
 from numba.core import event
 from numba.extending import overload, register_jitable
 
+from streamdp.kernels.compiler import InnerCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Any: some of what is used here is missing from numba's own stubs
 _njit: Any = numba.njit
 _config: Any = numba.config
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-_INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
+_INNER: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": InnerCompiler,
+    **_OPTIONS,
+}
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = ("kernels", "priors", "likelihoods", "beam", "offline/kernels")
@@ -89,7 +96,7 @@ class Generic:
         self.__name__ = function.__name__
         self._implementations: dict[type, Callable[..., Any]] = {}
         self._default: Callable[..., Any] | None = None
-        options: Any = {"forceinline": True, **_OPTIONS}
+        options: Any = {"forceinline": True, **_INNER}
         overload(self, jit_options=options, strict=False)(self._for_types)
 
     def of(self, *classes: type) -> Callable[[F], F]:

@@ -1,0 +1,79 @@
+"""How functions are compiled that only other kernels call: no machine code of their own.
+
+numba optimises every function, with all that it calls, and emits machine code for it, before the next one
+may call it; of a chain of inlined functions all but the last are work for nothing. Here an inner function is
+lowered and its code kept to be linked into its callers, so that only what Python calls is optimised as a whole.
+
+This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands the
+lowering a library that ends differently.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import codegen, typed_passes
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+
+
+class _Environments:
+    """A code generator that has no place for the environments of functions without machine code."""
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._generator, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: the symbol is nowhere yet."""
+
+
+class InnerLibrary(codegen.JITCodeLibrary):
+    """Code that is linked into that of callers, and never called from outside."""
+
+    @property
+    def codegen(self) -> Any:
+        """What made the library."""
+        return _Environments(self._codegen)
+
+    def finalize(self) -> None:
+        """Link what is called; optimise nothing, emit nothing."""
+        self._raise_if_finalized()
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """0: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _ChooseLibrary(AnalysisPass):
+    """Let a function be lowered into a library of the inner kind."""
+
+    _name = "streamdp_choose_library"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Set the library; nothing else changes."""
+        generator = state.targetctx.codegen()
+        state.library = InnerLibrary(generator, state.func_id.func_qualname)
+        return False
+
+
+class InnerCompiler(CompilerBase):
+    """numba's own pipeline, but for the library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """One pipeline."""
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_ChooseLibrary, typed_passes.NopythonTypeInference)
+        passes.finalize()
+        return [passes]
