@@ -28,7 +28,7 @@ class Trellis(NamedTuple):
 
 
 NODE = row_type("child right left seq link")
-"""First child, next and previous sibling, record, and the latest earlier member of the record's cluster; -1 for
+"""First child, next and previous sibling, record, the latest earlier member of the record's cluster; -1 for
 none. Parents and lineages, by which whole histories are walked, stand apart."""
 
 

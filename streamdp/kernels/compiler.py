@@ -2,7 +2,7 @@
 
 numba optimises every function, with all that it calls, and emits machine code for it, before the next one
 may call it; of a chain of inlined functions all but the last are work for nothing. Here an inner function is
-lowered and its code kept to be linked into its callers, so that only what Python calls is optimised as a whole.
+lowered, and its code kept to be linked into its callers: only what Python calls is optimised as a whole.
 
 This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands the
 lowering a library that ends differently.
@@ -42,8 +42,9 @@ class InnerLibrary(codegen.JITCodeLibrary):
         """Link what is called; optimise nothing, emit nothing."""
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+            self._reload_init.update(library._reload_init)  # noqa: SLF001 - as numba's own libraries do
+            module = library._get_module_for_linking()  # noqa: SLF001
+            self._final_module.link_in(module, preserve=True)
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
