@@ -15,6 +15,7 @@ from streamdp.beam.closing import emit_event
 from streamdp.beam.pool import DECIDED, HALF, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
 from streamdp.beam.trellis import Lineages
+from streamdp.kernels.heap import sort_ascending
 from streamdp.kernels.jit import kernel
 
 LINEAGE_BITS = 24
@@ -109,30 +110,6 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
         width = merged
         node = trellis.parent[node]
         seq -= 1
-
-
-@kernel
-def sort_ascending(values: np.ndarray, n: int) -> None:
-    """Heap sort in place: kernels allocate nothing."""
-    for start in range(n // 2 - 1, -1, -1):
-        _sift(values, start, n)
-    for last in range(n - 1, 0, -1):
-        values[0], values[last] = values[last], values[0]
-        _sift(values, 0, last)
-
-
-@kernel
-def _sift(values: np.ndarray, i: int, n: int) -> None:
-    while True:
-        c = 2 * i + 1
-        if c >= n:
-            return
-        if c + 1 < n and values[c + 1] > values[c]:
-            c += 1
-        if values[i] >= values[c]:
-            return
-        values[i], values[c] = values[c], values[i]
-        i = c
 
 
 @kernel

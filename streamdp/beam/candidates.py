@@ -8,6 +8,7 @@ beam, what is worse than the worst hypothesis joining the best agreed cluster.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
+from streamdp.kernels.heap import before, order_last_first, rise, sink, swap
 from streamdp.kernels.jit import kernel
 
 LEAST_EXPONENT = -700.0
@@ -49,59 +51,48 @@ def log_value_of_new(scores: Scores) -> float:
     return math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -np.inf
 
 
-@kernel
-def _worse(choice: Choice, founder: np.ndarray, a: int, b: int) -> bool:
-    first, second = choice.candidates[a], choice.candidates[b]
+class Candidates(NamedTuple):
+    """Agreed clusters that were offered, the worst first."""
+
+    rows: np.ndarray
+    founder: np.ndarray
+
+
+@before.of(Candidates)
+def _worse(heap: Candidates, a: int, b: int) -> bool:
+    first, second = heap.rows[a], heap.rows[b]
     if first.rank != second.rank:
         return first.rank < second.rank
-    return founder[first.slot] > founder[second.slot]
+    return heap.founder[first.slot] > heap.founder[second.slot]
 
 
-@kernel
-def _swap(choice: Choice, a: int, b: int) -> None:
-    first, second = choice.candidates[a], choice.candidates[b]
+@swap.of(Candidates)
+def _swap(heap: Candidates, a: int, b: int) -> None:
+    first, second = heap.rows[a], heap.rows[b]
     first.slot, second.slot = second.slot, first.slot
     first.score, second.score = second.score, first.score
     first.rank, second.rank = second.rank, first.rank
 
 
 @kernel
-def _sink(choice: Choice, founder: np.ndarray, i: int, n: int) -> None:
-    while True:
-        c = 2 * i + 1
-        if c >= n:
-            return
-        if c + 1 < n and _worse(choice, founder, c + 1, c):
-            c += 1
-        if not _worse(choice, founder, c, i):
-            return
-        _swap(choice, c, i)
-        i = c
-
-
-@kernel
 def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float) -> None:
-    """Put an agreed slot among the ``limit`` best so far: a heap with the worst on top."""
-    n = choice.meta[CANDIDATES]
+    """Put an agreed slot among the ``limit`` best so far."""
+    heap, n = Candidates(choice.candidates, founder), choice.meta[CANDIDATES]
     rank = rounded(score - choice.bounds[ANCHOR])
+    place = n
     if n == limit:
         worst = choice.candidates[0]
         if rank < worst.rank or (rank == worst.rank and founder[slot] > founder[worst.slot]):
             return
-        worst.slot, worst.score, worst.rank = slot, score, rank
-        _sink(choice, founder, 0, n)
-        return
-    choice.candidates[n].slot = slot
-    choice.candidates[n].score = score
-    choice.candidates[n].rank = rank
-    choice.meta[CANDIDATES] = n + 1
-    i = n
-    while i > 0:
-        p = (i - 1) >> 1
-        if not _worse(choice, founder, i, p):
-            break
-        _swap(choice, i, p)
-        i = p
+        place = 0
+    choice.candidates[place].slot = slot
+    choice.candidates[place].score = score
+    choice.candidates[place].rank = rank
+    if n == limit:
+        sink(heap, 0, n)
+    else:
+        choice.meta[CANDIDATES] = n + 1
+        rise(heap, n)
 
 
 @kernel
@@ -170,9 +161,7 @@ def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> N
 def _sort_candidates(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """Best first; and the floor that the best of them makes."""
     n = choice.meta[CANDIDATES]
-    for last in range(n - 1, 0, -1):  # heap sort: the worst goes last
-        _swap(choice, 0, last)
-        _sink(choice, state.pool.founder, 0, last)
+    order_last_first(Candidates(choice.candidates, state.pool.founder), n)
     if n > 0:
         best_base, top = choice.base[choice.order[0]], choice.candidates[0].score
         choice.bounds[BEST] = max(choice.bounds[BEST], top + best_base)

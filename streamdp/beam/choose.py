@@ -10,6 +10,9 @@ then to the older cluster.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
 from streamdp.beam.choice import BEST_CHILD, CANDIDATES, CHILDREN, CONTENDERS, NEW, Choice, rounded
@@ -17,12 +20,19 @@ from streamdp.beam.model import Model
 from streamdp.beam.pool import HALF, SCALE, WIDTH
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
+from streamdp.kernels.heap import before, order_last_first, rise, sink, swap
 from streamdp.kernels.jit import kernel
 
 
-@kernel
-def _worse_child(choice: Choice, a: int, b: int) -> bool:
-    first, second = choice.children[a], choice.children[b]
+class Children(NamedTuple):
+    """Children that were offered, the worst first."""
+
+    rows: np.ndarray
+
+
+@before.of(Children)
+def _worse(heap: Children, a: int, b: int) -> bool:
+    first, second = heap.rows[a], heap.rows[b]
     if first.rank != second.rank:
         return first.rank < second.rank
     if first.parent != second.parent:
@@ -30,9 +40,9 @@ def _worse_child(choice: Choice, a: int, b: int) -> bool:
     return first.founder > second.founder
 
 
-@kernel
-def _swap_children(choice: Choice, a: int, b: int) -> None:
-    first, second = choice.children[a], choice.children[b]
+@swap.of(Children)
+def _swap(heap: Children, a: int, b: int) -> None:
+    first, second = heap.rows[a], heap.rows[b]
     first.rank, second.rank = second.rank, first.rank
     first.parent, second.parent = second.parent, first.parent
     first.slot, second.slot = second.slot, first.slot
@@ -42,51 +52,28 @@ def _swap_children(choice: Choice, a: int, b: int) -> None:
 
 
 @kernel
-def _sink_child(choice: Choice, i: int, n: int) -> None:
-    while True:
-        c = 2 * i + 1
-        if c >= n:
-            return
-        if c + 1 < n and _worse_child(choice, c + 1, c):
-            c += 1
-        if not _worse_child(choice, c, i):
-            return
-        _swap_children(choice, c, i)
-        i = c
-
-
-@kernel
 def _offer_child(
     choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
-) -> bool:
-    """Put a child among the ``limit`` best so far; False where it is worse than all of a full beam."""
-    n = choice.meta[CHILDREN]
-    at = n
+) -> None:
+    """Put a child among the ``limit`` best so far."""
+    heap, n = Children(choice.children), choice.meta[CHILDREN]
+    place = n
     if n == limit:
-        if rank < choice.children[0].rank:
-            return False
-        if rank == choice.children[0].rank:
-            worst = choice.children[0].parent
-            if parent > worst or (parent == worst and founder > choice.children[0].founder):
-                return False
-        at = 0
-    choice.children[at].rank = rank
-    choice.children[at].parent = parent
-    choice.children[at].slot = slot
-    choice.children[at].founder = founder
-    choice.children[at].select = select
-    choice.children[at].joint = joint
+        worst = choice.children[0]
+        if rank < worst.rank or (
+            rank == worst.rank
+            and (parent > worst.parent or (parent == worst.parent and founder > worst.founder))
+        ):
+            return
+        place = 0
+    child = choice.children[place]
+    child.rank, child.parent, child.slot, child.founder = rank, parent, slot, founder
+    child.select, child.joint = select, joint
     if n == limit:
-        _sink_child(choice, 0, n)
-        return True
-    choice.meta[CHILDREN] = n + 1
-    while at > 0:
-        p = (at - 1) >> 1
-        if not _worse_child(choice, at, p):
-            break
-        _swap_children(choice, at, p)
-        at = p
-    return True
+        sink(heap, 0, n)
+    else:
+        choice.meta[CHILDREN] = n + 1
+        rise(heap, n)
 
 
 @kernel
@@ -152,9 +139,7 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
             joint = beam.joint[h] - choice.log_total[h] + log_weight + log_new
             _offer_child(choice, limit, rank, h, NEW, seq, select, joint)
     n = choice.meta[CHILDREN]
-    for last in range(n - 1, 0, -1):
-        _swap_children(choice, 0, last)
-        _sink_child(choice, 0, last)
+    order_last_first(Children(choice.children), n)
     head, top = 0, choice.children[0].joint
     for i in range(1, n):
         top = max(top, choice.children[i].joint)

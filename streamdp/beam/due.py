@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.heap import before, rise, sink, swap
 from streamdp.kernels.jit import kernel
 
 
@@ -29,44 +30,17 @@ def new_due(slots: int) -> Due:
     )
 
 
-@kernel
-def _before(due: Due, a: int, b: int) -> bool:
-    return due.key[a] < due.key[b] or (due.key[a] == due.key[b] and a < b)
+@before.of(Due)
+def _sooner(due: Due, a: int, b: int) -> bool:
+    x, y = due.heap[a], due.heap[b]
+    return due.key[x] < due.key[y] or (due.key[x] == due.key[y] and x < y)
 
 
-@kernel
-def _up(due: Due, i: int) -> None:
-    slot = due.heap[i]
-    while i > 0:
-        p = (i - 1) >> 1
-        other = due.heap[p]
-        if not _before(due, slot, other):
-            break
-        due.heap[i] = other
-        due.place[other] = i
-        i = p
-    due.heap[i] = slot
-    due.place[slot] = i
-
-
-@kernel
-def _down(due: Due, i: int) -> None:
-    n = due.length[0]
-    slot = due.heap[i]
-    while True:
-        c = 2 * i + 1
-        if c >= n:
-            break
-        if c + 1 < n and _before(due, due.heap[c + 1], due.heap[c]):
-            c += 1
-        other = due.heap[c]
-        if not _before(due, other, slot):
-            break
-        due.heap[i] = other
-        due.place[other] = i
-        i = c
-    due.heap[i] = slot
-    due.place[slot] = i
+@swap.of(Due)
+def _swap(due: Due, a: int, b: int) -> None:
+    x, y = due.heap[a], due.heap[b]
+    due.heap[a], due.heap[b] = y, x
+    due.place[x], due.place[y] = b, a
 
 
 @kernel
@@ -79,8 +53,7 @@ def set_due(due: Due, slot: int, key: float) -> None:
         due.length[0] = i + 1
         due.heap[i] = slot
         due.place[slot] = i
-    _up(due, i)
-    _down(due, due.place[slot])
+    sink(due, rise(due, i), due.length[0])
 
 
 @kernel
@@ -97,5 +70,4 @@ def drop_due(due: Due, slot: int) -> None:
     moved = due.heap[last]
     due.heap[i] = moved
     due.place[moved] = i
-    _up(due, i)
-    _down(due, due.place[moved])
+    sink(due, rise(due, i), last)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.blocks import allocate, new_header, release
+from streamdp.kernels.heap import before, rise, sink, swap
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import free_chain, new_rows, row_type
 
@@ -128,41 +129,37 @@ def _free_class(sizes: Sizes, c: int) -> None:
     sizes.meta[HIGH] = high
 
 
-@kernel
-def heavier(weight: np.ndarray, founder: np.ndarray, a: int, b: int) -> bool:
-    """Whether slot ``a`` stands before slot ``b``: more weight, or as much and founded earlier."""
-    return weight[a] > weight[b] or (weight[a] == weight[b] and founder[a] < founder[b])
+class ClassHeap(NamedTuple):
+    """The agreed clusters of one size class, the heaviest first, the older of two as heavy."""
+
+    slots: np.ndarray
+    place: np.ndarray
+    weight: np.ndarray
+    founder: np.ndarray
+
+
+@before.of(ClassHeap)
+def _heavier(heap: ClassHeap, a: int, b: int) -> bool:
+    x, y = heap.slots[a], heap.slots[b]
+    if heap.weight[x] != heap.weight[y]:
+        return heap.weight[x] > heap.weight[y]
+    return heap.founder[x] < heap.founder[y]
+
+
+@swap.of(ClassHeap)
+def _swap(heap: ClassHeap, a: int, b: int) -> None:
+    x, y = heap.slots[a], heap.slots[b]
+    heap.slots[a], heap.slots[b] = y, x
+    heap.place[x], heap.place[y] = b, a
 
 
 @kernel
 def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray) -> None:
-    base = sizes.classes[c].start
-    n = sizes.agreed[c]
-    heap = sizes.heap
-    slot = heap[base + i]
-    while i > 0:
-        p = (i - 1) >> 1
-        other = heap[base + p]
-        if not heavier(weight, founder, slot, other):
-            break
-        heap[base + i] = other
-        sizes.place[other] = i
-        i = p
-    while True:
-        j = 2 * i + 1
-        if j >= n:
-            break
-        if j + 1 < n and heavier(weight, founder, heap[base + j + 1], heap[base + j]):
-            j += 1
-        other = heap[base + j]
-        if not heavier(weight, founder, other, slot):
-            break
-        heap[base + i] = other
-        sizes.place[other] = i
-        i = j
-    heap[base + i] = slot
-    sizes.place[slot] = i
-    sizes.top[c] = weight[heap[base]]
+    """Put what is at a place of a class's heap where it belongs."""
+    start, n = sizes.classes[c].start, sizes.agreed[c]
+    heap = ClassHeap(sizes.heap[start : start + n], sizes.place, weight, founder)
+    sink(heap, rise(heap, i), n)
+    sizes.top[c] = weight[sizes.heap[start]]
 
 
 @kernel
