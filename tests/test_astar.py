@@ -289,7 +289,7 @@ def test_no_record_adds_more_than_its_supremum(family: str) -> None:
             case.likelihood, [case.records[i] for i in again], case.prior, case.base, case.times, None
         )
         states = case.search()
-        most = -np.diff(states.outlook.ahead)
+        most = -np.diff(states.heuristic.ahead)
         for i in range(40):
             same = tuple(j for j in range(i) if again[j] == again[i])
             others = tuple(j for j in range(i) if rng.random() < 0.5)
@@ -303,7 +303,7 @@ def test_the_peak_of_the_predictive_is_reached_where_all_records_are_the_prior_m
         case = make(family, "crp", np.random.default_rng(seed), 1)
         mean = np.asarray(case.likelihood.mean) * np.ones(2)
         case = Instance(case.likelihood, [mean] * 30, CRP(), None, list(range(30)), None)
-        most = -np.diff(case.search().outlook.ahead)
+        most = -np.diff(case.search().heuristic.ahead)
         for i in range(30):
             added = case.log_h(tuple(range(i + 1))) - case.log_h(tuple(range(i)))
             assert added == pytest.approx(most[i], abs=1e-9)

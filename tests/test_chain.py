@@ -15,7 +15,7 @@ from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain, canonical
-from streamdp.offline.kernels.roster import ACTIVE, FREE
+from streamdp.offline.kernels.allocation import ACTIVE, FREE
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
 from streamdp.offline.permutation import Permutation
@@ -51,13 +51,13 @@ def settled(problem: Problem, chain: Chain) -> float:
 
 def check_slots(chain: Chain) -> None:
     """Every slot is in use or free, and holds what the labels say."""
-    roster, size = chain.roster, chain.store.clusters.size
-    active = roster.active[: roster.meta[ACTIVE]]
-    free = roster.free[: roster.meta[FREE]]
+    allocation, size = chain.allocation, chain.store.clusters.size
+    active = allocation.active[: allocation.meta[ACTIVE]]
+    free = allocation.free[: allocation.meta[FREE]]
     assert sorted([*active, *free]) == list(range(FIRST_SLOT, len(size)))
-    assert (active[roster.where[active]] == active).all()
-    assert set(active.tolist()) == set(roster.labels.tolist())
-    held = np.bincount(roster.labels, minlength=len(size))
+    assert (active[allocation.where[active]] == active).all()
+    assert set(active.tolist()) == set(allocation.labels.tolist())
+    held = np.bincount(allocation.labels, minlength=len(size))
     np.testing.assert_array_equal(size[FIRST_SLOT:], held[FIRST_SLOT:])
     assert not chain.store.clusters.log_h[free].any()
 
@@ -88,11 +88,11 @@ def test_log_joint_of_any_labels(family: str, prior: str) -> None:
 def test_log_joint_after_a_hundred_thousand_moves(family: str) -> None:
     problem = Problem(family, 50, seed=5)
     chain, sweep = problem.chain(pr.CRP(2.0)), Gibbs()
-    before, moved = chain.roster.labels.copy(), 0
+    before, moved = chain.allocation.labels.copy(), 0
     for _ in range(2_000):
         sweep(chain)
-        moved += int((chain.roster.labels != before).sum())
-        before = chain.roster.labels.copy()
+        moved += int((chain.allocation.labels != before).sum())
+        before = chain.allocation.labels.copy()
     assert moved > 2_000
     assert chain.log_joint == pytest.approx(settled(problem, chain), rel=tolerance(family))
     assert abs(chain.refresh()) < 1e-9 * abs(chain.log_joint)
@@ -125,10 +125,10 @@ def test_log_joint_after_other_moves(name: str, family: str) -> None:
 def test_slots_come_and_go(family: str) -> None:
     problem, sweep = Problem(family, 300, seed=7), Gibbs()
     chain = Chain(problem.data, problem.likelihood, pr.CRP(1e9))
-    slots = len(chain.roster.free)
+    slots = len(chain.allocation.free)
     sweep(chain)
     assert chain.clusters > 250
-    assert len(chain.roster.free) == len(chain.store.clusters.size) >= 4 * slots
+    assert len(chain.allocation.free) == len(chain.store.clusters.size) >= 4 * slots
     check_slots(chain)
     chain.replace(prior=pr.CRP(1e-9))
     for _ in range(20):
@@ -165,7 +165,7 @@ def test_room_is_made_before_it_is_wanted() -> None:
     chain = Problem("gaussian", 6).chain(pr.CRP(1.0))
     before = chain.log_joint
     chain.more_room(500)
-    assert chain.roster.meta[FREE] >= 500
+    assert chain.allocation.meta[FREE] >= 500
     check_slots(chain)
     Gibbs()(chain)
     check_slots(chain)

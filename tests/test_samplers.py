@@ -396,9 +396,9 @@ def leaking(chain: Chain) -> int:
     assert chain.weights is not None
     clusters, records = chain.store.clusters, chain.store.records
     for i in [*range(chain.size)] * 2:
-        slot = chain.roster.labels[i]
-        gibbs_sweep(chain.store, chain.roster, chain.weights, chain.random, np.array([i]), 0, 1)
-        if chain.roster.labels[i] != slot and clusters.size[slot]:
+        slot = chain.allocation.labels[i]
+        gibbs_sweep(chain.store, chain.allocation, chain.weights, chain.random, np.array([i]), 0, 1)
+        if chain.allocation.labels[i] != slot and clusters.size[slot]:
             clusters.sums[slot] += records.vectors[i]
             clusters.total[slot] += records.squares[i]
     return chain.size

@@ -1,7 +1,7 @@
 """Prior weights as time goes by: what a join adds, what fades, what closes and retires.
 
 Priors whose weights depend on sizes alone forget nothing; what they retire is the stream's own limit. Under a
-decay the weight of a cluster is the sum of the pull of its members, kept in the way that suits the decay:
+decay the weight of a cluster is the sum of its members', kept in the way that suits the decay:
 counted under a window, one factor for all under an exponential decay, else summed anew for every record.
 """
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from streamdp.beam.closing import change_weight, close_slot
 from streamdp.beam.clusters import rescale
-from streamdp.beam.due import set_due
+from streamdp.beam.expiry import set_expiry
 from streamdp.beam.members import push_member
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import generic, kernel
 from streamdp.priors.base import join_weight
-from streamdp.priors.decays import ExponentialTerms, WindowTerms, pull
+from streamdp.priors.decays import ExponentialTerms, WindowTerms, decay_weight
 from streamdp.priors.distance_dependent import DistanceDependentTerms
 
 TINY_SCALE = 1e-120
@@ -85,7 +85,7 @@ def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: In
     pool = state.pool
     pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
     if model.retire_after > 0 or model.max_clusters > 0:
-        set_due(state.due, slot, np.float64(record.seq))
+        set_expiry(state.expiry, slot, np.float64(record.seq))
 
 
 @kernel
@@ -108,18 +108,18 @@ def _held_by_head(state: State, slot: int) -> bool:
 
 @begin_record.otherwise
 def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
-    due = state.due
+    expiry = state.expiry
     if model.retire_after > 0:
-        while due.length[0] > 0 and record.seq - due.key[due.heap[0]] > model.retire_after:
-            close_slot(state, out, due.heap[0], True)
+        while expiry.length[0] > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
+            close_slot(state, out, expiry.heap[0], True)
     if model.max_clusters > 0 and state.pool.meta[OPEN] > model.max_clusters:
         excess = open_in_head(state) - model.max_clusters
         reached = -1.0
-        while due.length[0] > 0 and (excess > 0 or due.key[due.heap[0]] <= reached):
-            slot = due.heap[0]
+        while expiry.length[0] > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
+            slot = expiry.heap[0]
             if _held_by_head(state, slot):
                 excess -= 1
-            reached = due.key[slot]
+            reached = expiry.key[slot]
             close_slot(state, out, slot, True)
 
 
@@ -170,45 +170,45 @@ def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> 
     push_member(state.members, slot, here)
     state.pool.weight[slot] += 1.0
     queue = state.members.queues[slot]
-    set_due(state.due, slot, state.members.time[queue.start + queue.head])
+    set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
 
 
 @_age.of(WindowTerms)
 def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, now: float) -> None:
-    due, members = state.due, state.members
-    while due.length[0] > 0:
-        slot = due.heap[0]
-        if pull(decay, now - due.key[slot]) > 0.0:
+    expiry, members = state.expiry, state.members
+    while expiry.length[0] > 0:
+        slot = expiry.heap[0]
+        if decay_weight(decay, now - expiry.key[slot]) > 0.0:
             return
         start, head, n = members.queues[slot].start, members.queues[slot].head, members.queues[slot].length
-        while head < n and pull(decay, now - members.time[start + head]) == 0.0:
+        while head < n and decay_weight(decay, now - members.time[start + head]) == 0.0:
             head += 1
         members.queues[slot].head = head
         if head == n:
             close_slot(state, out, slot, False)
         else:
             change_weight(state, slot, np.float64(n - head))
-            set_due(due, slot, members.time[start + head])
+            set_expiry(expiry, slot, members.time[start + head])
 
 
 @_add_member.of(ExponentialTerms)
 def _add_unfaded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
     state.pool.weight[slot] += 1.0 / state.beam.sums[SCALE]
-    set_due(state.due, slot, state.pool.weight[slot])
+    set_expiry(state.expiry, slot, state.pool.weight[slot])
 
 
 @_age.of(ExponentialTerms)
 def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
-    sums, due, pool = state.beam.sums, state.due, state.pool
+    sums, expiry, pool = state.beam.sums, state.expiry, state.pool
     if now > sums[NOW]:
-        sums[SCALE] *= pull(decay, now - sums[NOW])
-    while due.length[0] > 0 and due.key[due.heap[0]] * sums[SCALE] < close_below:
-        close_slot(state, out, due.heap[0], False)
+        sums[SCALE] *= decay_weight(decay, now - sums[NOW])
+    while expiry.length[0] > 0 and expiry.key[expiry.heap[0]] * sums[SCALE] < close_below:
+        close_slot(state, out, expiry.heap[0], False)
     if sums[SCALE] < TINY_SCALE:
         factor = sums[SCALE]
         for slot in range(pool.meta[SLOT_HIGH]):
             pool.weight[slot] *= factor
-            due.key[slot] *= factor
+            expiry.key[slot] *= factor
         rescale(state.clusters, factor)
         sums[SCALE] = 1.0
 
@@ -216,7 +216,7 @@ def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Ou
 @_scale_after.of(ExponentialTerms)
 def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> float:
     elapsed = max(now - state.beam.sums[NOW], 0.0)
-    return state.beam.sums[SCALE] * pull(decay, elapsed)
+    return state.beam.sums[SCALE] * decay_weight(decay, elapsed)
 
 
 @_add_member.otherwise
@@ -234,7 +234,7 @@ def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: fl
         start = members.queues[slot].start
         total = 0.0
         for i in range(members.queues[slot].head, members.queues[slot].length):
-            f = pull(decay, now - members.time[start + i])
+            f = decay_weight(decay, now - members.time[start + i])
             if f == 0.0:
                 members.queues[slot].head = i + 1
             total += f

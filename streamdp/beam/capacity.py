@@ -1,176 +1,77 @@
-"""Making the arrays of a state larger: always by a rule of the state alone, so that two runs that saw
-the same records hold the same arrays, however the records came in batches."""
+"""Whether the arrays suffice for the next record, whatever it does; if not, what is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from streamdp.beam.due import Due
-from streamdp.beam.index import Index
-from streamdp.beam.members import Members
-from streamdp.beam.pool import SEQ, SLOT_FREE, Pool
-from streamdp.beam.sizes import FREE, Sizes, rehash
+from streamdp.beam.choice import CHILDREN, NEW, Choice
+from streamdp.beam.clusters import room_for_classes, room_for_words
+from streamdp.beam.model import Model
+from streamdp.beam.pool import CONTESTED, DECIDED, SEQ, SLOT_USED
 from streamdp.beam.state import (
+    COMPLETE,
+    EVENTS,
+    FLUSH,
+    GROW,
     NEED_ANNOUNCED,
-    NEED_CLASSES,
     NEED_COLUMNS,
-    NEED_ENTRIES,
-    NEED_HEAP,
+    NEED_EVENTS,
     NEED_LINEAGES,
     NEED_NODES,
-    NEED_POSTINGS,
+    NEED_REVISIONS,
     NEED_SLOTS,
     NEED_TIMES,
+    REVISIONS,
+    STATUS,
+    Output,
     State,
 )
-from streamdp.beam.trellis import LINEAGES_FREE, NODE_FREE, Lineages, Trellis
-from streamdp.beam.vectors import VectorClusters
-from streamdp.beam.words import WordClusters
-from streamdp.kernels.rows import longer, longer_chain, longer_rows, power_of_two, taller
-from streamdp.likelihoods.words import Learned
+from streamdp.beam.trellis import LINEAGES_USED, NODE_USED
+from streamdp.kernels.jit import kernel
 
 
-def _pool_slots(pool: Pool, size: int) -> Pool:
-    old = pool.slots.shape[0]
-    slots = longer_rows(pool.slots, size, lineage=-1, last=-1)
-    pool.meta[SLOT_FREE] = longer_chain(slots["next"], old, int(pool.meta[SLOT_FREE]))
-    return pool._replace(
-        slots=slots,
-        state=longer(pool.state, size),
-        founder=longer(pool.founder, size, -1),
-        weight=longer(pool.weight, size),
-        column=longer(pool.column, size, -1),
-    )
+@kernel
+def need(out: Output, index: int, needed: int, available: int) -> None:
+    """Note that an array is too small."""
+    if needed > available:
+        out.meta[index] = needed
+        out.meta[STATUS] = GROW
 
 
-def _word_slots(clusters: WordClusters, size: int) -> WordClusters:
-    index, sizes = clusters.inverted, clusters.sizes
-    return clusters._replace(
-        sizes=sizes._replace(of=longer(sizes.of, size, -1), place=longer(sizes.place, size, -1)),
-        inverted=index._replace(
-            own=longer_rows(index.own, size, block=-1),
-            tokens=longer(index.tokens, size),
-            types=longer(index.types, size),
-        ),
-    )
+@kernel
+def room_before(model: Model, state: State, out: Output) -> bool:
+    """Whether buffers and fixed-size tables suffice for whatever the next record does."""
+    pool, beam = state.pool, state.beam
+    limit = model.beam
+    undecided = beam.meta[SEQ] - beam.meta[DECIDED] + 2
+    events = pool.meta[SLOT_USED] + 2 * undecided + 4
+    out.meta[STATUS] = COMPLETE
+    for i in range(NEED_SLOTS, NEED_LINEAGES + 1):
+        out.meta[i] = 0
+    need(out, NEED_REVISIONS, undecided, out.revisions.shape[0])
+    need(out, NEED_EVENTS, events, out.events.shape[0])
+    need(out, NEED_ANNOUNCED, undecided, state.announced.shape[0])
+    need(out, NEED_SLOTS, pool.meta[SLOT_USED] + limit + 2, pool.slots.shape[0])
+    need(out, NEED_COLUMNS, pool.meta[CONTESTED] + 2 * limit + 2, pool.slot_of.shape[0])
+    need(out, NEED_NODES, state.trellis.meta[NODE_USED] + limit + 1, state.trellis.nodes.shape[0])
+    need(out, NEED_LINEAGES, state.lineages.meta[LINEAGES_USED] + 2, state.lineages.rows.shape[0])
+    room_for_classes(state.clusters, pool, out, limit)
+    if out.meta[STATUS] == COMPLETE and (
+        out.meta[REVISIONS] + undecided > out.revisions.shape[0]
+        or out.meta[EVENTS] + events > out.events.shape[0]
+    ):
+        out.meta[STATUS] = FLUSH
+    return out.meta[STATUS] == COMPLETE
 
 
-def _slots(state: State, size: int) -> State:
-    due, clusters = state.due, state.clusters
-    if isinstance(clusters, VectorClusters):
-        clusters = clusters._replace(block=taller(clusters.block, size))
-    else:
-        clusters = _word_slots(clusters, size)
-    return state._replace(
-        pool=_pool_slots(state.pool, size),
-        clusters=clusters,
-        due=Due(due.length, longer(due.heap, size, -1), longer(due.place, size, -1), longer(due.key, size)),
-        members=state.members._replace(queues=longer_rows(state.members.queues, size, block=-1)),
-    )
-
-
-def _columns(state: State, size: int) -> State:
-    pool = state.pool
-    slot_of, holds = longer(pool.slot_of, size, -1), longer(pool.holds, size)
-    return state._replace(pool=pool._replace(slot_of=slot_of, holds=holds))
-
-
-def _nodes(state: State, size: int) -> State:
-    meta, old = state.trellis.meta, state.trellis.nodes
-    parent, lineage = longer(state.trellis.parent, size), longer(state.trellis.lineage, size, -1)
-    meta[NODE_FREE] = longer_chain(parent, old.shape[0], int(meta[NODE_FREE]))
-    nodes = longer_rows(old, size, child=-1, right=-1, left=-1, seq=-1, link=-1)
-    return state._replace(trellis=Trellis(meta, parent, lineage, nodes))
-
-
-def _lineages(state: State, size: int) -> State:
-    meta, old = state.lineages.meta, state.lineages.rows
-    rows = longer_rows(old, size, founder=-1, label=-1)
-    meta[LINEAGES_FREE] = longer_chain(rows["next"], old.shape[0], int(meta[LINEAGES_FREE]))
-    return state._replace(lineages=Lineages(meta, rows))
-
-
-def _announced(state: State, size: int) -> State:
-    old = state.announced.shape[0]
-    seqs = np.arange(state.beam.meta[SEQ] - old, state.beam.meta[SEQ])
-    seqs = seqs[seqs >= 0]
-    label, founder = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    label[seqs & (size - 1)] = state.announced[seqs & (old - 1)]
-    founder[seqs & (size - 1)] = state.announced_founder[seqs & (old - 1)]
-    return state._replace(announced=label, announced_founder=founder)
-
-
-def _times(state: State, size: int) -> State:
-    members: Members = state.members
-    return state._replace(members=members._replace(time=longer(members.time, size)))
-
-
-def _classes(sizes: Sizes, size: int) -> Sizes:
-    old = sizes.classes.shape[0]
-    classes = longer_rows(sizes.classes, size, block=-1)
-    sizes.meta[FREE] = longer_chain(classes["next"], old, int(sizes.meta[FREE]))
-    larger = sizes._replace(
-        classes=classes,
-        tokens=longer(sizes.tokens, size),
-        types=longer(sizes.types, size),
-        weight=longer(sizes.weight, size),
-        top=longer(sizes.top, size),
-        agreed=longer(sizes.agreed, size),
-        table=np.full(power_of_two(4 * size), -1, np.int64),
-    )
-    rehash(larger)
-    return larger
-
-
-def _heap(sizes: Sizes, size: int) -> Sizes:
-    return sizes._replace(heap=longer(sizes.heap, size))
-
-
-def _postings(index: Index, size: int) -> Index:
-    payload = {name: longer(getattr(index, name), size) for name in ("slot", "occurrences", "back")}
-    return index._replace(**payload)
-
-
-def _entries(index: Index, size: int) -> Index:
-    return index._replace(word=longer(index.word, size), where=longer(index.where, size))
-
-
-def more_words(clusters: WordClusters, size: int) -> WordClusters:
-    """Room for word ids below ``size``."""
-    learned = clusters.learned
-    return clusters._replace(
-        inverted=clusters.inverted._replace(lists=longer_rows(clusters.inverted.lists, size, block=-1)),
-        learned=Learned(longer(learned.counts, size), learned.totals),
-    )
-
-
-_OF_STATE: dict[int, Callable[[State, int], State]] = {
-    NEED_SLOTS: _slots,
-    NEED_COLUMNS: _columns,
-    NEED_NODES: _nodes,
-    NEED_LINEAGES: _lineages,
-    NEED_ANNOUNCED: _announced,
-    NEED_TIMES: _times,
-}
-_OF_WORDS: dict[int, tuple[str, Callable[[Any, int], Any]]] = {
-    NEED_CLASSES: ("sizes", _classes),
-    NEED_HEAP: ("sizes", _heap),
-    NEED_POSTINGS: ("inverted", _postings),
-    NEED_ENTRIES: ("inverted", _entries),
-}
-
-
-def make_room(state: State, meta: np.ndarray) -> State:
-    """Enlarge what ``meta`` (of an output with status GROW) says is too small, by powers of two."""
-    for need, grow in _OF_STATE.items():
-        if meta[need]:
-            state = grow(state, power_of_two(int(meta[need])))
-    for need, (part, grow_part) in _OF_WORDS.items():
-        if meta[need]:
-            clusters: WordClusters = state.clusters
-            larger = grow_part(getattr(clusters, part), power_of_two(int(meta[need])))
-            state = state._replace(clusters=clusters._replace(**{part: larger}))
-    return state
+@kernel
+def room_for_choice(state: State, out: Output, choice: Choice, words: np.ndarray) -> bool:
+    """Whether the arenas can take the copies that the chosen children may need."""
+    times = 0
+    for a in range(choice.meta[CHILDREN]):
+        child = choice.children[a]
+        if child.slot != NEW and child.group == a:
+            times += 4 * (state.members.queues[child.slot].length + 4)
+    room_for_words(state.clusters, out, choice, words)
+    need(out, NEED_TIMES, state.members.header[0] + times, state.members.time.shape[0])
+    return out.meta[STATUS] == COMPLETE

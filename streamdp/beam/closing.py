@@ -11,7 +11,7 @@ from streamdp.beam.clusters import (
     reweigh,
     tell_slot,
 )
-from streamdp.beam.due import drop_due
+from streamdp.beam.expiry import drop_expiry
 from streamdp.beam.members import release_members
 from streamdp.beam.pool import ALIVE, CLOSED, CLOSINGS, OPEN, RETIRED, SEQ, free_slot
 from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, Output, State
@@ -43,7 +43,7 @@ def discard_slot(state: State, slot: int) -> None:
     pool = state.pool
     if pool.state[slot] == ALIVE:
         leave_class(state.clusters, pool, slot)
-        drop_due(state.due, slot)
+        drop_expiry(state.expiry, slot)
         close_slot_words(state.clusters, slot)
     release_slot(state.clusters, slot)
     release_members(state.members, slot)
@@ -66,7 +66,7 @@ def close_slot(state: State, out: Output, slot: int, retired: bool) -> None:
     """The cluster can never grow again; a contested one waits, inert, until its hypotheses agree."""
     pool = state.pool
     leave_class(state.clusters, pool, slot)
-    drop_due(state.due, slot)
+    drop_expiry(state.expiry, slot)
     close_slot_words(state.clusters, slot)
     pool.state[slot] = CLOSED
     pool.meta[OPEN] -= 1

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.announce import new_walk
-from streamdp.beam.capacity import make_room, more_words
 from streamdp.beam.choice import new_choice
-from streamdp.beam.due import new_due
+from streamdp.beam.expiry import new_expiry
+from streamdp.beam.growth import make_room, more_words
 from streamdp.beam.index import new_index
 from streamdp.beam.members import new_members
 from streamdp.beam.model import Model
@@ -79,7 +79,7 @@ def new_state(width: int, likelihood: Likelihood[Any, Any]) -> State:
         new_beam(width),
         new_pool(SLOTS, width, SLOTS),
         new_clusters(likelihood),
-        new_due(SLOTS),
+        new_expiry(SLOTS),
         new_members(SLOTS, SLOTS),
         new_trellis(16 * SLOTS),
         new_lineages(SLOTS),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.due import Due
+from streamdp.beam.expiry import Expiry
 from streamdp.beam.members import Members
 from streamdp.beam.pool import Beam, Pool
 from streamdp.beam.trellis import Lineages, Trellis
@@ -41,7 +41,7 @@ class State(NamedTuple):
     beam: Beam
     pool: Pool
     clusters: Any  # the clusters' statistics by slot
-    due: Due
+    expiry: Expiry
     members: Members
     trellis: Trellis
     lineages: Lineages

@@ -13,18 +13,18 @@ import numpy as np
 
 from streamdp.beam.aging import begin_record, scale_at
 from streamdp.beam.announce import Walk, announce, weigh_revisions
+from streamdp.beam.capacity import room_before, room_for_choice
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
 from streamdp.beam.choose import choose, group_children
 from streamdp.beam.clusters import learn_record, score_record
+from streamdp.beam.commit import commit_children, settle
 from streamdp.beam.decide import continue_beam, drop_dissenters
-from streamdp.beam.demand import room_before, room_for_choice
 from streamdp.beam.evidence import mass_of, normalise
 from streamdp.beam.force import force
 from streamdp.beam.model import Model
 from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import DONE, REVISIONS, Incoming, Output, State
-from streamdp.beam.write import settle, write_children
 from streamdp.kernels.jit import entry, kernel
 
 
@@ -77,7 +77,7 @@ def _absorb(
         slot = choice.children[c].slot
         choice.children[c].founder = -1 if slot == NEW else state.pool.slots[slot].last
     extends = choice.children[head].parent == beam.meta[HEAD]
-    write_children(model, state, scores, choice, record)
+    commit_children(model, state, scores, choice, record)
     learn_record(state.clusters, model, scores, record)
     continue_beam(model, state, choice, record.seq)
     beam.meta[HEAD] = head

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamdp.beam import sizes as by_size
 from streamdp.beam.candidates import log_offer, offer_candidate, offer_slot, raise_floor
+from streamdp.beam.capacity import need
 from streamdp.beam.choice import ANCHOR, BAR, CANDIDATES, CHILDREN, FLOOR, GUARD, NEW, Choice, rounded
 from streamdp.beam.clusters import (
     agree,
@@ -30,7 +31,6 @@ from streamdp.beam.clusters import (
     tell_slot,
     value_of,
 )
-from streamdp.beam.demand import demand
 from streamdp.beam.evidence import may_found
 from streamdp.beam.index import Index, add_words, copy_words, release_words, top_words, unindex
 from streamdp.beam.model import Model
@@ -217,9 +217,9 @@ def _release_slot(clusters: WordClusters, slot: int) -> None:
 @room_for_classes.of(WordClusters)
 def _room_for_classes(clusters: WordClusters, pool: Pool, out: Output, limit: int) -> None:
     sizes = clusters.sizes
-    demand(out, NEED_CLASSES, sizes.meta[USED] + limit + 2, sizes.classes.shape[0])
+    need(out, NEED_CLASSES, sizes.meta[USED] + limit + 2, sizes.classes.shape[0])
     heap = sizes.header[0] + 8 * (pool.meta[SLOT_USED] + limit + 8)
-    demand(out, NEED_HEAP, heap, sizes.heap.shape[0])
+    need(out, NEED_HEAP, heap, sizes.heap.shape[0])
 
 
 @kernel
@@ -253,5 +253,5 @@ def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: 
                 for i in range(begin, begin + index.types[slot]):
                     postings += _posting_need(index, index.word[i], children)
         if index.postings[0] + postings > index.slot.shape[0]:
-            demand(out, NEED_POSTINGS, enough, index.slot.shape[0])
-    demand(out, NEED_ENTRIES, index.entries[0] + entries, index.word.shape[0])
+            need(out, NEED_POSTINGS, enough, index.slot.shape[0])
+    need(out, NEED_ENTRIES, index.entries[0] + entries, index.word.shape[0])

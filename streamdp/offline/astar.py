@@ -11,11 +11,11 @@ import numpy as np
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.best_first import Mode, Order, Score, Search
 from streamdp.offline.chain import canonical
-from streamdp.offline.distances import log_probability_by_pulls
+from streamdp.offline.distances import log_probability_by_weights
+from streamdp.offline.heuristic import log_count_prior
+from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.clusters import prepare
-from streamdp.offline.kernels.roster import fill, new_roster
 from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.outlook import log_count_prior
 from streamdp.offline.prepare import Data
 from streamdp.priors.base import Prior
 
@@ -130,7 +130,7 @@ def astar(
         times = None if data.times is None else data.times.tolist()
         log_joint = log_likelihood + prior.log_probability(labels.tolist(), times)
     else:
-        log_joint = log_likelihood + log_probability_by_pulls(prior, labels, states.pulls)
+        log_joint = log_likelihood + log_probability_by_weights(prior, labels, states.link_weights)
     maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(mode)
     if maximised is None:
         maximised = log_likelihood + log_count_prior(prior, labels)
@@ -140,5 +140,5 @@ def astar(
 def _log_likelihood(store: Any, labels: np.ndarray) -> float:
     """log p(x | z) in nats, computed anew."""
     prepare(store)
-    fill(store, new_roster(len(labels), len(store.size)), labels)
+    fill(store, new_allocation(len(labels), len(store.size)), labels)
     return float(store.log_h[FIRST_SLOT : FIRST_SLOT + labels.max() + 1].sum())

@@ -11,6 +11,7 @@ from streamdp.checks import whole_or_none
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.bounds import upper_bounds
+from streamdp.offline.heuristic import all_link_weights, from_each_on, new_heuristic, with_long_tables
 from streamdp.offline.kernels.astar import (
     CLUSTERS,
     EMPTY_QUEUE,
@@ -19,15 +20,14 @@ from streamdp.offline.kernels.astar import (
     LIMIT,
     NO_NODE,
     NO_SLOT,
-    new_desk,
+    new_workspace,
     search,
     search_by_clusters,
 )
 from streamdp.offline.kernels.clusters import prepare
-from streamdp.offline.kernels.completion import COUNTS, GATES, JOINT, LOOK, PREDICTIVE, REPLICA, SUMS
+from streamdp.offline.kernels.completion import COUNTS, JOINT, LOOK, PREDICTIVE, REPLICA, SUMS, SUPPORT
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, QUEUED, grown_tree, new_tree
 from streamdp.offline.kernels.store import grown
-from streamdp.offline.outlook import all_pulls, from_each_on, new_outlook, with_long_tables
 from streamdp.offline.prepare import Data, log_coefficients, new_store
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
@@ -43,7 +43,7 @@ FIRST_STATES = 1024
 ROUNDING = 1e-9
 NO_LIMIT = int(np.iinfo(np.int64).max)
 
-_MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": GATES}
+_MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": SUPPORT}
 _LOOKS = {"replica": REPLICA, "predictive": PREDICTIVE}
 
 
@@ -78,12 +78,14 @@ class Search:
         prepare(self.store)
         fresh = self.store.fresh
         self.order = _placed(fresh + log_coefficients(self.store), order, seed)
-        self.pulls = all_pulls(prior, data, distances)
+        self.link_weights = all_link_weights(prior, data, distances)
         most = upper_bounds(self.store, self.order, likelihood)
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
-        self.outlook, root = new_outlook(prior, _MODES[mode], look, from_each_on(ahead), self.pulls)
-        self.desk = new_desk(self.order, len(self.store.size))
+        self.heuristic, root = new_heuristic(
+            prior, _MODES[mode], look, from_each_on(ahead), self.link_weights
+        )
+        self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
         learned = isinstance(likelihood, SharedBase) and likelihood.base is None and base is None
         bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
@@ -95,11 +97,11 @@ class Search:
 
         An exact search gives them in the order of their scores.
         """
-        run = search if self.outlook.meta[LOOK] == SUMS else search_by_clusters
+        run = search if self.heuristic.meta[LOOK] == SUMS else search_by_clusters
         while True:
             prepare(self.store)
-            self.desk.meta[HERE] = self.desk.meta[CLUSTERS] = 0
-            ended = run(self.store, self.outlook, self.desk, self.tree, self.bound, self.limit, BUDGET)
+            self.workspace.meta[HERE] = self.workspace.meta[CLUSTERS] = 0
+            ended = run(self.store, self.heuristic, self.workspace, self.tree, self.bound, self.limit, BUDGET)
             if ended == FOUND:
                 return self._labels(int(self.tree.meta[ANSWER]))
             if ended == EMPTY_QUEUE:
@@ -110,7 +112,7 @@ class Search:
                 self.tree = grown_tree(self.tree)
             elif ended == NO_SLOT:
                 capacity = 2 * len(self.store.size)
-                self.store, self.desk = grown(self.store, capacity), new_desk(self.order, capacity)
+                self.store, self.workspace = grown(self.store, capacity), new_workspace(self.order, capacity)
             if self.until is not None and self.until():
                 self._hurry()
 

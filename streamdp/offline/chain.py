@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.distances import log_probability_by_pulls, pulls_of
+from streamdp.offline.distances import link_weights_of, log_probability_by_weights
 from streamdp.offline.exchangeable import weights_of
+from streamdp.offline.kernels.allocation import (
+    ACTIVE,
+    FREE,
+    JOINT,
+    clear_from,
+    fill,
+    grown_allocation,
+    new_allocation,
+)
 from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.rng import draw_uniform, new_random
-from streamdp.offline.kernels.roster import ACTIVE, FREE, JOINT, clear_from, fill, grown_roster, new_roster
 from streamdp.offline.kernels.store import FIRST_SLOT, grown
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.prepare import Data, new_store, new_terms
@@ -64,9 +72,9 @@ class Chain:
         self.data, self.likelihood, self.prior, self.base = data, likelihood, prior, base
         self.distances = distances
         self.random = new_random(seed)
-        self._pulls: tuple[Prior, np.ndarray] | None = None
+        self._link_weights: tuple[Prior, np.ndarray] | None = None
         self.store: Any = new_store(data, likelihood, base)
-        self.roster = new_roster(data.size, len(self.store.size))
+        self.allocation = new_allocation(data.size, len(self.store.size))
         self.weights: Weights | None = weights_of(prior, data.size) if prior.exchangeable else None
         self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
 
@@ -78,27 +86,27 @@ class Chain:
     @property
     def clusters(self) -> int:
         """K."""
-        return int(self.roster.meta[ACTIVE])
+        return int(self.allocation.meta[ACTIVE])
 
     @property
     def labels(self) -> np.ndarray:
         """The cluster of every record, shape (N,), numbered from 0 by first members."""
-        return canonical(self.roster.labels)
+        return canonical(self.allocation.labels)
 
     @property
     def sizes(self) -> np.ndarray:
         """Sizes of the clusters, shape (K,), in no order."""
-        return np.asarray(self.store.size[self.roster.active[: self.clusters]])
+        return np.asarray(self.store.size[self.allocation.active[: self.clusters]])
 
     @property
     def log_joint(self) -> float:
         """log p(z, x) in nats, as the moves have kept it."""
-        return float(self.roster.sums[JOINT])
+        return float(self.allocation.sums[JOINT])
 
     @property
     def log_likelihood(self) -> float:
         """log p(x | z) in nats: the sum of log H over the clusters."""
-        return float(self.store.log_h[self.roster.active[: self.clusters]].sum())
+        return float(self.store.log_h[self.allocation.active[: self.clusters]].sum())
 
     @property
     def times(self) -> list[float] | None:
@@ -107,18 +115,18 @@ class Chain:
 
     def log_prior(self) -> float:
         """log p(z) in nats, computed anew."""
-        labels = self.roster.labels
+        labels = self.allocation.labels
         if self.distances is not None:
-            return log_probability_by_pulls(self.prior, labels, self.pulls())
+            return log_probability_by_weights(self.prior, labels, self.link_weights())
         return self.prior.log_probability(labels.tolist(), self.times)
 
-    def pulls(self) -> np.ndarray:
+    def link_weights(self) -> np.ndarray:
         """Weight of a link from record i to an earlier one, shape (N, N); empty without ``distances``."""
         if self.distances is None:
             return np.zeros((0, 0))
-        if self._pulls is None or self._pulls[0] is not self.prior:
-            self._pulls = (self.prior, pulls_of(self.prior, self.distances, self.size))
-        return self._pulls[1]
+        if self._link_weights is None or self._link_weights[0] is not self.prior:
+            self._link_weights = (self.prior, link_weights_of(self.prior, self.distances, self.size))
+        return self._link_weights[1]
 
     def uniform(self) -> float:
         """A random number in [0, 1)."""
@@ -130,7 +138,7 @@ class Chain:
 
     def settle(self) -> None:
         """Compute the log joint anew from what the kernels keep of the clusters."""
-        self.roster.sums[JOINT] = self.log_prior() + self.log_likelihood
+        self.allocation.sums[JOINT] = self.log_prior() + self.log_likelihood
 
     def set_labels(self, labels: Sequence[int] | np.ndarray) -> None:
         """Go on from another clustering; all statistics are computed anew."""
@@ -140,13 +148,13 @@ class Chain:
         _check_clusters(self.prior, int(values.max()) + 1)
         self.make_room(int(values.max()) + 1)
         prepare(self.store)
-        fill(self.store, self.roster, values)
+        fill(self.store, self.allocation, values)
         self.settle()
 
     def refresh(self) -> float:
         """Compute all statistics anew; returns how far the log joint had drifted, in nats."""
         kept = self.log_joint
-        self.set_labels(self.roster.labels)
+        self.set_labels(self.allocation.labels)
         return kept - self.log_joint
 
     def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
@@ -155,16 +163,16 @@ class Chain:
             _check_clusters(prior, self.clusters)
             weights = weights_of(prior, self.size) if prior.exchangeable else None
             if self.distances is not None:
-                self._pulls = (prior, pulls_of(prior, self.distances, self.size))
+                self._link_weights = (prior, link_weights_of(prior, self.distances, self.size))
             self.prior, self.weights = prior, weights
             self.settle()
         if likelihood is not None:
             if _same_records(self.likelihood, likelihood):
                 self.store = self.store._replace(terms=new_terms(self.store, likelihood, self.base))
             else:
-                self.store = new_store(self.data, likelihood, self.base, len(self.roster.free))
+                self.store = new_store(self.data, likelihood, self.base, len(self.allocation.free))
             self.likelihood = likelihood
-            self.set_labels(self.roster.labels)
+            self.set_labels(self.allocation.labels)
 
     def make_room(self, clusters: int) -> None:
         """See to slots for that many clusters, and a few to spare."""
@@ -174,12 +182,12 @@ class Chain:
             wanted *= 2
         if wanted > capacity:
             self.store = grown(self.store, wanted)
-            self.roster = grown_roster(self.roster, wanted)
+            self.allocation = grown_allocation(self.allocation, wanted)
             clear_from(self.store, capacity)
 
     def more_room(self, spare: int = 1) -> None:
         """Double the slots until ``spare`` are free."""
-        while self.roster.meta[FREE] < spare:
+        while self.allocation.meta[FREE] < spare:
             self.make_room(len(self.store.size))
 
 

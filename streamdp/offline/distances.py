@@ -12,7 +12,7 @@ from streamdp.priors.base import Prior
 MOST = 20_000
 
 
-def pulls_of(prior: Prior, distances: np.ndarray, n: int) -> np.ndarray:
+def link_weights_of(prior: Prior, distances: np.ndarray, n: int) -> np.ndarray:
     """f(distance) of each record to each earlier one, shape (N, N), 0 above the diagonal and on it.
 
     ``ValueError`` where the prior does not measure distances or these are none.
@@ -29,13 +29,13 @@ def pulls_of(prior: Prior, distances: np.ndarray, n: int) -> np.ndarray:
     return np.tril(prior.decay(lower), -1)
 
 
-def log_probability_by_pulls(prior: Prior, labels: np.ndarray, pulls: np.ndarray) -> float:
-    """log p(z) under these pulls, in nats, the links summed out."""
+def log_probability_by_weights(prior: Prior, labels: np.ndarray, link_weights: np.ndarray) -> float:
+    """log p(z) under these link_weights, in nats, the links summed out."""
     assert isinstance(prior, DistanceDependent)
     together = labels[:, np.newaxis] == labels[np.newaxis, :]
-    chosen = np.where(together, pulls, 0.0).sum(axis=1)
+    chosen = np.where(together, link_weights, 0.0).sum(axis=1)
     founds = np.tril(together, -1).sum(axis=1) == 0
     chosen[founds] = prior.concentration
     if (chosen == 0.0).any():
         return -math.inf
-    return float(np.log(chosen).sum() - np.log(prior.concentration + pulls.sum(axis=1)).sum())
+    return float(np.log(chosen).sum() - np.log(prior.concentration + link_weights.sum(axis=1)).sum())

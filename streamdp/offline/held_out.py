@@ -10,9 +10,9 @@ import numpy as np
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.exchangeable import weight_tables, weights_of
+from streamdp.offline.kernels.allocation import leave_all
 from streamdp.offline.kernels.held_out import evaluate_left_to_right
 from streamdp.offline.kernels.rng import new_random
-from streamdp.offline.kernels.roster import leave_all
 from streamdp.offline.prepare import Data
 from streamdp.priors import Uniform
 from streamdp.priors.base import Prior
@@ -63,13 +63,13 @@ def left_to_right(
         )
     anywhere = np.full(test.size, labels[0] if len(labels) else 0)  # they leave before anything is asked
     chain = Chain(data, likelihood, prior, np.concatenate([labels, anywhere]), seed=seed, base=base)
-    leave_all(chain.store, chain.roster, train.size)
+    leave_all(chain.store, chain.allocation, train.size)
     random = new_random(seed)
     logs = np.zeros((particles, test.size))
     for p in range(particles):
         state = np.array([train.size])
         while not evaluate_left_to_right(
-            chain.store, chain.roster, weights, random, train.size, resample, logs[p], state
+            chain.store, chain.allocation, weights, random, train.size, resample, logs[p], state
         ):
             chain.more_room()
     peak = logs.max(axis=0)

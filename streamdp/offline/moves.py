@@ -15,8 +15,10 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.links import Links, draw_links, link_sweep
 from streamdp.offline.kernels.split_merge import (
+    COIN,
     MERGES,
     MERGES_TAKEN,
+    SEQUENTIAL,
     SPLITS,
     SPLITS_TAKEN,
     Sides,
@@ -70,7 +72,7 @@ class Gibbs:
             chain.more_room()
             if chain.weights is not None:
                 done = gibbs_sweep(
-                    chain.store, chain.roster, chain.weights, chain.random, order, done, chain.size
+                    chain.store, chain.allocation, chain.weights, chain.random, order, done, chain.size
                 )
             else:
                 done = self._uniform(chain, order, done)
@@ -78,12 +80,12 @@ class Gibbs:
 
     def _uniform(self, chain: Chain, order: np.ndarray, done: int) -> int:
         assert isinstance(chain.prior, Uniform)
-        capacity = len(chain.roster.free)
+        capacity = len(chain.allocation.free)
         founders = Founders(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity))
-        find_founders(chain.roster, founders)
+        find_founders(chain.allocation, founders)
         return uniform_sweep(
             chain.store,
-            chain.roster,
+            chain.allocation,
             founders,
             chain.prior.concentration,
             chain.random,
@@ -108,18 +110,18 @@ class LinkGibbs:
         done, order = 0, np.arange(chain.size)
         while done < chain.size:
             chain.more_room()
-            capacity = len(chain.roster.free)
+            capacity = len(chain.allocation.free)
             links = links._replace(total=np.zeros(capacity), slots=np.zeros(capacity, np.int64))
-            if done == 0 and draw_links(links, chain.roster, chain.random):
+            if done == 0 and draw_links(links, chain.allocation, chain.random):
                 raise ValueError("a record is too far from all earlier ones of its cluster to be in it")
-            done = link_sweep(chain.store, chain.roster, links, chain.random, order, done, chain.size)
+            done = link_sweep(chain.store, chain.allocation, links, chain.random, order, done, chain.size)
         chain.settle()
         return chain.size
 
 
 def links_of(chain: Chain) -> Links:
     """Scratch for a pass over the links of a chain; of no size under priors without links."""
-    prior, n, pull = chain.prior, chain.size, chain.pulls()
+    prior, n, weight = chain.prior, chain.size, chain.link_weights()
     decay, concentration = WindowTerms(1.0), 0.0
     position, reach = np.zeros(0), np.zeros(n, np.int64)
     if isinstance(prior, DistanceDependent):
@@ -136,7 +138,7 @@ def links_of(chain: Chain) -> Links:
         before=np.zeros(n, np.int64),
         position=position,
         reach=reach,
-        pull=pull,
+        weight=weight,
         decay=decay,
         concentration=concentration,
         group=np.zeros(n, np.int64),
@@ -165,7 +167,7 @@ class SplitMerge:
         if scans < 0 or proposals < 1:
             raise ValueError("scans must be at least 0, proposals at least 1")
         self.variant, self.proposals = variant, proposals
-        self._scans = -1 if variant == SIMPLE else scans
+        self._scans = COIN if variant == SIMPLE else scans
         self._gibbs = Gibbs() if variant == MIXED else None
         self.counts = np.zeros(4, np.int64)
 
@@ -182,7 +184,7 @@ class SplitMerge:
         while left:
             chain.more_room()
             left -= split_merge_moves(
-                chain.store, chain.roster, chain.weights, sides, chain.random, self._scans, left
+                chain.store, chain.allocation, chain.weights, sides, chain.random, self._scans, left
             )
         if self._gibbs is not None:
             self._gibbs(chain)
@@ -210,4 +212,4 @@ class SequentiallyAllocated(SplitMerge):
 
     def __init__(self, *, proposals: int = 10) -> None:
         super().__init__(SIMPLE, proposals=proposals)
-        self._scans = -2
+        self._scans = SEQUENTIAL

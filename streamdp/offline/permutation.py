@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
+from streamdp.offline.kernels.allocation import enter_alone
 from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.permutation import (
     CURRENT,
@@ -25,7 +26,6 @@ from streamdp.offline.kernels.permutation import (
     forward,
     similarities,
 )
-from streamdp.offline.kernels.roster import enter_alone
 from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
 from streamdp.offline.moves import refuse
 from streamdp.offline.prepare import Data, new_store

@@ -9,9 +9,9 @@ import numpy as np
 
 from streamdp.offline.chain import Chain
 from streamdp.offline.exchangeable import weight_tables
+from streamdp.offline.kernels.allocation import new_allocation
 from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.links import Links
-from streamdp.offline.kernels.roster import new_roster
 from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign, conditionals
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.moves import links_of
@@ -83,19 +83,19 @@ def sequential(
     if count_prior and not isinstance(prior, CRP):
         raise ValueError(f"the count prior is that of the CRP, not of {type(prior).__name__}")
     places = order_of(chain, order)
-    roster = new_roster(n, len(chain.roster.free))
+    allocation = new_allocation(n, len(chain.allocation.free))
     links, mode, weights = _what_is_read(chain)
     mode = COUNTED if count_prior else mode
     prepare(chain.store)
-    chain.roster = roster
+    chain.allocation = allocation
     of_size = np.zeros(n + 2, np.int64)
     done = 0
     while done < n:
         chain.more_room()
-        links = links._replace(total=np.zeros(len(chain.roster.free)))
+        links = links._replace(total=np.zeros(len(chain.allocation.free)))
         done = assign(
             chain.store,
-            chain.roster,
+            chain.allocation,
             weights,
             links,
             of_size,
@@ -127,6 +127,6 @@ def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
     probability, log_predictive = np.zeros(chain.size), np.zeros(chain.size)
     links, mode, weights = _what_is_read(chain)
     chain.more_room()
-    links = links._replace(total=np.zeros(len(chain.roster.free)))
-    conditionals(chain.store, chain.roster, weights, links, mode, probability, log_predictive)
+    links = links._replace(total=np.zeros(len(chain.allocation.free)))
+    conditionals(chain.store, chain.allocation, weights, links, mode, probability, log_predictive)
     return probability, log_predictive

@@ -1,7 +1,7 @@
-"""How the pull of an earlier record fades with its distance (Blei and Frazier 2011, section 2).
+"""How the weight of an earlier record fades with its distance (Blei and Frazier 2011, section 2).
 
-A decay is called with a distance >= 0, a number or an array of them; kernels call :func:`pull` with its
-terms. :meth:`Decay.earlier` sums the pull of all earlier records for a whole sequence at once.
+A decay is called with a distance >= 0, a number or an array of them; kernels call :func:`decay_weight` with
+its terms. :meth:`Decay.earlier` sums the weights of all earlier records for a whole sequence at once.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class LogisticTerms(NamedTuple):
 
 
 @generic
-def pull(decay: Any, distance: float) -> float:
+def decay_weight(decay: Any, distance: float) -> float:
     """f(distance)."""
     raise NotImplementedError
 
 
-@pull.of(WindowTerms)
+@decay_weight.of(WindowTerms)
 def _window(decay: WindowTerms, distance: float) -> float:
     return 1.0 if distance < decay.scale else 0.0
 
 
-@pull.of(ExponentialTerms)
+@decay_weight.of(ExponentialTerms)
 def _exponential(decay: ExponentialTerms, distance: float) -> float:
     return exp(-distance / decay.scale)
 
 
-@pull.of(LogisticTerms)
+@decay_weight.of(LogisticTerms)
 def _logistic(decay: LogisticTerms, distance: float) -> float:
     gap = distance - decay.scale
     e = exp(-abs(gap))  # without overflow on either side
@@ -59,9 +59,9 @@ def _logistic(decay: LogisticTerms, distance: float) -> float:
 
 
 @entry
-def _pull_all(decay: Any, distances: np.ndarray, out: np.ndarray) -> None:
+def _weigh_all(decay: Any, distances: np.ndarray, out: np.ndarray) -> None:
     for i in range(distances.shape[0]):
-        out[i] = pull(decay, distances[i])
+        out[i] = decay_weight(decay, distances[i])
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Decay(ABC):
 
     @abstractmethod
     def terms(self) -> Any:
-        """What kernels read: a named tuple for which :func:`pull` is implemented."""
+        """What kernels read: a named tuple for which :func:`decay_weight` is implemented."""
 
     @property
     @abstractmethod
@@ -95,9 +95,9 @@ class Decay(ABC):
     def __call__(self, distance: Any) -> Any:
         """f of one distance, or of each distance of an array."""
         if not isinstance(distance, np.ndarray):
-            return float(pull(self.terms(), float(distance)))
+            return float(decay_weight(self.terms(), float(distance)))
         values = np.empty(distance.size)
-        _pull_all(self.terms(), np.asarray(distance, np.float64).reshape(-1), values)
+        _weigh_all(self.terms(), np.asarray(distance, np.float64).reshape(-1), values)
         return values.reshape(distance.shape)
 
     def earlier(self, positions: np.ndarray) -> np.ndarray:
@@ -108,9 +108,9 @@ class Decay(ABC):
         sums = np.empty(len(positions))
         start = 0
         for i, here in enumerate(positions):
-            pulls = self(here - positions[start:i])
-            sums[i] = pulls.sum()
-            start += int(np.searchsorted(pulls, 0.0, side="right"))
+            weights = self(here - positions[start:i])
+            sums[i] = weights.sum()
+            start += int(np.searchsorted(weights, 0.0, side="right"))
         return sums
 
 
@@ -139,7 +139,7 @@ class Window(Decay):
 
 
 class Exponential(Decay):
-    """exp(-distance / scale): the pull halves every 0.69 scales."""
+    """exp(-distance / scale): the weight halves every 0.69 scales."""
 
     def terms(self) -> ExponentialTerms:
         """What kernels read."""
@@ -154,10 +154,10 @@ class Exponential(Decay):
         """One number fades from each position to the next, in O(N)."""
         fade = self(np.diff(positions, prepend=positions[:1])).tolist()
         sums = np.empty(len(fade))
-        pull = -1.0
+        weight = -1.0
         for i, f in enumerate(fade):
-            pull = (pull + 1.0) * f
-            sums[i] = pull
+            weight = (weight + 1.0) * f
+            sums[i] = weight
         return sums
 
 

@@ -35,7 +35,7 @@ Stem = Literal[
 
 def _one_of(known: Mapping[str, str], *more: str) -> Meta:
     """A name of the registry, or a class of the user's own."""
-    names = [*more, *known]
+    names = sorted([*more, *known])
     return Meta(
         pattern=rf"^({'|'.join(names)}|\w+(\.\w+)*:\w+)$",
         extra={"allowed": f"one of {', '.join(names)}, or MODULE:CLASS of your own"},

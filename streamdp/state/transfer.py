@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.due import Due
+from streamdp.beam.expiry import Expiry
 from streamdp.beam.index import Index
 from streamdp.beam.members import Members
 from streamdp.beam.pool import Beam, Pool
@@ -21,7 +21,7 @@ from streamdp.state.arrays import pack, unpack
 PARTS: dict[str, Any] = {
     "beam": Beam,
     "pool": Pool,
-    "due": Due,
+    "expiry": Expiry,
     "members": Members,
     "trellis": Trellis,
     "lineages": Lineages,

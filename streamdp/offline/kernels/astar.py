@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, inlined, kernel
 from streamdp.offline.kernels.clusters import add, remove, score
-from streamdp.offline.kernels.completion import LOOK, REPLICA, Outlook, complete, weigh
+from streamdp.offline.kernels.completion import LOOK, REPLICA, Heuristic, complete, weigh
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, NODES, QUEUED, Tree, offer, take
 from streamdp.offline.kernels.lookahead import predictive, replica
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
@@ -24,7 +24,7 @@ FOUND, EMPTY_QUEUE, LIMIT, MORE, NO_SLOT, NO_NODE = range(6)
 HERE, CLUSTERS = range(2)
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """The state that the store holds, and working memory; N records, C slots."""
 
     order: np.ndarray  # int64[N] records in the order they are placed in
@@ -39,110 +39,114 @@ class Desk(NamedTuple):
     tally: np.ndarray  # int64[N + 2] zeros
 
 
-def new_desk(order: np.ndarray, capacity: int) -> Desk:
+def new_workspace(order: np.ndarray, capacity: int) -> Workspace:
     """No record is placed."""
     n, scratch = len(order), [np.zeros(capacity + 1) for _ in range(5)]
     meta, slots = np.zeros(2, np.int64), np.arange(FIRST_SLOT, capacity)
-    return Desk(*[order, np.zeros(n, np.int64), meta, slots, *scratch, np.zeros(n + 2, np.int64)])
+    return Workspace(*[order, np.zeros(n, np.int64), meta, slots, *scratch, np.zeros(n + 2, np.int64)])
 
 
 @inlined
-def _put(store: Store, desk: Desk, place: int, label: int) -> None:
+def _put(store: Store, workspace: Workspace, place: int, label: int) -> None:
     """Let the next record join a cluster, or found one."""
-    add(store, label + FIRST_SLOT, desk.order[place])
-    desk.labels[place] = label
-    desk.meta[CLUSTERS] = max(desk.meta[CLUSTERS], label + 1)
+    add(store, label + FIRST_SLOT, workspace.order[place])
+    workspace.labels[place] = label
+    workspace.meta[CLUSTERS] = max(workspace.meta[CLUSTERS], label + 1)
 
 
 @inlined
-def _take_back(store: Store, desk: Desk, place: int, label: int) -> None:
+def _take_back(store: Store, workspace: Workspace, place: int, label: int) -> None:
     """Take the last record out; the cluster it founded was the last too."""
     slot = label + FIRST_SLOT
-    remove(store, slot, desk.order[place])
+    remove(store, slot, workspace.order[place])
     if store.size[slot] == 0:
-        desk.meta[CLUSTERS] -= 1
+        workspace.meta[CLUSTERS] -= 1
 
 
 @inlined
-def _travel(store: Store, desk: Desk, tree: Tree, node: int) -> None:
+def _travel(store: Store, workspace: Workspace, tree: Tree, node: int) -> None:
     """Go from the state that the store holds to another."""
-    here, there = desk.meta[HERE], node
+    here, there = workspace.meta[HERE], node
     while here != there:
         if tree.depth[there] > tree.depth[here]:
-            desk.labels[tree.depth[there] - 1] = tree.label[there]
+            workspace.labels[tree.depth[there] - 1] = tree.label[there]
             there = tree.parent[there]
         else:
-            _take_back(store, desk, tree.depth[here] - 1, tree.label[here])
+            _take_back(store, workspace, tree.depth[here] - 1, tree.label[here])
             here = tree.parent[here]
     for place in range(tree.depth[here], tree.depth[node]):
-        _put(store, desk, place, desk.labels[place])
-    desk.meta[HERE] = node
+        _put(store, workspace, place, workspace.labels[place])
+    workspace.meta[HERE] = node
 
 
 @kernel
-def _why_stop(desk: Desk, tree: Tree, limit: int) -> int:
+def _why_stop(workspace: Workspace, tree: Tree, limit: int) -> int:
     """What keeps the best state in the queue from being expanded; MORE: nothing."""
     if tree.meta[QUEUED] == 0:
         return EMPTY_QUEUE
-    if tree.depth[tree.heap[0]] == desk.order.shape[0]:
+    if tree.depth[tree.heap[0]] == workspace.order.shape[0]:
         tree.meta[ANSWER] = take(tree, 0)
         return FOUND
     if tree.meta[ENQUEUED] >= limit:
         return LIMIT
     # a state has at most one child for each slot
-    if tree.meta[NODES] + desk.slots.shape[0] > tree.heap.shape[0]:
+    if tree.meta[NODES] + workspace.slots.shape[0] > tree.heap.shape[0]:
         return NO_NODE
     return MORE
 
 
 @inlined
-def _weigh_children(store: Store, outlook: Outlook, desk: Desk, tree: Tree) -> None:
+def _weigh_children(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What each choice for the next record adds to g, and what may follow."""
-    clusters, depth = desk.meta[CLUSTERS], tree.depth[desk.meta[HERE]]
-    i = desk.order[depth]
-    score(store, i, desk.slots, clusters, desk.gains)
-    desk.gains[clusters] = store.fresh[i]
-    weigh(outlook, store.size, desk.labels, depth, clusters, desk.steps)
-    complete(outlook, store.size, depth, clusters, desk.tally, desk.steps, desk.rests)
+    clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]
+    i = workspace.order[depth]
+    score(store, i, workspace.slots, clusters, workspace.gains)
+    workspace.gains[clusters] = store.fresh[i]
+    weigh(heuristic, store.size, workspace.labels, depth, clusters, workspace.steps)
+    complete(heuristic, store.size, depth, clusters, workspace.tally, workspace.steps, workspace.rests)
     for k in range(clusters + 1):
-        desk.gains[k] += desk.steps[k]
-        desk.rests[k] += outlook.ahead[depth + 1]
+        workspace.gains[k] += workspace.steps[k]
+        workspace.rests[k] += heuristic.ahead[depth + 1]
 
 
 @inlined
-def _look_ahead(store: Store, outlook: Outlook, desk: Desk, tree: Tree) -> None:
+def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What the records after the next are expected to add, by the clusters of each child."""
-    clusters, depth = desk.meta[CLUSTERS], tree.depth[desk.meta[HERE]]
-    if depth + 1 == desk.order.shape[0]:
+    clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]
+    if depth + 1 == workspace.order.shape[0]:
         return
     for k in range(clusters + 1):
-        if not desk.gains[k] > -math.inf:
+        if not workspace.gains[k] > -math.inf:
             continue
-        _put(store, desk, depth, k)
-        after = desk.meta[CLUSTERS]
-        if outlook.meta[LOOK] == REPLICA:
-            ahead = replica(store, desk.order, depth + 1, desk.slots, after, desk.weights, desk.values)
+        _put(store, workspace, depth, k)
+        after = workspace.meta[CLUSTERS]
+        if heuristic.meta[LOOK] == REPLICA:
+            ahead = replica(
+                store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
+            )
         else:
-            weigh(outlook, store.size, desk.labels, depth + 1, after, desk.weights)
-            ahead = predictive(store, desk.order, depth + 1, desk.slots, after, desk.weights, desk.values)
-        desk.rests[k] += ahead
-        _take_back(store, desk, depth, k)
+            weigh(heuristic, store.size, workspace.labels, depth + 1, after, workspace.weights)
+            ahead = predictive(
+                store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
+            )
+        workspace.rests[k] += ahead
+        _take_back(store, workspace, depth, k)
 
 
 @kernel
-def _expand(desk: Desk, tree: Tree, bound: int) -> None:
+def _expand(workspace: Workspace, tree: Tree, bound: int) -> None:
     """Take the best state out of the queue and put in the children that are possible."""
     node = take(tree, 0)
     tree.meta[EXPANDED] += 1
-    for k in range(desk.meta[CLUSTERS] + 1):
-        g = tree.g[node] + desk.gains[k]
+    for k in range(workspace.meta[CLUSTERS] + 1):
+        g = tree.g[node] + workspace.gains[k]
         if g > -math.inf:
-            offer(tree, node, k, g, g + desk.rests[k], bound)
+            offer(tree, node, k, g, g + workspace.rests[k], bound)
 
 
 @entry
 def search(
-    store: Store, outlook: Outlook, desk: Desk, tree: Tree, bound: int, limit: int, budget: int
+    store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree, bound: int, limit: int, budget: int
 ) -> int:
     """Expand the best states until one is complete: it leaves the queue and is the ANSWER.
 
@@ -150,30 +154,30 @@ def search(
     the state HERE.
     """
     for _ in range(budget):
-        ended = _why_stop(desk, tree, limit)
+        ended = _why_stop(workspace, tree, limit)
         if ended != MORE:
             return ended
-        _travel(store, desk, tree, tree.heap[0])
-        if desk.meta[CLUSTERS] == desk.slots.shape[0]:
+        _travel(store, workspace, tree, tree.heap[0])
+        if workspace.meta[CLUSTERS] == workspace.slots.shape[0]:
             return NO_SLOT
-        _weigh_children(store, outlook, desk, tree)
-        _expand(desk, tree, bound)
+        _weigh_children(store, heuristic, workspace, tree)
+        _expand(workspace, tree, bound)
     return MORE
 
 
 @entry
 def search_by_clusters(
-    store: Store, outlook: Outlook, desk: Desk, tree: Tree, bound: int, limit: int, budget: int
+    store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree, bound: int, limit: int, budget: int
 ) -> int:
     """The same with a look-ahead that depends on the clusters."""
     for _ in range(budget):
-        ended = _why_stop(desk, tree, limit)
+        ended = _why_stop(workspace, tree, limit)
         if ended != MORE:
             return ended
-        _travel(store, desk, tree, tree.heap[0])
-        if desk.meta[CLUSTERS] == desk.slots.shape[0]:
+        _travel(store, workspace, tree, tree.heap[0])
+        if workspace.meta[CLUSTERS] == workspace.slots.shape[0]:
             return NO_SLOT
-        _weigh_children(store, outlook, desk, tree)
-        _look_ahead(store, outlook, desk, tree)
-        _expand(desk, tree, bound)
+        _weigh_children(store, heuristic, workspace, tree)
+        _look_ahead(store, heuristic, workspace, tree)
+        _expand(workspace, tree, bound)
     return MORE

@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.kernels.jit import kernel, routine
 from streamdp.offline.kernels.store import FIRST_SLOT
 
-JOINT, COUNTS, GATES = range(3)
+JOINT, COUNTS, SUPPORT = range(3)
 """Modes: log p(z), log P(m) of how many clusters there are of each size, or only what is possible."""
 
 SUMS, REPLICA, PREDICTIVE = range(3)
@@ -19,12 +19,12 @@ SUMS, REPLICA, PREDICTIVE = range(3)
 CLOSED, LINKED, MODE, LOOK = range(4)
 
 
-class Outlook(NamedTuple):
+class Heuristic(NamedTuple):
     """A prior for N records, and the look-ahead.
 
     A record joins a cluster of size n beside K with the log weight ``join[n] - norm[K]``, or founds one with
     ``found[K] - norm[K]``. Under a distance dependent prior (LINKED) it joins with the log of the sum of
-    its ``pull`` by the members.
+    its ``link_weight`` by the members.
     """
 
     meta: np.ndarray  # int64[4] CLOSED: the best rest is all joins or all founders; LINKED; MODE; LOOK
@@ -33,65 +33,65 @@ class Outlook(NamedTuple):
     norm: np.ndarray  # float64[N + 1]
     grown: np.ndarray  # float64[N + 1] sum of join[1 .. n - 1]
     founded: np.ndarray  # float64[N + 1] sum of found - norm of [0 .. K - 1]
-    pull: np.ndarray  # float64[N, N] of record i by each before it; or empty
+    link_weight: np.ndarray  # float64[N, N] of record i by each before it; or empty
     rest: np.ndarray  # float64[N + 1] most that linked records from the n-th on can add
     ahead: np.ndarray  # float64[N + 1] what log H of the records from the n-th on is expected to add
 
 
 @routine
 def weigh(
-    outlook: Outlook, sizes: np.ndarray, labels: np.ndarray, depth: int, clusters: int, out: np.ndarray
+    heuristic: Heuristic, sizes: np.ndarray, labels: np.ndarray, depth: int, clusters: int, out: np.ndarray
 ) -> None:
     """Log weights of each cluster, and of a new one, for the record after ``depth`` others."""
-    if outlook.meta[LINKED]:
+    if heuristic.meta[LINKED]:
         for k in range(clusters):
             out[k] = 0.0
         for i in range(depth):
-            out[labels[i]] += outlook.pull[depth, i]
+            out[labels[i]] += heuristic.link_weight[depth, i]
         for k in range(clusters):
             out[k] = math.log(out[k]) if out[k] > 0.0 else -math.inf
     else:
         for k in range(clusters):
-            out[k] = outlook.join[sizes[k + FIRST_SLOT]] - outlook.norm[clusters]
-    out[clusters] = outlook.found[clusters] - outlook.norm[clusters]
+            out[k] = heuristic.join[sizes[k + FIRST_SLOT]] - heuristic.norm[clusters]
+    out[clusters] = heuristic.found[clusters] - heuristic.norm[clusters]
 
 
 @kernel
-def _best_rest(outlook: Outlook, clusters: int, largest: int, left: int) -> float:
+def _best_rest(heuristic: Heuristic, clusters: int, largest: int, left: int) -> float:
     """The most that ``left`` records can add: join the largest cluster first, then found some."""
     best = -math.inf
-    for founders in range(0, left + 1, max(left, 1) if outlook.meta[CLOSED] else 1):
+    for founders in range(0, left + 1, max(left, 1) if heuristic.meta[CLOSED] else 1):
         joins = left - founders
-        value = outlook.grown[largest + joins] - outlook.grown[largest] - joins * outlook.norm[clusters]
-        value += outlook.founded[clusters + founders] - outlook.founded[clusters]
+        value = heuristic.grown[largest + joins] - heuristic.grown[largest] - joins * heuristic.norm[clusters]
+        value += heuristic.founded[clusters + founders] - heuristic.founded[clusters]
         best = max(best, value)
     return best
 
 
 @kernel
 def _joint(
-    outlook: Outlook, sizes: np.ndarray, depth: int, clusters: int, left: int, rests: np.ndarray
+    heuristic: Heuristic, sizes: np.ndarray, depth: int, clusters: int, left: int, rests: np.ndarray
 ) -> None:
     """The best rest after each choice."""
-    if outlook.meta[LINKED]:
+    if heuristic.meta[LINKED]:
         for k in range(clusters + 1):
-            rests[k] = outlook.rest[depth + 1]
+            rests[k] = heuristic.rest[depth + 1]
         return
     largest = 0
     for k in range(clusters):
         largest = max(largest, sizes[k + FIRST_SLOT])
     grows = stays = 0.0
     if clusters > 0:
-        grows = _best_rest(outlook, clusters, largest + 1, left)
-        stays = _best_rest(outlook, clusters, largest, left)
+        grows = _best_rest(heuristic, clusters, largest + 1, left)
+        stays = _best_rest(heuristic, clusters, largest, left)
     for k in range(clusters):
         rests[k] = grows if sizes[k + FIRST_SLOT] == largest else stays
-    rests[clusters] = _best_rest(outlook, clusters + 1, max(largest, 1), left)
+    rests[clusters] = _best_rest(heuristic, clusters + 1, max(largest, 1), left)
 
 
 @kernel
 def _counted(
-    outlook: Outlook,
+    heuristic: Heuristic,
     sizes: np.ndarray,
     clusters: int,
     left: int,
@@ -103,7 +103,7 @@ def _counted(
 
     As the rest: all records in the largest cluster, or each in one of its own.
     """
-    largest, concentration = 0, outlook.found[0]
+    largest, concentration = 0, heuristic.found[0]
     for k in range(clusters):
         tally[sizes[k + FIRST_SLOT]] += 1
         largest = max(largest, sizes[k + FIRST_SLOT])
@@ -127,7 +127,7 @@ def _counted(
 
 @routine
 def complete(
-    outlook: Outlook,
+    heuristic: Heuristic,
     sizes: np.ndarray,
     depth: int,
     clusters: int,
@@ -139,11 +139,11 @@ def complete(
 
     A choice of weight 0 stays at -inf in every mode.
     """
-    left = outlook.ahead.shape[0] - 1 - (depth + 1)
-    if outlook.meta[MODE] == JOINT:
-        _joint(outlook, sizes, depth, clusters, left, rests)
-    elif outlook.meta[MODE] == COUNTS:
-        _counted(outlook, sizes, clusters, left, tally, steps, rests)
+    left = heuristic.ahead.shape[0] - 1 - (depth + 1)
+    if heuristic.meta[MODE] == JOINT:
+        _joint(heuristic, sizes, depth, clusters, left, rests)
+    elif heuristic.meta[MODE] == COUNTS:
+        _counted(heuristic, sizes, clusters, left, tally, steps, rests)
     else:
         for k in range(clusters + 1):
             rests[k] = 0.0

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, routine
+from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
-from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
@@ -17,29 +17,29 @@ NEXT = 0
 
 
 @routine
-def _place(store: Store, roster: Roster, prior: Weights, random: np.ndarray, i: int) -> float:
+def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
     """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
-    n, weights = roster.meta[ACTIVE], roster.weights
-    score(store, i, roster.active, n, weights)
+    n, weights = allocation.meta[ACTIVE], allocation.weights
+    score(store, i, allocation.active, n, weights)
     weights[n] = store.fresh[i]
     top, norm = -math.inf, 0.0
     for j in range(n + 1):
-        share = prior.join[store.size[roster.active[j]]] if j < n else prior.found[n]
+        share = prior.join[store.size[allocation.active[j]]] if j < n else prior.found[n]
         norm += math.exp(share)
         weights[j] += share
         top = max(top, weights[j])
     mass = 0.0
     for j in range(n + 1):
         mass += math.exp(weights[j] - top)
-    j = draw_log(random, weights, n + 1, roster.totals)
-    enter(store, roster, i, roster.active[j] if j < n else take_slot(roster))
+    j = draw_log(random, weights, n + 1, allocation.totals)
+    enter(store, allocation, i, allocation.active[j] if j < n else take_slot(allocation))
     return math.log(mass) + top - math.log(norm)
 
 
 @entry
 def evaluate_left_to_right(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     random: np.ndarray,
     first: int,
@@ -51,17 +51,17 @@ def evaluate_left_to_right(
 
     False where a free slot is wanted first; ``state[NEXT]`` is the record to go on with.
     """
-    n = roster.labels.shape[0]
+    n = allocation.labels.shape[0]
     while state[NEXT] < n:
-        if roster.meta[FREE] < 1:
+        if allocation.meta[FREE] < 1:
             return False
         i = state[NEXT]
         if resample:
             for earlier in range(first, i):
-                leave(store, roster, earlier)
-                _place(store, roster, prior, random, earlier)
-        out[i - first] = _place(store, roster, prior, random, i)
+                leave(store, allocation, earlier)
+                _place(store, allocation, prior, random, earlier)
+        out[i - first] = _place(store, allocation, prior, random, i)
         state[NEXT] += 1
     for i in range(first, n):
-        leave(store, roster, i)
+        leave(store, allocation, i)
     return True

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.offline.kernels.allocation import FREE, Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import add_to_group, empty_group, score_group
 from streamdp.offline.kernels.rng import draw_log, uniform
-from streamdp.offline.kernels.roster import FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
-from streamdp.priors import decays as fades
+from streamdp.priors.decays import decay_weight
 
 
 class Links(NamedTuple):
@@ -29,7 +29,7 @@ class Links(NamedTuple):
     before: np.ndarray  # int64[N] the one before
     position: np.ndarray  # float64[N] in the unit of distance
     reach: np.ndarray  # int64[N] first record that is near enough for a link
-    pull: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
+    weight: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
     decay: Any  # terms of the decay
     concentration: float
     group: np.ndarray  # int64[N] scratch: the subtree on the move
@@ -38,11 +38,11 @@ class Links(NamedTuple):
 
 
 @kernel
-def pull(links: Links, i: int, j: int) -> float:
+def link_weight(links: Links, i: int, j: int) -> float:
     """Weight of a link from record i to an earlier one."""
-    if links.pull.shape[0] > 0:
-        return links.pull[i, j]
-    return fades.pull(links.decay, links.position[i] - links.position[j])
+    if links.weight.shape[0] > 0:
+        return links.weight[i, j]
+    return decay_weight(links.decay, links.position[i] - links.position[j])
 
 
 @kernel
@@ -89,12 +89,14 @@ def _subtree(links: Links, i: int) -> int:
 
 
 @kernel
-def _draw_target(links: Links, roster: Roster, random: np.ndarray, i: int, slot: int, total: float) -> int:
+def _draw_target(
+    links: Links, allocation: Allocation, random: np.ndarray, i: int, slot: int, total: float
+) -> int:
     """An earlier record of a slot, by its weight; ``total`` is their sum."""
     u, last = uniform(random) * total, i
     for j in range(links.reach[i], i):
-        if roster.labels[j] == slot:
-            weight = pull(links, i, j)
+        if allocation.labels[j] == slot:
+            weight = link_weight(links, i, j)
             if weight > 0.0:
                 last = j
                 u -= weight
@@ -104,68 +106,74 @@ def _draw_target(links: Links, roster: Roster, random: np.ndarray, i: int, slot:
 
 
 @entry
-def draw_links(links: Links, roster: Roster, random: np.ndarray) -> int:
+def draw_links(links: Links, allocation: Allocation, random: np.ndarray) -> int:
     """Links given the clusters, each by its weight; returns how many records had none to link to."""
     seen = links.total
     for i in range(links.to.shape[0]):
         links.child[i] = -1
     lost = 0
     for i in range(links.to.shape[0]):
-        total, slot = 0.0, roster.labels[i]
+        total, slot = 0.0, allocation.labels[i]
         for j in range(links.reach[i], i):
-            if roster.labels[j] == slot:
-                total += pull(links, i, j)
+            if allocation.labels[j] == slot:
+                total += link_weight(links, i, j)
         if total > 0.0:
-            _attach(links, i, _draw_target(links, roster, random, i, slot, total))
+            _attach(links, i, _draw_target(links, allocation, random, i, slot, total))
         else:
             links.to[i] = i
             lost += seen[slot] > 0.0
             seen[slot] = 1.0
     for i in range(links.to.shape[0]):
-        seen[roster.labels[i]] = 0.0
+        seen[allocation.labels[i]] = 0.0
     return lost
 
 
 @kernel
-def _link_step(store: Store, roster: Roster, links: Links, random: np.ndarray, i: int) -> None:
+def _link_step(store: Store, allocation: Allocation, links: Links, random: np.ndarray, i: int) -> None:
     _detach(links, i)
     members = _subtree(links, i)
     empty_group(store)
     for p in range(members):
-        leave(store, roster, links.group[p])
+        leave(store, allocation, links.group[p])
         add_to_group(store, links.group[p])
     n = 0
     for j in range(links.reach[i], i):
-        slot, weight = roster.labels[j], pull(links, i, j)
+        slot, weight = allocation.labels[j], link_weight(links, i, j)
         if weight > 0.0:
             if links.total[slot] == 0.0:
                 links.slots[n] = slot
                 n += 1
             links.total[slot] += weight
-    weights = roster.weights
+    weights = allocation.weights
     alone = score_group(store, links.slots, n, weights)
     for p in range(n):
         weights[p] += math.log(links.total[links.slots[p]])
     weights[n] = math.log(links.concentration) + alone
-    chosen = draw_log(random, weights, n + 1, roster.totals)
+    chosen = draw_log(random, weights, n + 1, allocation.totals)
     if chosen < n:
         slot = links.slots[chosen]
-        _attach(links, i, _draw_target(links, roster, random, i, slot, links.total[slot]))
+        _attach(links, i, _draw_target(links, allocation, random, i, slot, links.total[slot]))
     else:
-        slot = take_slot(roster)
+        slot = take_slot(allocation)
     for p in range(n):
         links.total[links.slots[p]] = 0.0
     for p in range(members):
-        enter(store, roster, links.group[p], slot)
+        enter(store, allocation, links.group[p], slot)
 
 
 @entry
 def link_sweep(
-    store: Store, roster: Roster, links: Links, random: np.ndarray, order: np.ndarray, first: int, last: int
+    store: Store,
+    allocation: Allocation,
+    links: Links,
+    random: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    last: int,
 ) -> int:
     """Draw the links of ``order[first .. last - 1]`` anew; returns where it stopped for want of a slot."""
     for p in range(first, last):
-        if roster.meta[FREE] == 0:
+        if allocation.meta[FREE] == 0:
             return p
-        _link_step(store, roster, links, random, order[p])
+        _link_step(store, allocation, links, random, order[p])
     return last

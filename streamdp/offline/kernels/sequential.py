@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
-from streamdp.offline.kernels.links import Links, pull
+from streamdp.offline.kernels.links import Links, link_weight
 from streamdp.offline.kernels.rng import draw_log
-from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, enter, leave, take_slot
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
@@ -23,20 +23,20 @@ PLAIN, COUNTED, LINKED = range(3)
 
 @kernel
 def _log_weights(
-    store: Store, roster: Roster, prior: Weights, links: Links, of_size: np.ndarray, mode: int, i: int
+    store: Store, allocation: Allocation, prior: Weights, links: Links, of_size: np.ndarray, mode: int, i: int
 ) -> float:
     """Fill ``totals`` with the log weight of each active slot; returns that of a new one."""
-    n, out = roster.meta[ACTIVE], roster.totals
+    n, out = allocation.meta[ACTIVE], allocation.totals
     if mode == LINKED:
         for j in range(n):
-            links.total[roster.active[j]] = 0.0
+            links.total[allocation.active[j]] = 0.0
         for j in range(links.reach[i], i):
-            links.total[roster.labels[j]] += pull(links, i, j)
+            links.total[allocation.labels[j]] += link_weight(links, i, j)
         for j in range(n):
-            out[j] = math.log(links.total[roster.active[j]])
+            out[j] = math.log(links.total[allocation.active[j]])
         return math.log(links.concentration)
     for j in range(n):
-        size = store.size[roster.active[j]]
+        size = store.size[allocation.active[j]]
         out[j] = prior.join[size]
         if mode == COUNTED:
             out[j] += math.log(of_size[size] / ((size + 1.0) * (of_size[size + 1] + 1.0)))
@@ -47,7 +47,7 @@ def _log_weights(
 @entry
 def assign(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     links: Links,
     of_size: np.ndarray,
@@ -63,13 +63,13 @@ def assign(
 
     ``of_size[n]`` counts the clusters of n records. LINKED needs the records in their own order.
     """
-    weights, totals = roster.weights, roster.totals
+    weights, totals = allocation.weights, allocation.totals
     for p in range(first, last):
-        if roster.meta[FREE] == 0:
+        if allocation.meta[FREE] == 0:
             return p
-        i, n = order[p], roster.meta[ACTIVE]
-        new = _log_weights(store, roster, prior, links, of_size, mode, i)
-        score(store, i, roster.active, n, weights)
+        i, n = order[p], allocation.meta[ACTIVE]
+        new = _log_weights(store, allocation, prior, links, of_size, mode, i)
+        score(store, i, allocation.active, n, weights)
         for j in range(n):
             weights[j] += temper * totals[j]
         weights[n] = store.fresh[i] + temper * new
@@ -80,19 +80,19 @@ def assign(
                     best = j
         else:
             best = draw_log(random, weights, n + 1, totals)
-        slot = roster.active[best] if best < n else take_slot(roster)
+        slot = allocation.active[best] if best < n else take_slot(allocation)
         size = store.size[slot]
         if size > 0:
             of_size[size] -= 1
         of_size[size + 1] += 1
-        enter(store, roster, i, slot)
+        enter(store, allocation, i, slot)
     return last
 
 
 @entry
 def conditionals(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     links: Links,
     mode: int,
@@ -100,12 +100,12 @@ def conditionals(
     log_predictive: np.ndarray,
 ) -> None:
     """How sure each record's cluster is given where all others are, and log p(x_i | the others)."""
-    weights, totals = roster.weights, roster.totals
-    for i in range(roster.labels.shape[0]):
-        old = leave(store, roster, i)
-        n = roster.meta[ACTIVE]
-        new = _log_weights(store, roster, prior, links, roster.meta, mode, i)
-        score(store, i, roster.active, n, weights)
+    weights, totals = allocation.weights, allocation.totals
+    for i in range(allocation.labels.shape[0]):
+        old = leave(store, allocation, i)
+        n = allocation.meta[ACTIVE]
+        new = _log_weights(store, allocation, prior, links, allocation.meta, mode, i)
+        score(store, i, allocation.active, n, weights)
         totals[n], weights[n] = new, store.fresh[i]
         peak, heaviest = -math.inf, -math.inf
         for j in range(n + 1):
@@ -115,7 +115,7 @@ def conditionals(
         for j in range(n + 1):
             mass += math.exp(weights[j] + totals[j] - peak)
             norm += math.exp(totals[j] - heaviest)
-        own = roster.where[old] if store.size[old] > 0 else n
+        own = allocation.where[old] if store.size[old] > 0 else n
         probability[i] = math.exp(weights[own] + totals[own] - peak) / mass
         log_predictive[i] = math.log(mass) + peak - math.log(norm) - heaviest
-        enter(store, roster, i, roster.active[own] if own < n else take_slot(roster))
+        enter(store, allocation, i, allocation.active[own] if own < n else take_slot(allocation))

@@ -13,21 +13,25 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined
-from streamdp.offline.kernels.clusters import add_to_group, empty_group, score, score_group
-from streamdp.offline.kernels.rng import below, shuffle, uniform
-from streamdp.offline.kernels.roster import (
+from streamdp.offline.kernels.allocation import (
     ACTIVE,
     FREE,
     JOINT,
-    Roster,
+    Allocation,
     enter,
     leave,
     take_slot,
 )
+from streamdp.offline.kernels.clusters import add_to_group, empty_group, score, score_group
+from streamdp.offline.kernels.rng import below, shuffle, uniform
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
 SPLITS, MERGES, SPLITS_TAKEN, MERGES_TAKEN = range(4)
+
+
+COIN, SEQUENTIAL = -1, -2
+"""In place of a number of scans: sides by coin; one pass that allots a record after the other (Dahl)."""
 
 
 class Sides(NamedTuple):
@@ -41,12 +45,12 @@ class Sides(NamedTuple):
 
 
 @inlined
-def _collect(roster: Roster, sides: Sides, i: int, j: int) -> int:
+def _collect(allocation: Allocation, sides: Sides, i: int, j: int) -> int:
     """All others in the clusters of records i and j."""
-    a, b = roster.labels[i], roster.labels[j]
+    a, b = allocation.labels[i], allocation.labels[j]
     n = 0
-    for r in range(roster.labels.shape[0]):
-        slot = roster.labels[r]
+    for r in range(allocation.labels.shape[0]):
+        slot = allocation.labels[r]
         if slot in (a, b) and r not in (i, j):
             sides.members[n] = r
             n += 1
@@ -54,17 +58,17 @@ def _collect(roster: Roster, sides: Sides, i: int, j: int) -> int:
 
 
 @inlined
-def _to(store: Store, roster: Roster, r: int, slot: int) -> None:
+def _to(store: Store, allocation: Allocation, r: int, slot: int) -> None:
     """Move a record between slots that both stay in use."""
-    if roster.labels[r] != slot:
-        leave(store, roster, r)
-        enter(store, roster, r, slot)
+    if allocation.labels[r] != slot:
+        leave(store, allocation, r)
+        enter(store, allocation, r, slot)
 
 
 @inlined
 def _allot(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     sides: Sides,
     random: np.ndarray,
@@ -80,27 +84,33 @@ def _allot(
     total = peak + math.log(math.exp(a - peak) + math.exp(b - peak))
     if forced < 0:
         forced = pair[0] if uniform(random) < math.exp(a - total) else pair[1]
-    enter(store, roster, r, forced)
+    enter(store, allocation, r, forced)
     return (a if forced == pair[0] else b) - total
 
 
 @inlined
 def _scan(
-    store: Store, roster: Roster, prior: Weights, sides: Sides, random: np.ndarray, n: int, forced: bool
+    store: Store,
+    allocation: Allocation,
+    prior: Weights,
+    sides: Sides,
+    random: np.ndarray,
+    n: int,
+    forced: bool,
 ) -> float:
     """A Gibbs scan restricted to the two sides; log probability of its outcome."""
     total = 0.0
     for p in range(n):
         r = sides.members[p]
-        leave(store, roster, r)
-        total += _allot(store, roster, prior, sides, random, r, sides.home[r] if forced else -1)
+        leave(store, allocation, r)
+        total += _allot(store, allocation, prior, sides, random, r, sides.home[r] if forced else -1)
     return total
 
 
 @inlined
 def _divide(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     sides: Sides,
     random: np.ndarray,
@@ -110,33 +120,32 @@ def _divide(
 ) -> float:
     """Propose a split, or the way back to the present one; log probability of its outcome.
 
-    ``scans``: of the launch state, with one more for the proposal; -1: sides by coin; -2: one pass that
-    allots a record after the other (Dahl).
+    ``scans``: of the launch state, with one more for the proposal; or COIN, or SEQUENTIAL.
     """
-    if scans == -2:
+    if scans == SEQUENTIAL:
         shuffle(random, sides.members, n)
         for p in range(n):
-            leave(store, roster, sides.members[p])
+            leave(store, allocation, sides.members[p])
         total = 0.0
         for p in range(n):
             r = sides.members[p]
-            total += _allot(store, roster, prior, sides, random, r, sides.home[r] if forced else -1)
+            total += _allot(store, allocation, prior, sides, random, r, sides.home[r] if forced else -1)
         return total
-    if scans == -1 and forced:
+    if scans == COIN and forced:
         return -n * math.log(2.0)
     for p in range(n):
-        _to(store, roster, sides.members[p], sides.pair[0 if uniform(random) < 0.5 else 1])
-    if scans == -1:
+        _to(store, allocation, sides.members[p], sides.pair[0 if uniform(random) < 0.5 else 1])
+    if scans == COIN:
         return -n * math.log(2.0)
     for _ in range(scans):
-        _scan(store, roster, prior, sides, random, n, False)
-    return _scan(store, roster, prior, sides, random, n, forced)
+        _scan(store, allocation, prior, sides, random, n, False)
+    return _scan(store, allocation, prior, sides, random, n, forced)
 
 
 @inlined
 def _split(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     sides: Sides,
     random: np.ndarray,
@@ -145,31 +154,31 @@ def _split(
     scans: int,
 ) -> None:
     """Propose to split the cluster of record j, which leaves it."""
-    log_h, held = store.log_h, roster.meta[ACTIVE]
-    a = roster.labels[j]
+    log_h, held = store.log_h, allocation.meta[ACTIVE]
+    a = allocation.labels[j]
     whole = log_h[a]
-    b = take_slot(roster)
+    b = take_slot(allocation)
     sides.pair[0], sides.pair[1] = a, b
-    _to(store, roster, j, b)
-    proposed = _divide(store, roster, prior, sides, random, n, scans, False)
+    _to(store, allocation, j, b)
+    proposed = _divide(store, allocation, prior, sides, random, n, scans, False)
     n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - whole + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
     sides.counts[SPLITS] += 1
     if math.log(1.0 - uniform(random)) < gain - proposed:
-        roster.sums[JOINT] += gain
+        allocation.sums[JOINT] += gain
         sides.counts[SPLITS_TAKEN] += 1
         return
     for p in range(n):
-        _to(store, roster, sides.members[p], a)
-    leave(store, roster, j)
-    enter(store, roster, j, a)
+        _to(store, allocation, sides.members[p], a)
+    leave(store, allocation, j)
+    enter(store, allocation, j, a)
 
 
 @inlined
 def _merge(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     sides: Sides,
     random: np.ndarray,
@@ -179,34 +188,34 @@ def _merge(
     scans: int,
 ) -> None:
     """Propose to merge the cluster of record j into that of record i."""
-    a, b = roster.labels[i], roster.labels[j]
+    a, b = allocation.labels[i], allocation.labels[j]
     sides.pair[0], sides.pair[1] = a, b
     for p in range(n):
-        sides.home[sides.members[p]] = roster.labels[sides.members[p]]
-    back = _divide(store, roster, prior, sides, random, n, scans, True)
+        sides.home[sides.members[p]] = allocation.labels[sides.members[p]]
+    back = _divide(store, allocation, prior, sides, random, n, scans, True)
     empty_group(store)
     add_to_group(store, j)
     for p in range(n):
-        if roster.labels[sides.members[p]] == b:
+        if allocation.labels[sides.members[p]] == b:
             add_to_group(store, sides.members[p])
     score_group(store, sides.pair, 1, sides.value)
     n_a, n_b = store.size[a], store.size[b]
-    gain = sides.value[0] - store.log_h[b] - prior.found[roster.meta[ACTIVE] - 1]
+    gain = sides.value[0] - store.log_h[b] - prior.found[allocation.meta[ACTIVE] - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
     sides.counts[MERGES] += 1
     if math.log(1.0 - uniform(random)) < gain + back:
-        roster.sums[JOINT] += gain
+        allocation.sums[JOINT] += gain
         sides.counts[MERGES_TAKEN] += 1
         for p in range(n):
-            _to(store, roster, sides.members[p], a)
-        leave(store, roster, j)
-        enter(store, roster, j, a)
+            _to(store, allocation, sides.members[p], a)
+        leave(store, allocation, j)
+        enter(store, allocation, j, a)
 
 
 @entry
 def split_merge_moves(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     prior: Weights,
     sides: Sides,
     random: np.ndarray,
@@ -214,18 +223,18 @@ def split_merge_moves(
     moves: int,
 ) -> int:
     """Propose ``moves`` splits or mergers; returns how many were, fewer for want of a free slot."""
-    n = roster.labels.shape[0]
+    n = allocation.labels.shape[0]
     if n < 2:
         return moves
     for move in range(moves):
-        if roster.meta[FREE] == 0:
+        if allocation.meta[FREE] == 0:
             return move
         i = below(random, n)
         j = below(random, n - 1)
         j += j >= i
-        members = _collect(roster, sides, i, j)
-        if roster.labels[i] == roster.labels[j]:
-            _split(store, roster, prior, sides, random, members, j, scans)
+        members = _collect(allocation, sides, i, j)
+        if allocation.labels[i] == allocation.labels[j]:
+            _split(store, allocation, prior, sides, random, members, j, scans)
         else:
-            _merge(store, roster, prior, sides, random, members, i, j, scans)
+            _merge(store, allocation, prior, sides, random, members, i, j, scans)
     return moves

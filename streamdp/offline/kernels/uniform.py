@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, leave
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.gibbs import choose
-from streamdp.offline.kernels.roster import ACTIVE, FREE, Roster, leave
 from streamdp.offline.kernels.store import Store
 
 
@@ -54,13 +54,13 @@ def _delete(founders: Founders, n: int, record: int) -> None:
 
 
 @entry
-def find_founders(roster: Roster, founders: Founders) -> None:
+def find_founders(allocation: Allocation, founders: Founders) -> None:
     """Read the founders off the labels."""
-    for j in range(roster.meta[ACTIVE]):
-        founders.first[roster.active[j]] = -1
+    for j in range(allocation.meta[ACTIVE]):
+        founders.first[allocation.active[j]] = -1
     n = 0
-    for i in range(roster.labels.shape[0]):
-        slot = roster.labels[i]
+    for i in range(allocation.labels.shape[0]):
+        slot = allocation.labels[i]
         if founders.first[slot] < 0:
             founders.first[slot] = i
             founders.ascending[n] = i
@@ -68,51 +68,51 @@ def find_founders(roster: Roster, founders: Founders) -> None:
 
 
 @kernel
-def _withdraw(roster: Roster, founders: Founders, i: int) -> None:
+def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
     """Let the next member found the cluster that record i, still in it, has founded."""
-    slot = roster.labels[i]
-    n = roster.meta[ACTIVE]
+    slot = allocation.labels[i]
+    n = allocation.meta[ACTIVE]
     _delete(founders, n, i)
-    for j in range(i + 1, roster.labels.shape[0]):
-        if roster.labels[j] == slot:
+    for j in range(i + 1, allocation.labels.shape[0]):
+        if allocation.labels[j] == slot:
             founders.first[slot] = j
             _insert(founders, n - 1, j)
             return
 
 
 @kernel
-def _shifts(roster: Roster, founders: Founders, concentration: float, i: int) -> float:
+def _shifts(allocation: Allocation, founders: Founders, concentration: float, i: int) -> float:
     """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
-    n = roster.meta[ACTIVE]
+    n = allocation.meta[ACTIVE]
     count, last, total = _place(founders, n, i), i, 0.0
     for p in range(count):
-        founders.shift[roster.labels[founders.ascending[p]]] = 0.0
+        founders.shift[allocation.labels[founders.ascending[p]]] = 0.0
     for p in range(count, n):
         f = founders.ascending[p]
         total += (f - last) * math.log((concentration + p) / (concentration + p + 1.0))
-        founders.shift[roster.labels[f]] = total
+        founders.shift[allocation.labels[f]] = total
         last = f
-    rest = roster.labels.shape[0] - 1 - last
+    rest = allocation.labels.shape[0] - 1 - last
     return total + rest * math.log((concentration + n) / (concentration + n + 1.0))
 
 
 @kernel
 def _uniform_step(
-    store: Store, roster: Roster, founders: Founders, concentration: float, random: np.ndarray, i: int
+    store: Store, allocation: Allocation, founders: Founders, concentration: float, random: np.ndarray, i: int
 ) -> None:
-    slot = roster.labels[i]
+    slot = allocation.labels[i]
     founded = founders.first[slot] == i
     if founded:
-        _withdraw(roster, founders, i)
-    old = leave(store, roster, i)
-    n, weights = roster.meta[ACTIVE], roster.weights
-    anew = _shifts(roster, founders, concentration, i)
-    score(store, i, roster.active, n, weights)
+        _withdraw(allocation, founders, i)
+    old = leave(store, allocation, i)
+    n, weights = allocation.meta[ACTIVE], allocation.weights
+    anew = _shifts(allocation, founders, concentration, i)
+    score(store, i, allocation.active, n, weights)
     for j in range(n):
-        weights[j] += founders.shift[roster.active[j]]
+        weights[j] += founders.shift[allocation.active[j]]
     weights[n] = store.fresh[i] + math.log(concentration) + anew
-    slot = choose(store, roster, random, i, old)
-    held = roster.meta[ACTIVE]
+    slot = choose(store, allocation, random, i, old)
+    held = allocation.meta[ACTIVE]
     if held > n:
         founders.first[slot] = i
         _insert(founders, n, i)
@@ -125,7 +125,7 @@ def _uniform_step(
 @entry
 def uniform_sweep(
     store: Store,
-    roster: Roster,
+    allocation: Allocation,
     founders: Founders,
     concentration: float,
     random: np.ndarray,
@@ -135,7 +135,7 @@ def uniform_sweep(
 ) -> int:
     """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot."""
     for p in range(first, last):
-        if roster.meta[FREE] == 0:
+        if allocation.meta[FREE] == 0:
             return p
-        _uniform_step(store, roster, founders, concentration, random, order[p])
+        _uniform_step(store, allocation, founders, concentration, random, order[p])
     return last

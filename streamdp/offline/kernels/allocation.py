@@ -14,7 +14,7 @@ ACTIVE, FREE = range(2)
 JOINT = 0
 
 
-class Roster(NamedTuple):
+class Allocation(NamedTuple):
     """N records, C slots."""
 
     labels: np.ndarray  # int64[N] slot of a record, -1 while it is in none
@@ -27,9 +27,9 @@ class Roster(NamedTuple):
     totals: np.ndarray  # float64[C + 1] scratch
 
 
-def new_roster(records: int, capacity: int) -> Roster:
+def new_allocation(records: int, capacity: int) -> Allocation:
     """No record is in any slot."""
-    return Roster(
+    return Allocation(
         np.full(records, -1, np.int64),
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
@@ -41,78 +41,78 @@ def new_roster(records: int, capacity: int) -> Roster:
     )
 
 
-def grown_roster(roster: Roster, capacity: int) -> Roster:
+def grown_allocation(allocation: Allocation, capacity: int) -> Allocation:
     """The same with room for ``capacity`` slots."""
-    old = len(roster.free)
-    new = new_roster(0, capacity)
-    free, held = capacity - old, int(roster.meta[FREE])
+    old = len(allocation.free)
+    new = new_allocation(0, capacity)
+    free, held = capacity - old, int(allocation.meta[FREE])
     new.free[held : held + free] = new.free[:free]
-    new.free[:held] = roster.free[:held]
-    new.active[:old], new.where[:old] = roster.active, roster.where
-    roster.meta[FREE] += free
-    return roster._replace(
+    new.free[:held] = allocation.free[:held]
+    new.active[:old], new.where[:old] = allocation.active, allocation.where
+    allocation.meta[FREE] += free
+    return allocation._replace(
         active=new.active, where=new.where, free=new.free, weights=new.weights, totals=new.totals
     )
 
 
 @inlined
-def take_slot(roster: Roster) -> int:
+def take_slot(allocation: Allocation) -> int:
     """Put a free slot into use; there must be one."""
-    roster.meta[FREE] -= 1
-    slot = roster.free[roster.meta[FREE]]
-    roster.active[roster.meta[ACTIVE]] = slot
-    roster.where[slot] = roster.meta[ACTIVE]
-    roster.meta[ACTIVE] += 1
+    allocation.meta[FREE] -= 1
+    slot = allocation.free[allocation.meta[FREE]]
+    allocation.active[allocation.meta[ACTIVE]] = slot
+    allocation.where[slot] = allocation.meta[ACTIVE]
+    allocation.meta[ACTIVE] += 1
     return slot
 
 
 @inlined
-def release_slot(roster: Roster, slot: int) -> None:
+def release_slot(allocation: Allocation, slot: int) -> None:
     """Put an emptied slot out of use."""
-    roster.meta[ACTIVE] -= 1
-    last = roster.active[roster.meta[ACTIVE]]
-    place = roster.where[slot]
-    roster.active[place] = last
-    roster.where[last] = place
-    roster.free[roster.meta[FREE]] = slot
-    roster.meta[FREE] += 1
+    allocation.meta[ACTIVE] -= 1
+    last = allocation.active[allocation.meta[ACTIVE]]
+    place = allocation.where[slot]
+    allocation.active[place] = last
+    allocation.where[last] = place
+    allocation.free[allocation.meta[FREE]] = slot
+    allocation.meta[FREE] += 1
 
 
 @inlined
-def enter(store: Store, roster: Roster, i: int, slot: int) -> None:
+def enter(store: Store, allocation: Allocation, i: int, slot: int) -> None:
     """Put a record that is nowhere into a slot."""
     add(store, slot, i)
-    roster.labels[i] = slot
+    allocation.labels[i] = slot
 
 
 @inlined
-def leave(store: Store, roster: Roster, i: int) -> int:
+def leave(store: Store, allocation: Allocation, i: int) -> int:
     """Take a record out of its slot, and the slot out of use if it was the last; returns the slot."""
-    slot = roster.labels[i]
+    slot = allocation.labels[i]
     remove(store, slot, i)
-    roster.labels[i] = -1
+    allocation.labels[i] = -1
     if store.size[slot] == 0:
-        release_slot(roster, slot)
+        release_slot(allocation, slot)
     return slot
 
 
 @entry
-def fill(store: Store, roster: Roster, labels: np.ndarray) -> None:
+def fill(store: Store, allocation: Allocation, labels: np.ndarray) -> None:
     """Put record i into slot ``labels[i] + FIRST_SLOT``; all slots are clear, none is in use."""
     top = 0
     for i in range(labels.shape[0]):
         slot = labels[i] + FIRST_SLOT
         add(store, slot, i)
-        roster.labels[i] = slot
+        allocation.labels[i] = slot
         top = max(top, labels[i] + 1)
-    capacity = roster.free.shape[0]
+    capacity = allocation.free.shape[0]
     for k in range(top):
-        roster.active[k] = k + FIRST_SLOT
-        roster.where[k + FIRST_SLOT] = k
-    roster.meta[ACTIVE] = top
-    roster.meta[FREE] = capacity - FIRST_SLOT - top
-    for k in range(roster.meta[FREE]):
-        roster.free[k] = capacity - 1 - k
+        allocation.active[k] = k + FIRST_SLOT
+        allocation.where[k + FIRST_SLOT] = k
+    allocation.meta[ACTIVE] = top
+    allocation.meta[FREE] = capacity - FIRST_SLOT - top
+    for k in range(allocation.meta[FREE]):
+        allocation.free[k] = capacity - 1 - k
 
 
 @entry
@@ -130,7 +130,7 @@ def enter_alone(store: Store, slots: np.ndarray) -> None:
 
 
 @entry
-def leave_all(store: Store, roster: Roster, first: int) -> None:
+def leave_all(store: Store, allocation: Allocation, first: int) -> None:
     """Take the records from a first one on out of their slots."""
-    for i in range(first, roster.labels.shape[0]):
-        leave(store, roster, i)
+    for i in range(first, allocation.labels.shape[0]):
+        leave(store, allocation, i)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.likelihoods import Likelihood, WordFamily
-from streamdp.offline.distances import MOST, pulls_of
+from streamdp.offline.distances import MOST, link_weights_of
 from streamdp.offline.exchangeable import weight_tables
-from streamdp.offline.kernels.completion import COUNTS, JOINT, Outlook
+from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
 from streamdp.offline.kernels.store import Store, WordStore
 from streamdp.offline.prepare import Data, word_totals
 from streamdp.priors import CRP, DistanceDependent, PitmanYor
@@ -23,7 +23,7 @@ def from_each_on(terms: np.ndarray) -> np.ndarray:
     return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
-def all_pulls(prior: Prior, data: Data, distances: np.ndarray | None) -> np.ndarray:
+def all_link_weights(prior: Prior, data: Data, distances: np.ndarray | None) -> np.ndarray:
     """f(distance) of each record to each before it, shape (N, N); of other priors none, shape (0, 0).
 
     Parameters
@@ -35,16 +35,16 @@ def all_pulls(prior: Prior, data: Data, distances: np.ndarray | None) -> np.ndar
     """
     n = data.size
     if distances is not None:
-        return pulls_of(prior, distances, n)
+        return link_weights_of(prior, distances, n)
     if not isinstance(prior, DistanceDependent):
         return np.zeros((0, 0))
     if n > MOST:
         raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
     positions = prior.positions(n, None if data.times is None else data.times.tolist())
-    pulls = np.zeros((n, n))
+    link_weights = np.zeros((n, n))
     for i in range(n):
-        pulls[i, :i] = prior.decay(positions[i] - positions[:i])
-    return pulls
+        link_weights[i, :i] = prior.decay(positions[i] - positions[:i])
+    return link_weights
 
 
 def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
@@ -69,9 +69,9 @@ def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.nd
     return store._replace(terms=longer)
 
 
-def new_outlook(
-    prior: Prior, mode: int, look: int, ahead: np.ndarray, pulls: np.ndarray
-) -> tuple[Outlook, float]:
+def new_heuristic(
+    prior: Prior, mode: int, look: int, ahead: np.ndarray, link_weights: np.ndarray
+) -> tuple[Heuristic, float]:
     """What the kernels read, and the score of the state in which no record is placed.
 
     Parameters
@@ -82,7 +82,7 @@ def new_outlook(
         As numbered where the kernels of the completion stand.
     ahead
         What log H of the records from the n-th on is expected to add, shape (N + 1,).
-    pulls
+    link_weights
         Those of a distance dependent prior.
     """
     n = len(ahead) - 1
@@ -92,7 +92,7 @@ def new_outlook(
         case DistanceDependent():
             alpha = prior.concentration
             found = np.full(n + 1, math.log(alpha))
-            sums = pulls.sum(axis=1)
+            sums = link_weights.sum(axis=1)
             rest = from_each_on(np.log(np.maximum(sums, alpha)))
             root = -float(np.log(alpha + sums).sum())
         case _:
@@ -107,14 +107,14 @@ def new_outlook(
     elif mode != JOINT:
         root = 0.0
     closed, linked = isinstance(prior, CRP | PitmanYor), isinstance(prior, DistanceDependent)
-    return Outlook(
+    return Heuristic(
         meta=np.array([closed, linked, mode, look]),
         join=join,
         found=found,
         norm=norm,
         grown=grown,
         founded=np.concatenate([[0.0], np.cumsum(found[:-1] - norm[:-1])]),
-        pull=pulls,
+        link_weight=link_weights,
         rest=rest,
         ahead=ahead,
     ), root

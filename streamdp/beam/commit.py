@@ -124,7 +124,7 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
 
 
 @kernel
-def write_children(model: Model, state: State, scores: Scores, choice: Choice, record: Incoming) -> None:
+def commit_children(model: Model, state: State, scores: Scores, choice: Choice, record: Incoming) -> None:
     """Write the chosen children's clusters: in place where all holders agree, else a copy."""
     pool = state.pool
     children = choice.meta[CHILDREN]
