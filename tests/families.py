@@ -52,9 +52,14 @@ class Case(NamedTuple):
     reversible: bool = True
     exact: float = 1e-9
 
+    @property
+    def sparse(self) -> bool:
+        """Whether records are word counts."""
+        return self.family.sparse
+
     def encoded(self, record: Any) -> Any:
         """A drawn record as the family takes it."""
-        if not self.family.sparse:
+        if not self.sparse:
             return np.array(record)
         return np.array([w for w, _ in record], int), np.array([c for _, c in record], int)
 

@@ -13,19 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import enumeration as en
 from oracle import priors as pr
-from streamdp.beam.lifecycle import decay as kernel_decay
 
-from streamdp.beam import model
+from streamdp import priors
+from streamdp.kernels.jit import entry
 from streamdp.priors import (
     CRP,
     DistanceDependent,
     Exponential,
+    FiniteMixture,
     Logistic,
     PitmanYor,
     Prior,
     Uniform,
     Window,
 )
+from streamdp.priors.base import SizedPrior, found_weight, join_weight
+from streamdp.priors.decays import pull
+from streamdp.registry import DECAYS, PRIORS, find
 
 TIMES = [0.0, 0.7, 0.7, 1.9, 4.0, 4.2]
 PARTITIONS = en.partitions(len(TIMES))
@@ -35,6 +39,8 @@ CASES: dict[str, tuple[Prior, Any]] = {
     "pitman-yor": (PitmanYor(0.7, 0.4), pr.PitmanYor(0.7, 0.4)),
     "pitman-yor without discount": (PitmanYor(0.7, 0.0), pr.PitmanYor(0.7, 0.0)),
     "uniform": (Uniform(0.9), pr.Uniform(0.9)),
+    "finite": (FiniteMixture(3, 1.7), pr.FiniteMixture(3, 1.7)),
+    "finite of many": (FiniteMixture(50, 2.5), pr.FiniteMixture(50, 2.5)),
 }
 for ours, theirs in [
     (Window(2.0), pr.Window(2.0)),
@@ -95,7 +101,10 @@ def test_probability_is_the_product_of_the_weights(
         members = members_of(labels[:i])
         joins, new = prior.weights(list(members.values()), i, times)
         weight = joins[list(members).index(label)] if label in members else new
-        expected += math.log(weight / (math.fsum(joins) + new)) if weight else -math.inf
+        if not weight:
+            expected = -math.inf
+            break
+        expected += math.log(weight / (math.fsum(joins) + new))
     assert prior.log_probability(labels, times) == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -123,57 +132,80 @@ def test_is_a_value(prior: Prior, oracle: Any) -> None:
     assert prior.log_probability([], []) == 0.0
 
 
+def test_every_prior_and_decay_is_among_the_cases() -> None:
+    assert {find(PRIORS, name) for name in PRIORS} == {type(prior) for prior, _ in CASES.values()}
+    decays = {type(prior.decay) for prior, _ in CASES.values() if isinstance(prior, DistanceDependent)}
+    assert {find(DECAYS, name) for name in DECAYS} == decays
+
+
+@entry
+def compiled_weights(prior: Any, size: float, clusters: float, out: np.ndarray) -> None:
+    out[0] = join_weight(prior, size)
+    out[1] = found_weight(prior, clusters)
+
+
+@entry
+def compiled_found(prior: Any, clusters: float) -> float:
+    return found_weight(prior, clusters)
+
+
+@entry
+def compiled_pull(decay: Any, distance: float) -> float:
+    return pull(decay, distance)
+
+
+@every_prior
+def test_kernels_weigh_as_the_oracle_does(prior: Prior, oracle: Any) -> None:
+    terms, out = prior.terms(), np.zeros(2)
+    for clusters in range(1, 4):
+        members = [list(range(k, 6, clusters)) for k in range(clusters)]
+        joins, new = oracle.weights(members, clusters, 6, 6.0, [float(i) for i in range(7)])
+        assert compiled_found(terms, float(clusters)) == pytest.approx(new, rel=1e-14)
+        assert found_weight(terms, float(clusters)) == pytest.approx(new, rel=1e-14)
+        if isinstance(prior, SizedPrior):
+            for cluster, expected in zip(members, joins, strict=True):
+                compiled_weights(terms, float(len(cluster)), float(clusters), out)
+                assert out == pytest.approx([expected, new], rel=1e-14)
+                assert join_weight(terms, float(len(cluster))) == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_kernel_of_another_prior_is_refused() -> None:
+    with pytest.raises(TypeError, match="join_weight is not implemented for DistanceDependentTerms"):
+        join_weight(DistanceDependent().terms(), 1.0)
+    with pytest.raises(ValueError, match="join_weight is implemented for CRPTerms already"):
+        join_weight.of(type(CRP().terms()))(lambda prior, size: size)
+
+
 @pytest.mark.parametrize(
-    ("prior", "ints", "floats"),
+    ("prior", "expected"),
     [
-        (
-            CRP(2.0, retire_after=7),
-            {model.PRIOR: model.CRP, model.RETIRE_AFTER: 7, model.MAX_CLUSTERS: 0},
-            {model.CONCENTRATION: 2.0, model.DISCOUNT: 0.0},
-        ),
-        (
-            PitmanYor(2.0, 0.3, max_clusters=9),
-            {model.PRIOR: model.PITMAN_YOR, model.RETIRE_AFTER: 0, model.MAX_CLUSTERS: 9},
-            {model.CONCENTRATION: 2.0, model.DISCOUNT: 0.3},
-        ),
-        (
-            Uniform(2.0),
-            {model.PRIOR: model.UNIFORM, model.RETIRE_AFTER: 0, model.MAX_CLUSTERS: 0},
-            {model.CONCENTRATION: 2.0, model.DISCOUNT: 0.0},
-        ),
-        (
-            DistanceDependent(2.0, Logistic(3.0), "seconds", close_below=0.01),
-            {
-                model.PRIOR: model.DISTANCE_DEPENDENT,
-                model.DECAY: model.LOGISTIC,
-                model.UNIT: model.SECONDS,
-                model.RETIRE_AFTER: 0,
-                model.MAX_CLUSTERS: 0,
-            },
-            {
-                model.CONCENTRATION: 2.0,
-                model.DISCOUNT: 0.0,
-                model.DECAY_SCALE: 3.0,
-                model.CLOSE_BELOW: 0.01,
-            },
-        ),
+        (CRP(2.0, retire_after=7), (2.0,)),
+        (PitmanYor(2.0, 0.3, max_clusters=9), (2.0, 0.3)),
+        (Uniform(2.0), (2.0,)),
+        (FiniteMixture(4, 2.0), (0.5, 4.0)),
+        (DistanceDependent(2.0, Logistic(3.0), "seconds", close_below=0.01), (2.0, (3.0,), False, 0.01)),
+        (DistanceDependent(2.0, Window(3.0)), (2.0, (3.0,), True, 1e-3)),
     ],
 )
-def test_configures_the_kernels(prior: Prior, ints: dict[int, int], floats: dict[int, float]) -> None:
-    written, written_floats = np.full(10, -9, np.int64), np.full(16, -9.0)
-    prior.configure(written, written_floats)
-    assert {i: v for i, v in enumerate(written.tolist()) if v != -9} == ints
-    assert {i: v for i, v in enumerate(written_floats.tolist()) if v != -9.0} == floats
+def test_terms_hold_the_parameters(prior: Prior, expected: tuple[Any, ...]) -> None:
+    assert prior.terms() == expected
+    assert type(prior.terms()) is not tuple
 
 
-@pytest.mark.parametrize("decay", [Window(2.5), Exponential(2.5), Logistic(2.5)])
-def test_decays_equal_the_kernels_and_never_overflow(decay: Window | Exponential | Logistic) -> None:
-    distances = [0.0, 1e-9, 2.4, 2.5, 2.6, 40.0, 747.0, 1e6, 1e300]
-    expected = [kernel_decay.py_func(decay.kind, decay.scale, d) for d in distances]
+DISTANCES = [0.0, 1e-9, 2.4, 2.5, 2.6, 40.0, 747.0, 1e6, 1e300]
+
+
+@pytest.mark.parametrize("name", ["Window", "Exponential", "Logistic"])
+def test_decays_equal_the_oracle_and_never_overflow(name: str) -> None:
+    decay, oracle = getattr(priors, name)(2.5), getattr(pr, name)(2.5)
+    expected = [oracle(d) for d in DISTANCES]
     with np.errstate(all="raise"):
-        assert [decay(d) for d in distances] == pytest.approx(expected, rel=1e-14, abs=0.0)
-        assert decay(np.array(distances)).tolist() == [decay(d) for d in distances]
+        assert [decay(d) for d in DISTANCES] == pytest.approx(expected, rel=1e-14, abs=0.0)
+        assert decay(np.array(DISTANCES)).tolist() == pytest.approx(expected, rel=1e-14, abs=0.0)
+    assert [compiled_pull(decay.terms(), d) for d in DISTANCES] == decay(np.array(DISTANCES)).tolist()
     assert isinstance(decay(3.0), float)
+    assert decay(np.zeros((2, 3))).shape == (2, 3)
+    assert decay(decay.reach * 1.01) == 0.0
 
 
 @pytest.mark.parametrize("decay", [Window(2.0), Exponential(0.1), Logistic(2.0)])
@@ -242,6 +274,25 @@ def test_unusable_times_are_refused(times: list[float] | None, message: str) -> 
 def test_invalid_parameters_are_refused(make: Any, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ((0,), "components must be an integer of at least 1"),
+        ((2.5,), "components"),
+        ((3, 0.0), "concentration must be a positive number"),
+    ],
+)
+def test_invalid_components_are_refused(parameters: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FiniteMixture(*parameters)
+
+
+def test_more_clusters_than_components_are_impossible() -> None:
+    assert FiniteMixture(2).log_probability([0, 1, 2]) == -math.inf
+    assert FiniteMixture(2).weights([[0], [1]], 2, ())[1] == 0.0
+    assert FiniteMixture(1).log_probability([5, 5, 5]) == 0.0
 
 
 @pytest.mark.parametrize("discount", [-0.1, 1.0, math.nan])
