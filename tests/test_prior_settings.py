@@ -47,6 +47,9 @@ def test_settings_become_priors() -> None:
         ({"distance": "seconds"}, "decay_scale must be given when distance is seconds"),
         ({"prior": "streamdp.priors:Window"}, "streamdp.priors:Window is no prior"),
         ({"prior": "streamdp.priors:Nothing"}, "cannot be imported"),
+        ({"decay": "no.such.module:Decay", "decay_scale": 3.0}, "no.such.module:Decay cannot be imported"),
+        ({"decay": "streamdp.priors:CRP", "decay_scale": 3.0}, "decay must be"),
+        ({"decay": "streamdp.priors:Prior", "decay_scale": 3.0}, "takes no arguments"),
         ({"prior": "no.such.module:Prior"}, "no.such.module:Prior cannot be imported"),
     ],
 )

@@ -49,7 +49,7 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
     try:
         prior: Prior = found.automatic(_given(settings, found.settings), sparse)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     return prior
 
