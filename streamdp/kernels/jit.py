@@ -164,14 +164,22 @@ def entry(function: F) -> F:
     return compiled
 
 
-_foreign: dict[str, bytes] = {}
-"""Sources outside the package that implement generic functions."""
+_foreign: dict[tuple[str, str], bytes] = {}
+"""Sources outside the package that implement generic functions, by module and file.
+
+The module counts as well: numba finds the classes of what it has cached by the names of their modules.
+"""
 
 
 def _note_source(function: Callable[..., Any]) -> None:
-    source = inspect.getsourcefile(function)
-    if source is not None and _PACKAGE not in Path(source).resolve().parents and source not in _foreign:
-        _foreign[source] = Path(source).read_bytes()
+    code = function.__code__
+    place = function.__module__, code.co_filename
+    if _PACKAGE in Path(code.co_filename).resolve().parents or place in _foreign:
+        return
+    try:
+        _foreign[place] = "".join(inspect.findsource(function)[0]).encode()
+    except OSError:  # typed at a prompt
+        _foreign[place] = code.co_code
 
 
 @functools.cache
@@ -191,8 +199,8 @@ def cache_folder() -> str | None:
 @functools.cache
 def _writable_folder(foreign: int) -> str | None:
     digest = hashlib.sha256(_own_digest())
-    for source in sorted(_foreign):
-        digest.update(_foreign[source])
+    for place in sorted(_foreign):
+        digest.update(place[0].encode() + _foreign[place])
     base = os.environ.get("STREAMDP_CACHE_DIR")
     shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
     folder = (Path(base) if base else shared) / f"kernels-{digest.hexdigest()[:16]}"
