@@ -75,6 +75,15 @@ class Problem:
         }[family]
         self._log_h: dict[tuple[int, ...], float] = {}
 
+    @classmethod
+    def of(cls, records: np.ndarray, likelihood: Any) -> Problem:
+        """Vectors under a family that is not among the above."""
+        self = cls.__new__(cls)
+        self.n, self.records, self.likelihood = len(records), list(records), likelihood
+        self.data = Data.of_vectors(records, np.arange(float(len(records))))
+        self._log_h = {}
+        return self
+
     @staticmethod
     def _vectors(family: str, rng: np.random.Generator, n: int) -> np.ndarray:
         if family == "bernoulli":
