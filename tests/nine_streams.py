@@ -1,0 +1,88 @@
+"""A small stream for every likelihood family: three kinds of records by turns, and one record it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.registry import LIKELIHOODS
+
+N = 300
+REFUSED_AT = 100
+TOPICS = (
+    "storm rain flood river bridge dam",
+    "vote party poll seat count law",
+    "goal match cup team coach win",
+)
+
+
+class Kind(NamedTuple):
+    """Records of one kind as JSON, one that is refused and why, and what is true of each of three kinds."""
+
+    values: list[dict[str, Any]]
+    refused: dict[str, Any]
+    reason: str
+    centres: np.ndarray | None
+
+
+def _words(rng: np.random.Generator) -> Kind:
+    values = [{"text": " ".join(rng.choice(TOPICS[i % 3].split(), 4))} for i in range(N)]
+    return Kind(values, {"text": "!?"}, "empty", None)
+
+
+def _vectors(rows: np.ndarray, refused: list[float], reason: str = "wrong_value") -> Kind:
+    centres = np.array([rows[k::3].mean(axis=0) for k in range(3)])
+    return Kind([{"vector": row} for row in rows.tolist()], {"vector": refused}, reason, centres)
+
+
+def _points(rng: np.random.Generator) -> Kind:
+    centres = np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 1.0], [0.0, 5.0, -4.0]])
+    rows = centres[np.arange(N) % 3] + rng.normal(0.0, 0.4, (N, 3))
+    return _vectors(rows, [1e200, 0.0, 0.0], "too_large")
+
+
+def _bits(rng: np.random.Generator) -> Kind:
+    p = np.kron(np.eye(3), np.ones(5)) * 0.9 + 0.05
+    return _vectors((rng.random((N, 15)) < p[np.arange(N) % 3]).astype(float), [0.5] * 15)
+
+
+def _counts(rng: np.random.Generator) -> Kind:
+    rates = np.array([[1.0, 20.0, 5.0, 0.2], [15.0, 1.0, 5.0, 4.0], [3.0, 2.0, 40.0, 9.0]])
+    return _vectors(rng.poisson(rates[np.arange(N) % 3]).astype(float), [1.0, 2.5, 0.0, 3.0])
+
+
+def _directions(rng: np.random.Generator) -> Kind:
+    rows = np.eye(8)[np.arange(N) % 3] + rng.normal(0.0, 0.12, (N, 8))
+    return _vectors(rows / np.linalg.norm(rows, axis=1, keepdims=True), [0.3] + [0.0] * 7)
+
+
+_MAKERS = {"beta-bernoulli": _bits, "gamma-poisson": _counts, "von-mises-fisher": _directions}
+FAMILIES = tuple(LIKELIHOODS)
+WORDS = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
+
+
+def kind_of(family: str) -> Kind:
+    """The stream of a family."""
+    return _MAKERS.get(family, _words if family in WORDS else _points)(np.random.default_rng(5))
+
+
+def lines_of(family: str) -> list[str]:
+    """The stream as JSON lines, with ids and times, and the refused record in the middle."""
+    kind = kind_of(family)
+    lines = [json.dumps({"id": i, "time": 10.0 * i, **value}) + "\n" for i, value in enumerate(kind.values)]
+    lines.insert(REFUSED_AT, json.dumps({"id": "refused", **kind.refused}) + "\n")
+    return lines
+
+
+def settings_of(family: str) -> tuple[str, ...]:
+    """Options for the family."""
+    warmup = () if family in WORDS else ("--warmup", "40")
+    return ("--likelihood", family, "--prior", "crp", "--snapshot-every", "50", *warmup)
+
+
+def write(folder: Path, lines: list[str], name: str = "in.jsonl") -> None:
+    """Lines as a file."""
+    (folder / name).write_text("".join(lines))
