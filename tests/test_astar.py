@@ -583,7 +583,7 @@ def test_orders_find_the_same_and_answer_in_the_given_one(kind: str) -> None:
             assert found.log_joint == pytest.approx(given.log_joint, abs=1e-7)
             assert joints[tuple(found.labels.tolist())] == pytest.approx(given.log_joint, abs=1e-7)
         search = case.search(order="ascending")
-        alone = [case.log_h((i,)) for i in range(case.size)] + log_coefficients(search.store.records)
+        alone = [case.log_h((i,)) for i in range(case.size)] + log_coefficients(search.store)
         order = search.order
         assert np.diff(np.array(alone)[order]).min() >= -1e-9
         order = case.search(order="descending").order

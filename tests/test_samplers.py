@@ -24,6 +24,7 @@ from scipy.integrate import quad
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
+from streamdp.likelihoods.vectors import add_entry
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.permutation import CURRENT
@@ -394,13 +395,12 @@ def leaking(chain: Chain) -> int:
     """Two Gibbs sweeps whose removals leave the record's statistics behind until the next two."""
     chain.refresh()
     assert chain.weights is not None
-    clusters, records = chain.store.clusters, chain.store.records
+    store, gone = chain.store, chain.likelihood.terms()
     for i in [*range(chain.size)] * 2:
         slot = chain.allocation.labels[i]
         gibbs_sweep(chain.store, chain.allocation, chain.weights, chain.random, np.array([i]), 0, 1)
-        if chain.allocation.labels[i] != slot and clusters.size[slot]:
-            clusters.sums[slot] += records.vectors[i]
-            clusters.total[slot] += records.squares[i]
+        if chain.allocation.labels[i] != slot and store.size[slot]:
+            add_entry(gone, store.block[slot], store.vectors[i])
     return chain.size
 
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from streamdp.likelihoods import Likelihood, WordFamily
 from streamdp.offline.distances import MOST, link_weights_of
-from streamdp.offline.exchangeable import weight_tables
+from streamdp.offline.exchangeable import weight_tables, weights_of
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
 from streamdp.offline.kernels.store import Store, WordStore
 from streamdp.offline.prepare import Data, word_totals
-from streamdp.priors import CRP, DistanceDependent, PitmanYor
+from streamdp.priors import CRP, DistanceDependent, PitmanYor, Uniform
 from streamdp.priors.base import Prior
 from streamdp.priors.partition import cluster_sizes
 
@@ -95,13 +95,13 @@ def new_heuristic(
             sums = link_weights.sum(axis=1)
             rest = from_each_on(np.log(np.maximum(sums, alpha)))
             root = -float(np.log(alpha + sums).sum())
+        case Uniform():
+            found = weight_tables(prior, n).found
+            # all clusters are alike, so that the weights add up to their number and that of a new one
+            norm = np.log(np.exp(found) + np.arange(n + 1))
         case _:
-            weights = weight_tables(prior, n)
-            found = weights.found
-            if prior.exchangeable:
-                join, grown, root = weights.join, weights.grown, -float(weights.norm[0])
-            else:  # all clusters are alike, so that the weights add up to K and that of a new one
-                norm = np.log(np.exp(found) + np.arange(n + 1))
+            weights = weights_of(prior, n)
+            join, grown, found, root = weights.join, weights.grown, weights.found, -float(weights.norm[0])
     if mode == COUNTS:
         root += math.lgamma(n + 1)
     elif mode != JOINT:

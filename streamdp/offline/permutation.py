@@ -128,7 +128,8 @@ class Permutation:
             return n
         clusters = backward(program, chain.random)
         if self.order == "projection":
-            self._climb(chain)
+            if counts[clusters] > -math.inf:  # a finite mixture has no more components
+                self._climb(chain)
             return n
         before = chain.clusters
         change = counts[clusters] - counts[before] - per_run * (clusters - before)
