@@ -51,7 +51,7 @@ def settled(problem: Problem, chain: Chain) -> float:
 
 def check_slots(chain: Chain) -> None:
     """Every slot is in use or free, and holds what the labels say."""
-    allocation, size = chain.allocation, chain.store.clusters.size
+    allocation, size = chain.allocation, chain.store.size
     active = allocation.active[: allocation.meta[ACTIVE]]
     free = allocation.free[: allocation.meta[FREE]]
     assert sorted([*active, *free]) == list(range(FIRST_SLOT, len(size)))
@@ -59,7 +59,7 @@ def check_slots(chain: Chain) -> None:
     assert set(active.tolist()) == set(allocation.labels.tolist())
     held = np.bincount(allocation.labels, minlength=len(size))
     np.testing.assert_array_equal(size[FIRST_SLOT:], held[FIRST_SLOT:])
-    assert not chain.store.clusters.log_h[free].any()
+    assert not chain.store.log_h[free].any()
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -128,7 +128,7 @@ def test_slots_come_and_go(family: str) -> None:
     slots = len(chain.allocation.free)
     sweep(chain)
     assert chain.clusters > 250
-    assert len(chain.allocation.free) == len(chain.store.clusters.size) >= 4 * slots
+    assert len(chain.allocation.free) == len(chain.store.size) >= 4 * slots
     check_slots(chain)
     chain.replace(prior=pr.CRP(1e-9))
     for _ in range(20):
@@ -335,10 +335,10 @@ UNFIT: list[tuple[str, Data, Any, str]] = [
     ("infinity", Data.of_vectors(np.array([[0.0, math.inf]])), GAUSSIAN, "finite numbers"),
     ("too wide", Data.of_vectors(np.zeros((3, 3))), GAUSSIAN, "has 2 dimensions, the vectors have 3"),
     ("forgetful", Data.of_vectors(np.zeros((3, 2))), lk.Gaussian(2, forget=0.9), "forget must be 1"),
-    ("no unit", Data.of_vectors(np.full((3, 2), 0.9)), lk.VonMisesFisher(2), "record 0 has length 1.27279"),
-    ("below 0", Data.of_vectors(np.full((3, 2), -1.0)), lk.GammaPoisson(2), "is for counts"),
-    ("no count", Data.of_vectors(np.full((3, 2), 0.5)), lk.GammaPoisson(2), "is for counts"),
-    ("no bit", Data.of_vectors(np.full((3, 2), 2.0)), lk.BetaBernoulli(2), "features of 0 or 1"),
+    ("no unit", Data.of_vectors(np.full((3, 2), 0.9)), lk.VonMisesFisher(2), "length one, not of 1.27279"),
+    ("below 0", Data.of_vectors(np.full((3, 2), -1.0)), lk.GammaPoisson(2), "whole numbers of at least 0"),
+    ("no count", Data.of_vectors(np.full((3, 2), 0.5)), lk.GammaPoisson(2), "whole numbers of at least 0"),
+    ("no bit", Data.of_vectors(np.full((3, 2), 2.0)), lk.BetaBernoulli(2), "each 0 or 1"),
     (
         "base without a word",
         words(([0, 2], [1, 1])),

@@ -64,13 +64,13 @@ def test_forgotten_words_leave_the_base_measure() -> None:
     engine.advance(headlines(50, 1))
     search = engine._search
     assert search is not None
-    index = search.state.inverted
-    ids = np.flatnonzero(index.base > 0)[[0, 3]]
-    kept = np.delete(index.base, ids)
+    lists, learned = search.words.inverted.lists, search.words.learned
+    ids = np.flatnonzero(learned.counts > 0)[[0, 3]]
+    kept = np.delete(learned.counts, ids)
     search.forget_words(ids)
-    assert index.base[ids].tolist() == index.most[ids].tolist() == [0, 0]
-    np.testing.assert_array_equal(np.delete(index.base, ids), kept)
-    assert index.totals[:2].tolist() == [kept.sum(), np.count_nonzero(kept)]
+    assert learned.counts[ids].tolist() == lists["most"][ids].tolist() == [0, 0]
+    np.testing.assert_array_equal(np.delete(learned.counts, ids), kept)
+    assert learned.totals.tolist() == [kept.sum(), np.count_nonzero(kept)]
 
 
 @pytest.mark.parametrize("dense", [False, True])

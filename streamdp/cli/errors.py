@@ -22,7 +22,7 @@ def announce_compilation() -> None:
     def begun(_: str) -> None:
         nonlocal said
         if not said:
-            say("compiling the kernels for this machine: a minute or two, only this once")
+            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
         said = True
 
     watch_compilation(begun)

@@ -17,6 +17,7 @@ from streamdp.offline.problem import Problem, Solution, problem_of, settled
 from streamdp.offline.relabel import Change, changes, inherit
 from streamdp.offline.sampling import Report
 from streamdp.offline.solve import solve
+from streamdp.settings.assemble import build_likelihood
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,8 @@ def task_of(engine: Engine, seed: int | None = None) -> Task:
         settings = msgspec.structs.replace(settings, seed=seed)
     encoded, before = retained_of(engine)
     notes = []
-    if settings.forget is None and encoded.batch.dense and settings.likelihood != "gaussian":
+    streamed = build_likelihood(settings, encoded.moments)
+    if settings.forget is None and getattr(streamed, "forget", 1.0) < 1.0:
         notes.append("old vectors of a cluster count in full here, while the stream forgot them (--forget)")
     if settings.prior == "auto":  # by its name: that of a finite set would be another
         settings = msgspec.structs.replace(settings, prior="distance-dependent")

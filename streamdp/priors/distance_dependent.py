@@ -82,7 +82,7 @@ class DistanceDependent(Prior):
     def __post_init__(self) -> None:
         positive("concentration", self.concentration)
         if not isinstance(self.decay, Decay):
-            raise ValueError(f"decay must be a Window, an Exponential or a Logistic, not {self.decay!r}")
+            raise ValueError(f"decay must be a Decay, such as Window or Exponential, not {self.decay!r}")
         if self.unit not in get_args(Unit):
             raise ValueError(f"unit must be 'records' or 'seconds', not {self.unit!r}")
         if not 0.0 <= self.close_below < 1.0:
