@@ -28,7 +28,7 @@ from streamdp.priors import (
     Window,
 )
 from streamdp.priors.base import SizedPrior, found_weight, join_weight
-from streamdp.priors.decays import pull
+from streamdp.priors.decays import decay_weight
 from streamdp.registry import DECAYS, PRIORS, find
 
 TIMES = [0.0, 0.7, 0.7, 1.9, 4.0, 4.2]
@@ -150,8 +150,8 @@ def compiled_found(prior: Any, clusters: float) -> float:
 
 
 @entry
-def compiled_pull(decay: Any, distance: float) -> float:
-    return pull(decay, distance)
+def compiled_weight(decay: Any, distance: float) -> float:
+    return decay_weight(decay, distance)
 
 
 @every_prior
@@ -202,14 +202,14 @@ def test_decays_equal_the_oracle_and_never_overflow(name: str) -> None:
     with np.errstate(all="raise"):
         assert [decay(d) for d in DISTANCES] == pytest.approx(expected, rel=1e-14, abs=0.0)
         assert decay(np.array(DISTANCES)).tolist() == pytest.approx(expected, rel=1e-14, abs=0.0)
-    assert [compiled_pull(decay.terms(), d) for d in DISTANCES] == decay(np.array(DISTANCES)).tolist()
+    assert [compiled_weight(decay.terms(), d) for d in DISTANCES] == decay(np.array(DISTANCES)).tolist()
     assert isinstance(decay(3.0), float)
     assert decay(np.zeros((2, 3))).shape == (2, 3)
     assert decay(decay.reach * 1.01) == 0.0
 
 
 @pytest.mark.parametrize("decay", [Window(2.0), Exponential(0.1), Logistic(2.0)])
-def test_earlier_pull_is_the_sum_over_all_earlier(decay: Window | Exponential | Logistic) -> None:
+def test_earlier_weight_is_the_sum_over_all_earlier(decay: Window | Exponential | Logistic) -> None:
     rng = np.random.default_rng(4)
     positions = np.cumsum(rng.exponential(3.0, 400) * (rng.random(400) < 0.7))
     positions[200:] += 2000.0  # beyond the reach of any of them

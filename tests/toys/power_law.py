@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from streamdp.priors.decays import Decay, pull
+from streamdp.priors.decays import Decay, decay_weight
 
 
 class PowerLawTerms(NamedTuple):
@@ -27,7 +27,7 @@ class PowerLaw(Decay):
         return math.inf
 
 
-@pull.of(PowerLawTerms)
+@decay_weight.of(PowerLawTerms)
 def _power_law(decay: PowerLawTerms, distance: float) -> float:
     near = 1.0 + distance / decay.scale
     return 1.0 / (near * near)
