@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from streamdp._version import __version__
 from streamdp.cli.options import with_settings
+from streamdp.offline.plan import Estimate, Method, Start
 from streamdp.settings import Settings
 
 app = typer.Typer(
@@ -24,11 +24,7 @@ Config = Annotated[
 ]
 
 
-class Until(StrEnum):
-    """When a topic counts as read."""
-
-    never = "never"
-    end = "end"
+Until = Literal["never", "end"]
 
 
 def _version(wanted: bool) -> None:
@@ -63,7 +59,7 @@ def consume(
     ] = "earliest",
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
-    ] = Until.never,
+    ] = "never",
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
     output_topic: Annotated[
         str | None, typer.Option(help="Kafka topic (of one partition) for assignments instead of a file")
@@ -101,7 +97,7 @@ def consume(
 
     consume(
         settings,
-        Origin(file, follow, topic, bootstrap, group, start, until is Until.end),
+        Origin(file, follow, topic, bootstrap, group, start, until == "end"),
         Paths(output, state, rejects, events, output_topic, rejects_topic),
         final_only=final_only,
         frozen=frozen,
@@ -124,35 +120,6 @@ def demo(
     demo(settings, records)
 
 
-class Method(StrEnum):
-    """How a finite set is clustered."""
-
-    beam = "beam"
-    astar = "astar"
-    gibbs = "gibbs"
-    split_merge = "split-merge"
-    permutation = "permutation"
-    hybrid = "hybrid"
-
-
-class Start(StrEnum):
-    """Where chains start."""
-
-    sequential = "sequential"
-    one = "one"
-    singletons = "singletons"
-    random = "random"
-    beam = "beam"
-
-
-class Estimate(StrEnum):
-    """Which clustering is the answer."""
-
-    best = "best"
-    vi = "vi"
-    binder = "binder"
-
-
 Budget = Annotated[str, typer.Option(help="when to stop: 30s, 10m, 1h, or a number of rounds")]
 Chains = Annotated[int, typer.Option(min=1, max=64, help="chains side by side")]
 
@@ -162,13 +129,13 @@ Chains = Annotated[int, typer.Option(min=1, max=64, help="chains side by side")]
 def fit(
     settings: Settings,
     file: Annotated[str, typer.Argument(help="JSON lines, CSV or text, .gz or not", metavar="FILE")],
-    method: Annotated[Method, typer.Option(help="how to search")] = Method.hybrid,
+    method: Annotated[Method, typer.Option(help="how to search")] = "hybrid",
     budget: Budget = "30s",
     chains: Chains = 1,
-    start: Annotated[Start, typer.Option(help="where samplers start")] = Start.sequential,
+    start: Annotated[Start, typer.Option(help="where samplers start")] = "sequential",
     estimate: Annotated[
         Estimate, typer.Option(help="best: the most probable clustering met; vi, binder: of all draws")
-    ] = Estimate.best,
+    ] = "best",
     hyper: Annotated[
         bool, typer.Option("--hyper/--no-hyper", help="draw the hyperparameters that are automatic")
     ] = True,
@@ -204,12 +171,12 @@ def fit(
 
     rounds, seconds = parse_budget(budget)
     plan = Plan(
-        method.value,
-        start.value,
+        method,
+        start,
         rounds,
         seconds,
         chains,
-        estimate.value,
+        estimate,
         hyper,
         queue,
         look_ahead,

@@ -11,7 +11,8 @@ from streamdp.settings.load import ConfigError
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
 Start = Literal["sequential", "one", "singletons", "random", "beam"]
 Estimate = Literal["best", "vi", "binder"]
-SAMPLERS = ("gibbs", "split-merge", "permutation", "hybrid")
+SEARCHES = ("beam", "astar")
+SAMPLERS = tuple(method for method in get_args(Method) if method not in SEARCHES)
 
 
 @dataclass(frozen=True)
