@@ -16,7 +16,7 @@ from streamdp.likelihoods import DirichletMultinomial, Gaussian
 from streamdp.offline.astar import AStarResult, astar
 from streamdp.offline.moves import Gibbs, Move
 from streamdp.offline.prepare import Data
-from streamdp.offline.schedule import run
+from streamdp.offline.schedule import Budget, run
 from streamdp.priors import CRP
 
 SIZES = (5, 7, 9, 11, 13, 15)
@@ -96,7 +96,8 @@ def by_sampling(problem: Problem, move: Move, seconds: float, seed: int) -> Answ
     """The best clustering met from one cluster in so many wall seconds, and at least one round."""
     began = time.monotonic()
     chain = problem.chain(seed=seed)
-    _, best = run(chain, move, seconds=max(seconds - (time.monotonic() - began), 0.0))
+    left = max(seconds - (time.monotonic() - began), 0.0)
+    _, best = run(chain, move, Budget(seconds=left))
     return Answer(best.log_joint, 0, time.monotonic() - began)
 
 

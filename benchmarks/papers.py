@@ -19,7 +19,7 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
 from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data, log_coefficients
-from streamdp.offline.schedule import Hybrid, run
+from streamdp.offline.schedule import Budget, Hybrid, run
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
@@ -129,7 +129,7 @@ def refined(
     chain = problem.chain(seed=seed)
     start(chain)
     began = time.process_time()
-    _, best = run(chain, move, rounds=rounds)
+    _, best = run(chain, move, Budget(rounds))
     seconds = time.process_time() - began
     chain.set_labels(best.labels)
     return problem.figures(chain), seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
 from streamdp.offline.moves import Gibbs, LinkGibbs, SequentiallyAllocated
 from streamdp.offline.permutation import Permutation
-from streamdp.offline.schedule import Hybrid, run, run_chains
+from streamdp.offline.schedule import Budget, Draws, Hybrid, run, run_chains
 
 
 def greedy(problem: Problem, log_weight: object) -> list[int]:
@@ -243,29 +244,45 @@ def test_every_hyperparameter_moves_and_the_joint_stays_true() -> None:
 def test_schedules() -> None:
     problem = Problem("multinomial", 6)
     chain = problem.chain(EXCHANGEABLE["crp"], seed=1)
-    draws: list[np.ndarray] = []
-    trace, best = run(chain, Gibbs(), rounds=30, burn_in=10, thin=5, draws=draws)
+    draws = Draws(burn_in=10, thin=5)
+    trace, best = run(chain, Gibbs(), Budget(rounds=30), draws)
     assert len(trace.seconds) == 30
     assert trace.records == 180
-    assert len(draws) == 4
+    assert len(draws.labels) == 4
     assert best.log_joint == max([best.log_joint, *trace.log_joint])
     joint = problem.log_likelihood(best.labels.tolist()) + best.prior.log_probability(best.labels.tolist())
     assert best.log_joint == pytest.approx(joint)
     SequentiallyAllocated(proposals=1)(chain)  # compiled
     shared = Hybrid([Gibbs(), SequentiallyAllocated(proposals=50)], [1.0, 3.0])
-    run(chain, shared, seconds=0.5)
+    run(chain, shared, Budget(seconds=0.5))
     assert shared.used[1] / shared.used.sum() == pytest.approx(0.75, abs=0.1)
     with pytest.raises(ValueError, match="say when to stop"):
-        run(chain, Gibbs())
+        Budget()
     with pytest.raises(ValueError, match="share"):
         Hybrid([Gibbs()], [0.5, 0.5])
+
+
+def test_budgets() -> None:
+    stop = threading.Event()
+    budget = Budget(9, 4.0, stop)
+    assert budget.halves() == (Budget(4, 2.0, stop), Budget(5, 2.0, stop))
+    assert Budget(1).halves() == (Budget(1), Budget(1))
+    assert Budget(seconds=3.0).halves() == (Budget(seconds=1.5), Budget(seconds=1.5))
+    assert not budget.spent(8, 3.9)
+    assert budget.spent(9, 0.0)
+    assert budget.spent(1, 4.0)
+    stop.set()
+    assert budget.spent(1, 0.0)
+    chain = Problem("multinomial", 6).chain(EXCHANGEABLE["crp"], seed=1)
+    trace, _ = run(chain, Gibbs(), Budget(rounds=50, stop=stop))
+    assert len(trace.seconds) == 1
 
 
 def test_chains_side_by_side_are_those_one_after_the_other() -> None:
     problem = Problem("multinomial", 6)
 
     def job(seed: int) -> tuple[object, object]:
-        return run(problem.chain(EXCHANGEABLE["crp"], seed=seed), Gibbs(), rounds=50)
+        return run(problem.chain(EXCHANGEABLE["crp"], seed=seed), Gibbs(), Budget(rounds=50))
 
     alone = [job(seed) for seed in range(4)]
     together = run_chains([lambda seed=seed: job(seed) for seed in range(4)], threads=2)  # type: ignore[misc]

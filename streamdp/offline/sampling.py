@@ -16,7 +16,7 @@ from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated
 from streamdp.offline.permutation import Permutation
 from streamdp.offline.plan import Plan
 from streamdp.offline.problem import Problem, Solution, drawn
-from streamdp.offline.schedule import Best, Hybrid, Trace, Watcher, run, run_chains
+from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, Watcher, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import one_cluster, random_clusters, sequential, singletons
 from streamdp.priors import DistanceDependent
@@ -77,20 +77,20 @@ def sample(
     _warm(problem, plan)
     seeds = np.random.SeedSequence(problem.settings.seed).spawn(plan.chains)
     chains = [problem.chain(seed, labels) for seed in seeds]
-    drawn: list[list[np.ndarray]] = [[] for _ in chains]
+    kept = [Draws() for _ in chains]
 
     def job(c: int) -> tuple[Trace, Best]:
         if labels is None:
             _begin(chains[c], problem, plan)
         watch = None if report is None else functools.partial(report, c)
-        return _run_one(problem, plan, chains[c], drawn[c], watch, stop)
+        return _run_one(problem, plan, chains[c], kept[c], watch, stop)
 
     results = run_chains([lambda c=c: job(c) for c in range(plan.chains)])  # type: ignore[misc]
     top = max(range(plan.chains), key=lambda c: results[c][1].log_joint)
     chain, best = chains[top], results[top][1]
     if problem.settings.concentration is None or plan.hyper:
         chain.replace(prior=best.prior, likelihood=best.likelihood)
-    answer, draws = best.labels, [labels for each in drawn for labels in each]
+    answer, draws = best.labels, [labels for each in kept for labels in each.labels]
     if plan.estimate != "best":
         if chain.size > LIMIT:
             raise ConfigError(f"a point estimate is for up to {LIMIT:,} records; use --estimate best")
@@ -114,7 +114,7 @@ def _run_one(
     problem: Problem,
     plan: Plan,
     chain: Chain,
-    draws: list[np.ndarray],
+    draws: Draws,
     watch: Watcher | None,
     stop: threading.Event | None,
 ) -> tuple[Trace, Best]:
@@ -125,20 +125,9 @@ def _run_one(
         names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
         if names:
             moves.append(Hyper(names))
-    halves = [None if whole is None else whole / 2 for whole in (plan.rounds, plan.seconds)]
-    rounds = None if plan.rounds is None else max(plan.rounds // 2, 1)
+    burn_in, rest = Budget(plan.rounds, plan.seconds, stop).halves()
     first = Hybrid(climbing if plan.method == "permutation" else climbing + moves)
-    trace, best = run(chain, first, rounds=rounds, seconds=halves[1], watch=watch, stop=stop)
-    thin = max(len(trace.seconds) // MOST_DRAWS, 1)
-    rest = None if plan.rounds is None else max(plan.rounds - (rounds or 0), 1)
-    after, later = run(
-        chain,
-        Hybrid(moves),
-        rounds=rest,
-        seconds=halves[1],
-        thin=thin,
-        draws=draws,
-        watch=watch,
-        stop=stop,
-    )
+    trace, best = run(chain, first, burn_in, watch=watch)
+    draws.thin = max(len(trace.seconds) // MOST_DRAWS, 1)
+    after, later = run(chain, Hybrid(moves), rest, draws, watch)
     return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -102,19 +103,68 @@ class Hybrid:
         return done
 
 
+@dataclass(frozen=True)
+class Budget:
+    """When a chain stops: at the first of these, and after one round at the earliest.
+
+    Parameters
+    ----------
+    rounds, seconds
+        At least one of them is given; otherwise ValueError.
+    stop
+        Set from outside, it ends the chain after the round under way.
+    """
+
+    rounds: int | None = None
+    seconds: float | None = None
+    stop: threading.Event | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds is None and self.seconds is None:
+            raise ValueError("say when to stop: rounds, seconds or both")
+
+    def spent(self, rounds: int, seconds: float) -> bool:
+        """Whether so many rounds in so many seconds are enough."""
+        return (
+            (self.rounds is not None and rounds >= self.rounds)
+            or (self.seconds is not None and seconds >= self.seconds)
+            or (self.stop is not None and self.stop.is_set())
+        )
+
+    def halves(self) -> tuple[Budget, Budget]:
+        """Two budgets, each of at least one round, that come to this one."""
+        seconds = None if self.seconds is None else self.seconds / 2
+        if self.rounds is None:
+            return (Budget(None, seconds, self.stop),) * 2
+        first = max(self.rounds // 2, 1)
+        return (
+            Budget(first, seconds, self.stop),
+            Budget(max(self.rounds - first, 1), seconds, self.stop),
+        )
+
+
+@dataclass
+class Draws:
+    """Labels as they were every ``thin`` rounds after the first ``burn_in`` of them."""
+
+    burn_in: int = 0
+    thin: int = 1
+    labels: list[np.ndarray] = field(default_factory=list)
+
+    def note(self, chain: Chain, rounds: int) -> None:
+        """Append the chain's labels if it is time, after so many rounds."""
+        if rounds > self.burn_in and (rounds - self.burn_in) % self.thin == 0:
+            self.labels.append(chain.labels)
+
+
 def run(
     chain: Chain,
     move: Move,
-    *,
-    rounds: int | None = None,
-    seconds: float | None = None,
-    burn_in: int = 0,
-    thin: int = 1,
-    draws: list[np.ndarray] | None = None,
+    budget: Budget,
+    draws: Draws | None = None,
     watch: Watcher | None = None,
-    stop: threading.Event | None = None,
 ) -> tuple[Trace, Best]:
-    """Run a chain until the rounds or the seconds are used up.
+    """Run a chain until the budget is spent.
 
     Parameters
     ----------
@@ -122,34 +172,27 @@ def run(
         Where it starts, and where it ends up.
     move
         Done in every round.
-    rounds, seconds
-        When to stop, whichever comes first; at least one of them.
-    burn_in, thin, draws
-        Labels are appended to ``draws`` every ``thin`` rounds after ``burn_in`` of them.
+    budget
+        When to stop.
+    draws
+        Given labels after every round.
     watch
         Called after every round.
-    stop
-        Set from outside to end after the round under way.
     """
-    if rounds is None and seconds is None:
-        raise ValueError("say when to stop: rounds, seconds or both")
     trace, best = Trace(), Best.of(chain)
-    began, number = time.monotonic(), 0
-    while (rounds is None or number < rounds) and (
-        seconds is None or number == 0 or time.monotonic() - began < seconds
-    ):
+    began = time.monotonic()
+    for number in itertools.count(1):
         trace.records += move(chain)
-        number += 1
         if number % REFRESH == 0:
             chain.refresh()
         trace.note(chain, time.monotonic() - began)
         if chain.log_joint > best.log_joint:
             best = Best.of(chain)
-        if draws is not None and number > burn_in and (number - burn_in) % thin == 0:
-            draws.append(chain.labels)
+        if draws is not None:
+            draws.note(chain, number)
         if watch is not None:
             watch(chain, trace)
-        if stop is not None and stop.is_set():
+        if budget.spent(number, time.monotonic() - began):
             break
     return trace, best
 
