@@ -1,0 +1,64 @@
+"""What the documentation says of families and priors is what the registry holds, and its examples run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from streamdp.priors.retiring import LIMITS
+from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, find
+
+ROOT = Path(__file__).resolve().parents[1]
+MODEL = (ROOT / "docs" / "model.md").read_text("utf-8")
+
+
+def table(head: str) -> dict[str, str]:
+    """Rows of the table whose head begins so: the name in the first cell, and the row."""
+    lines = MODEL[MODEL.index(f"\n| {head}") :].strip().splitlines()
+    rows = {}
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        (name,) = re.findall(r"`([^`]+)`", line.split("|")[1])
+        rows[name] = line
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("head", "registered", "elsewhere"),
+    [("likelihood | records", LIKELIHOODS, set()), ("prior | settings", PRIORS, set(LIMITS))],
+)
+def test_tables_hold_all_that_is_registered_and_their_settings(
+    head: str, registered: Mapping[str, str], elsewhere: set[str]
+) -> None:
+    rows = table(head)
+    assert sorted(rows) == sorted(registered)
+    for name, row in rows.items():
+        told = set(re.findall(r"`([a-z_]+)`", row)) - {name}
+        assert told == set(find(registered, name).settings) - elsewhere, name
+
+
+def test_the_table_of_decays_holds_all_that_are_registered() -> None:
+    assert sorted(table("decay |")) == sorted(DECAYS)
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """Every block of Python that a page shows."""
+    for path in ("README.md", "docs/offline.md"):
+        for code in re.findall(r"```python\n(.*?)```", (ROOT / path).read_text("utf-8"), re.DOTALL):
+            yield path, code
+
+
+@pytest.mark.parametrize(("path", "code"), list(examples()))
+def test_examples_print_what_they_say(path: str, code: str) -> None:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, path, "exec"), {})
+    promised = re.findall(r"print\(.*\)  # (.*)", code)
+    assert promised
+    assert said.getvalue().splitlines() == promised
