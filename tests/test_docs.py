@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from commands import newest_lines, succeed
+from own_family import waits
 
 from streamdp.priors.retiring import LIMITS
 from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, find
@@ -62,3 +65,15 @@ def test_examples_print_what_they_say(path: str, code: str) -> None:
     promised = re.findall(r"print\(.*\)  # (.*)", code)
     assert promised
     assert said.getvalue().splitlines() == promised
+
+
+def test_a_family_and_a_prior_as_the_map_shows_them(tmp_path: Path) -> None:
+    family, prior = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "architecture.md").read_text("utf-8"), re.DOTALL
+    )
+    (tmp_path / "waits.py").write_text(family)
+    (tmp_path / "saturating.py").write_text(prior)
+    (tmp_path / "waits.jsonl").write_text("".join(json.dumps({"vector": x}) + "\n" for x in waits(300)))
+    model = ("--likelihood", "waits:Waits", "--prior", "saturating:Saturating", "--warmup", "50")
+    output = succeed(tmp_path, "consume", "--file", "waits.jsonl", *model)
+    assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3
