@@ -45,6 +45,7 @@ def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]) -> N
         "streamdp_connectors",
         *(path.stem for path in paths),
         *(p.parent.name for p in paths),
+        *(path.stem for path in (ROOT / "examples").glob("*.py")),
     }
     tops = {top for path in paths for top in imported(path.read_text("utf-8"))}
     distributions = packages_distributions()

@@ -38,8 +38,8 @@ def test_a_beam_that_drops_nothing_is_exact() -> None:
     found = [z for z in partitions(len(rows)) if len(set(z)) <= 3]
     joints = [prior.log_probability(z) + problem.log_likelihood(z) for z in found]
     engine = Engine(settings)
-    engine.advance(record(x, i + 1) for i, x in enumerate(rows.tolist()))
-    lines = engine.finish().lines
+    lines = engine.advance(record(x, i + 1) for i, x in enumerate(rows.tolist())).lines
+    lines += engine.finish().lines
     assert engine.log_evidence == pytest.approx(log_sum_exp(joints), rel=1e-9)
     assert engine.log_joint == pytest.approx(max(joints), rel=1e-9)
     newest = {line.seq: line.cluster for line in lines if isinstance(line, Assignment)}

@@ -305,7 +305,7 @@ def test_invalid_discounts_are_refused(discount: float) -> None:
     ("parameters", "message"),
     [
         ({"concentration": 0.0}, "concentration"),
-        ({"decay": 3.0}, "decay must be a Window"),
+        ({"decay": 3.0}, "decay must be a Decay"),
         ({"unit": "days"}, "unit must be 'records' or 'seconds', not 'days'"),
         ({"close_below": 1.0}, "close_below"),
         ({"close_below": -1e-9}, "close_below"),

@@ -32,10 +32,10 @@ def squared_distance(row: np.ndarray, at: int, x: np.ndarray) -> float:
 
 @sum_kernel
 def squared_length(x: np.ndarray) -> float:
-    """Sum of squares."""
+    """Sum of squares, in double precision whatever the records are kept in."""
     total = 0.0
     for d in range(x.shape[0]):
-        total += x[d] * x[d]
+        total += np.float64(x[d]) * x[d]
     return total
 
 
