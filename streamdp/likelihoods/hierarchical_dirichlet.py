@@ -15,8 +15,7 @@ from streamdp.likelihoods.shared_base import (
     SETTINGS,
     SharedBase,
     count_word,
-    fixed_measure,
-    learned_measure,
+    shared_measure,
 )
 from streamdp.likelihoods.words import (
     BaseMeasure,
@@ -146,17 +145,7 @@ def _shape(family: DirichletTerms) -> tuple[float, float]:
     return 0.0, family.inverse_document_beta
 
 
-@base_measure.of(DirichletTerms)
-def _base_measure(
-    family: DirichletTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
-) -> tuple[float, float]:
-    if family.base.shape[0] > 0:
-        return fixed_measure(family.base, words, counts, inverse), family.concentration
-    smoothing, discount, escape = family.smoothing, family.discount, family.escape
-    return (
-        learned_measure(smoothing, discount, escape, learned, words, counts, inverse),
-        family.concentration,
-    )
+base_measure.of(DirichletTerms)(shared_measure)
 
 
 @learn.of(DirichletTerms)

@@ -15,8 +15,7 @@ from streamdp.likelihoods.shared_base import (
     SETTINGS,
     SharedBase,
     count_word,
-    fixed_measure,
-    learned_measure,
+    shared_measure,
 )
 from streamdp.likelihoods.words import (
     BaseMeasure,
@@ -135,17 +134,7 @@ def _shape(family: PitmanYorWordTerms) -> tuple[float, float]:
     return family.word_discount, 0.0
 
 
-@base_measure.of(PitmanYorWordTerms)
-def _base_measure(
-    family: PitmanYorWordTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
-) -> tuple[float, float]:
-    if family.base.shape[0] > 0:
-        return fixed_measure(family.base, words, counts, inverse), family.concentration
-    smoothing, discount, escape = family.smoothing, family.discount, family.escape
-    return (
-        learned_measure(smoothing, discount, escape, learned, words, counts, inverse),
-        family.concentration,
-    )
+base_measure.of(PitmanYorWordTerms)(shared_measure)
 
 
 @learn.of(PitmanYorWordTerms)

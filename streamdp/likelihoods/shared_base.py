@@ -88,8 +88,7 @@ def _probabilities(base: Sequence[float]) -> tuple[float, ...]:
 
 
 @kernel
-def fixed_measure(base: np.ndarray, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray) -> float:
-    """Fill 1 / p_w of a fixed base measure; the log of the product of p_w over all tokens."""
+def _fixed(base: np.ndarray, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray) -> float:
     total = 0.0
     for i in range(words.shape[0]):
         p = base[words[i]]
@@ -99,7 +98,7 @@ def fixed_measure(base: np.ndarray, words: np.ndarray, counts: np.ndarray, inver
 
 
 @kernel
-def learned_measure(
+def _learned(
     smoothing: float,
     discount: float,
     escape: float,
@@ -108,7 +107,6 @@ def learned_measure(
     counts: np.ndarray,
     inverse: np.ndarray,
 ) -> float:
-    """Fill 1 / p_w of a learned base measure; the log of the product of p_w over all tokens."""
     seen = learned.totals[SEEN]
     mass = learned.totals[TOTAL] + smoothing * seen + escape
     unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
@@ -125,6 +123,16 @@ def learned_measure(
         else:
             total -= counts[i] * math.log(inverse[i])
     return total - math.log(product)
+
+
+def shared_measure(
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> tuple[float, float]:
+    """``base_measure`` of every family here, registered for its terms."""
+    if family.base.shape[0] > 0:
+        return _fixed(family.base, words, counts, inverse), family.concentration
+    smoothing, discount, escape = family.smoothing, family.discount, family.escape
+    return _learned(smoothing, discount, escape, learned, words, counts, inverse), family.concentration
 
 
 @kernel
