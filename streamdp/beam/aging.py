@@ -16,7 +16,7 @@ from streamdp.beam.clusters import rescale
 from streamdp.beam.expiry import set_expiry
 from streamdp.beam.members import push_member
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH
+from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH, holds_slot
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import generic, kernel
 from streamdp.priors.base import join_weight
@@ -100,12 +100,6 @@ def open_in_head(state: State) -> int:
     return total
 
 
-@kernel
-def _held_by_head(state: State, slot: int) -> bool:
-    column = state.pool.column[slot]
-    return column < 0 or state.pool.holds[state.pool.meta[HALF]][state.beam.meta[HEAD], column] == 1
-
-
 @begin_record.otherwise
 def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
     expiry = state.expiry
@@ -117,7 +111,7 @@ def _retire(prior: Any, model: Model, state: State, out: Output, record: Incomin
         reached = -1.0
         while expiry.length[0] > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
             slot = expiry.heap[0]
-            if _held_by_head(state, slot):
+            if holds_slot(state.pool, state.beam.meta[HEAD], slot):
                 excess -= 1
             reached = expiry.key[slot]
             close_slot(state, out, slot, True)

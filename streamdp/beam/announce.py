@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.closing import emit_event
-from streamdp.beam.pool import DECIDED, HALF, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH
+from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH, holds_slot
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
 from streamdp.beam.trellis import Lineages
 from streamdp.kernels.heap import sort_ascending
@@ -54,10 +54,12 @@ def slot_of_head(state: State, lineage: int) -> int:
     """The slot in which the best hypothesis holds a lineage, or -1 (closed and freed)."""
     pool, head = state.pool, state.beam.meta[HEAD]
     for slot in range(pool.meta[SLOT_HIGH]):
-        if pool.state[slot] != VACANT and pool.slots[slot].lineage == lineage:
-            column = pool.column[slot]
-            if column < 0 or pool.holds[pool.meta[HALF]][head, column] == 1:
-                return slot
+        if (
+            pool.state[slot] != VACANT
+            and pool.slots[slot].lineage == lineage
+            and holds_slot(pool, head, slot)
+        ):
+            return slot
     return -1
 
 

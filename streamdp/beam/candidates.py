@@ -29,7 +29,7 @@ from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
-from streamdp.kernels.heap import before, order_last_first, rise, sink, swap
+from streamdp.kernels.heap import before, order_last_first, sift, swap
 from streamdp.kernels.jit import kernel
 
 LEAST_EXPONENT = -700.0
@@ -75,24 +75,29 @@ def _swap(heap: Candidates, a: int, b: int) -> None:
 
 
 @kernel
+def turned_away(choice: Choice, founder: np.ndarray, limit: int, slot: int, rank: int) -> bool:
+    """Whether ``limit`` candidates are there, all better than an agreed slot of that rank."""
+    if choice.meta[CANDIDATES] < limit:
+        return False
+    worst = choice.candidates[0]
+    return rank < worst.rank or (rank == worst.rank and founder[slot] > founder[worst.slot])
+
+
+@kernel
 def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float) -> None:
     """Put an agreed slot among the ``limit`` best so far."""
-    heap, n = Candidates(choice.candidates, founder), choice.meta[CANDIDATES]
     rank = rounded(score - choice.bounds[ANCHOR])
-    place = n
-    if n == limit:
-        worst = choice.candidates[0]
-        if rank < worst.rank or (rank == worst.rank and founder[slot] > founder[worst.slot]):
-            return
-        place = 0
+    if turned_away(choice, founder, limit, slot, rank):
+        return
+    place = choice.meta[CANDIDATES]
+    if place == limit:
+        place = 0  # instead of the worst
+    else:
+        choice.meta[CANDIDATES] = place + 1
     choice.candidates[place].slot = slot
     choice.candidates[place].score = score
     choice.candidates[place].rank = rank
-    if n == limit:
-        sink(heap, 0, n)
-    else:
-        choice.meta[CANDIDATES] = n + 1
-        rise(heap, n)
+    sift(Candidates(choice.candidates, founder), place, choice.meta[CANDIDATES])
 
 
 @kernel

@@ -20,7 +20,7 @@ from streamdp.beam.model import Model
 from streamdp.beam.pool import HALF, SCALE, WIDTH
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
-from streamdp.kernels.heap import before, order_last_first, rise, sink, swap
+from streamdp.kernels.heap import before, order_last_first, sift, swap
 from streamdp.kernels.jit import kernel
 
 
@@ -56,9 +56,10 @@ def _offer_child(
     choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
 ) -> None:
     """Put a child among the ``limit`` best so far."""
-    heap, n = Children(choice.children), choice.meta[CHILDREN]
-    place = n
-    if n == limit:
+    place = choice.meta[CHILDREN]
+    if place < limit:
+        choice.meta[CHILDREN] = place + 1
+    else:
         worst = choice.children[0]
         if rank < worst.rank or (
             rank == worst.rank
@@ -69,11 +70,7 @@ def _offer_child(
     child = choice.children[place]
     child.rank, child.parent, child.slot, child.founder = rank, parent, slot, founder
     child.select, child.joint = select, joint
-    if n == limit:
-        sink(heap, 0, n)
-    else:
-        choice.meta[CHILDREN] = n + 1
-        rise(heap, n)
+    sift(Children(choice.children), place, choice.meta[CHILDREN])
 
 
 @kernel

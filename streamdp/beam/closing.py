@@ -38,13 +38,19 @@ def emit_event(state: State, out: Output, kind: int, slot: int, label: int, othe
 
 
 @kernel
+def _detach(state: State, slot: int) -> None:
+    """Take an open slot out of all that finds open clusters."""
+    leave_class(state.clusters, state.pool, slot)
+    drop_expiry(state.expiry, slot)
+    close_slot_words(state.clusters, slot)
+
+
+@kernel
 def discard_slot(state: State, slot: int) -> None:
     """Free a slot that no hypothesis holds, or that is closed for all of them."""
     pool = state.pool
     if pool.state[slot] == ALIVE:
-        leave_class(state.clusters, pool, slot)
-        drop_expiry(state.expiry, slot)
-        close_slot_words(state.clusters, slot)
+        _detach(state, slot)
     release_slot(state.clusters, slot)
     release_members(state.members, slot)
     drop_lineage(state.lineages, pool.slots[slot].lineage)
@@ -65,9 +71,7 @@ def announce_closed(state: State, out: Output, slot: int, retired: bool) -> None
 def close_slot(state: State, out: Output, slot: int, retired: bool) -> None:
     """The cluster can never grow again; a contested one waits, inert, until its hypotheses agree."""
     pool = state.pool
-    leave_class(state.clusters, pool, slot)
-    drop_expiry(state.expiry, slot)
-    close_slot_words(state.clusters, slot)
+    _detach(state, slot)
     pool.state[slot] = CLOSED
     pool.meta[OPEN] -= 1
     pool.weight[slot] = 0.0

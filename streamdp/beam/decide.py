@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
-from streamdp.beam.model import (
-    Model,
-)
-from streamdp.beam.pool import (
-    CONTESTED,
-    DROPPED,
-    HALF,
-    HEAD,
-    JOINT,
-    WIDTH,
-    add_sum,
-)
-from streamdp.beam.state import (
-    State,
-)
-from streamdp.beam.trellis import (
-    NODE_ROOT,
-    add_node,
-    advance_root,
-    branch_of,
-    mark_leaves,
-    prune,
-)
+from streamdp.beam.model import Model
+from streamdp.beam.pool import CONTESTED, DROPPED, HALF, HEAD, JOINT, WIDTH, add_sum
+from streamdp.beam.state import State
+from streamdp.beam.trellis import NODE_ROOT, add_node, advance_root, branch_of, mark_leaves, prune
 from streamdp.kernels.jit import kernel
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.heap import before, rise, sink, swap
+from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import kernel
 
 
@@ -53,7 +53,7 @@ def set_expiry(expiry: Expiry, slot: int, key: float) -> None:
         expiry.length[0] = i + 1
         expiry.heap[i] = slot
         expiry.place[slot] = i
-    sink(expiry, rise(expiry, i), expiry.length[0])
+    sift(expiry, i, expiry.length[0])
 
 
 @kernel
@@ -70,4 +70,4 @@ def drop_expiry(expiry: Expiry, slot: int) -> None:
     moved = expiry.heap[last]
     expiry.heap[i] = moved
     expiry.place[moved] = i
-    sink(expiry, rise(expiry, i), last)
+    sift(expiry, i, last)

@@ -6,7 +6,7 @@ import math
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
 from streamdp.beam.clusters import value_of
-from streamdp.beam.pool import ALIVE, HALF, HEAD, SCALE, SLOT_HIGH
+from streamdp.beam.pool import ALIVE, HEAD, SCALE, SLOT_HIGH, holds_slot
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
@@ -25,10 +25,7 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) 
     head, slot = beam.meta[HEAD], NEW
     if founder != seq:
         for s in range(pool.meta[SLOT_HIGH]):
-            if pool.state[s] != ALIVE or pool.founder[s] != founder:
-                continue
-            column = pool.column[s]
-            if column < 0 or pool.holds[pool.meta[HALF], head, column]:
+            if pool.state[s] == ALIVE and pool.founder[s] == founder and holds_slot(pool, head, s):
                 slot = s
     if slot == NEW:
         offer = max(choice.new_weight[head], LEAST) * max(scores.sums[NEW_VALUE], LEAST)

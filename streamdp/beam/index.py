@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, new_header, release, size_index
+from streamdp.kernels.blocks import allocate, append_room, drop_list, new_header, size_index
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import new_rows, row_type
 
@@ -60,21 +60,7 @@ def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
 
 @kernel
 def _append_entry(index: Index, slot: int, types: int, word: int, where: int) -> None:
-    j = index.own[slot].block
-    if j < 0:
-        j = 0
-        index.own[slot].start = allocate(index.entries, index.word, j)
-        index.own[slot].block = j
-    elif types == (4 << j):
-        offset = allocate(index.entries, index.word, j + 1)
-        old = index.own[slot].start
-        for i in range(types):
-            index.word[offset + i] = index.word[old + i]
-            index.where[offset + i] = index.where[old + i]
-        release(index.entries, index.word, old, j)
-        index.own[slot].start = offset
-        index.own[slot].block = j + 1
-    at = index.own[slot].start + types
+    at = append_room(index.entries, (index.word, index.where), index.own, slot, types)
     index.word[at] = word
     index.where[at] = where
 
@@ -82,22 +68,7 @@ def _append_entry(index: Index, slot: int, types: int, word: int, where: int) ->
 @kernel
 def _append_posting(index: Index, word: int, slot: int, count: int, back: int) -> int:
     n = index.lists[word].length
-    j = index.lists[word].block
-    if j < 0:
-        j = 0
-        index.lists[word].start = allocate(index.postings, index.slot, j)
-        index.lists[word].block = j
-    elif n == (4 << j):
-        offset = allocate(index.postings, index.slot, j + 1)
-        old = index.lists[word].start
-        for i in range(n):
-            index.slot[offset + i] = index.slot[old + i]
-            index.occurrences[offset + i] = index.occurrences[old + i]
-            index.back[offset + i] = index.back[old + i]
-        release(index.postings, index.slot, old, j)
-        index.lists[word].start = offset
-        index.lists[word].block = j + 1
-    at = index.lists[word].start + n
+    at = append_room(index.postings, (index.slot, index.occurrences, index.back), index.lists, word, n)
     index.slot[at] = slot
     index.occurrences[at] = count
     index.back[at] = back
@@ -107,35 +78,37 @@ def _append_posting(index: Index, word: int, slot: int, count: int, back: int) -
 
 
 @kernel
+def _posting_of(index: Index, word: int, slot: int) -> int:
+    """Where a slot's posting of a word stands, by the shorter of the two lists; -1 where it has none."""
+    start, length = index.lists[word].start, index.lists[word].length
+    if length <= index.types[slot]:
+        for e in range(start, start + length):
+            if index.slot[e] == slot:
+                return e
+        return -1
+    begin = index.own[slot].start
+    for k in range(begin, begin + index.types[slot]):
+        if index.word[k] == word:
+            return start + index.where[k]
+    return -1
+
+
+@kernel
 def add_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
     """Add a record's counts to a slot; ``fresh[i]`` tells whether word i was new to it."""
     for i in range(words.shape[0]):
-        w = words[i]
-        start = index.lists[w].start
-        found = False
-        if index.lists[w].length <= index.types[slot]:
-            for e in range(start, start + index.lists[w].length):
-                if index.slot[e] == slot:
-                    index.occurrences[e] += counts[i]
-                    index.lists[w].most = max(index.lists[w].most, index.occurrences[e])
-                    found = True
-                    break
+        w, held = words[i], counts[i]
+        e = _posting_of(index, w, slot)
+        fresh[i] = e < 0
+        if e >= 0:
+            index.occurrences[e] += counts[i]
+            held = index.occurrences[e]
         else:
-            begin = index.own[slot].start
-            for k in range(begin, begin + index.types[slot]):
-                if index.word[k] == w:
-                    e = start + index.where[k]
-                    index.occurrences[e] += counts[i]
-                    index.lists[w].most = max(index.lists[w].most, index.occurrences[e])
-                    found = True
-                    break
-        fresh[i] = not found
-        if not found:
             types = index.types[slot]
-            index.lists[w].most = max(index.lists[w].most, counts[i])
             where = _append_posting(index, w, slot, counts[i], types)
             _append_entry(index, slot, types, w, where)
             index.types[slot] = types + 1
+        index.lists[w].most = max(index.lists[w].most, held)
         index.tokens[slot] += counts[i]
 
 
@@ -177,16 +150,13 @@ def unindex(index: Index, slot: int) -> None:
         index.lists[w].length -= 1
         index.posted[0] -= 1
         if index.lists[w].length == 0:
-            release(index.postings, index.slot, start, index.lists[w].block)
-            index.lists[w].block = -1
+            drop_list(index.postings, index.slot, index.lists, w)
 
 
 @kernel
 def release_words(index: Index, slot: int) -> None:
     """Free an unindexed slot's entries."""
-    if index.own[slot].block >= 0:
-        release(index.entries, index.word, index.own[slot].start, index.own[slot].block)
-        index.own[slot].block = -1
+    drop_list(index.entries, index.word, index.own, slot)
 
 
 @kernel

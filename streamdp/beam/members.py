@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, new_header, release
+from streamdp.kernels.blocks import allocate, drop_list, new_header, release
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import new_rows, row_type
 
@@ -76,9 +76,6 @@ def copy_members(members: Members, source: int, target: int) -> None:
 @kernel
 def release_members(members: Members, slot: int) -> None:
     """Free a slot's queue."""
-    j = members.queues[slot].block
-    if j >= 0:
-        release(members.header, members.time, members.queues[slot].start, j)
-        members.queues[slot].block = -1
-        members.queues[slot].head = 0
-        members.queues[slot].length = 0
+    drop_list(members.header, members.time, members.queues, slot)
+    members.queues[slot].head = 0
+    members.queues[slot].length = 0

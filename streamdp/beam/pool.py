@@ -80,6 +80,13 @@ def new_beam(width: int) -> Beam:
 
 
 @kernel
+def holds_slot(pool: Pool, h: int, slot: int) -> bool:
+    """Whether hypothesis h holds a slot that is not free."""
+    column = pool.column[slot]
+    return column < 0 or pool.holds[pool.meta[HALF], h, column] == 1
+
+
+@kernel
 def take_slot(pool: Pool) -> int:
     """A free slot, agreed until it is given a column."""
     slot = pool.meta[SLOT_FREE]

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-REFERENCE, NEW_VALUE, AGREED_SUM, AGREED_WEIGHT = range(4)
+REFERENCE, NEW_VALUE, AGREED_SUM, AGREED_WEIGHT, OWN = range(5)
 """Of ``sums``: log scale of all values; value of a new cluster; over the agreed clusters, the sum of stored
-weight times value, and of stored weights."""
+weight times value, and of stored weights; of a vector what depends on no cluster."""
 
 TOUCHED, TICK = range(2)
 
@@ -20,7 +20,7 @@ TOUCHED, TICK = range(2)
 class Scores(NamedTuple):
     """Scratch space, rebuilt for every record; never part of a snapshot."""
 
-    sums: np.ndarray  # float64[4]
+    sums: np.ndarray  # float64[5]
     value: np.ndarray  # float64[S] of words: of the slots that share one with the record
     owner: np.ndarray  # int64[S] first child that joins the slot
     words: Any  # WordScores, or of vectors nothing
@@ -50,7 +50,7 @@ class WordScores(NamedTuple):
 
 def new_scores(slots: int, words: Any) -> Scores:
     """Scratch space for so many slots."""
-    return Scores(np.zeros(4), np.zeros(slots), np.zeros(slots, np.int64), words)
+    return Scores(np.zeros(5), np.zeros(slots), np.zeros(slots, np.int64), words)
 
 
 def new_word_scores(slots: int, classes: int, words: int, vocabulary: int) -> WordScores:

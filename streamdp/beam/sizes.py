@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, new_header, release
-from streamdp.kernels.heap import before, rise, sink, swap
+from streamdp.kernels.blocks import append_room, drop_list, new_header
+from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import free_chain, new_rows, row_type
 
@@ -115,9 +115,7 @@ def _free_class(sizes: Sizes, c: int) -> None:
             sizes.table[i] = other
             i = j
     sizes.table[i] = -1
-    if sizes.classes[c].block >= 0:
-        release(sizes.header, sizes.heap, sizes.classes[c].start, sizes.classes[c].block)
-        sizes.classes[c].block = -1
+    drop_list(sizes.header, sizes.heap, sizes.classes, c)
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
     sizes.classes[c].next = sizes.meta[FREE]
@@ -158,7 +156,7 @@ def _sift(sizes: Sizes, c: int, i: int, weight: np.ndarray, founder: np.ndarray)
     """Put what is at a place of a class's heap where it belongs."""
     start, n = sizes.classes[c].start, sizes.agreed[c]
     heap = ClassHeap(sizes.heap[start : start + n], sizes.place, weight, founder)
-    sink(heap, rise(heap, i), n)
+    sift(heap, i, n)
     sizes.top[c] = weight[sizes.heap[start]]
 
 
@@ -169,20 +167,7 @@ def agree(sizes: Sizes, slot: int, weight: np.ndarray, founder: np.ndarray) -> N
     if c < 0:
         return
     n = sizes.agreed[c]
-    j = sizes.classes[c].block
-    if j < 0:
-        j = 0
-        sizes.classes[c].start = allocate(sizes.header, sizes.heap, j)
-        sizes.classes[c].block = j
-    elif n == (4 << j):
-        offset = allocate(sizes.header, sizes.heap, j + 1)
-        old = sizes.classes[c].start
-        for i in range(n):
-            sizes.heap[offset + i] = sizes.heap[old + i]
-        release(sizes.header, sizes.heap, old, j)
-        sizes.classes[c].start = offset
-        sizes.classes[c].block = j + 1
-    sizes.heap[sizes.classes[c].start + n] = slot
+    sizes.heap[append_room(sizes.header, (sizes.heap,), sizes.classes, c, n)] = slot
     sizes.agreed[c] = n + 1
     sizes.weight[c] += weight[slot]
     sizes.place[slot] = n

@@ -21,7 +21,7 @@ from streamdp.beam.clusters import (
 from streamdp.beam.evidence import may_found
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, SLOT_HIGH, Pool
-from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, OWN, REFERENCE, Scores
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.likelihoods.vectors import add, own, predictive, settle
 
@@ -55,6 +55,7 @@ def _score_record(
         if pool.column[s] < 0:
             total += pool.weight[s] * value[s]
             weight += pool.weight[s]
+    scores.sums[OWN] = apart
     scores.sums[REFERENCE] = peak
     scores.sums[NEW_VALUE] = math.exp(new - peak) if founds else 0.0
     scores.sums[AGREED_SUM] = total
@@ -91,7 +92,7 @@ def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
 
 @join_slot.of(VectorClusters)
 def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    add(model.family, clusters.block[slot], record.x, own(model.family, record.x))
+    add(model.family, clusters.block[slot], record.x, scores.sums[OWN])
     settle(model.family, clusters.block[slot])
 
 

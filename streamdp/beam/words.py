@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam import sizes as by_size
-from streamdp.beam.candidates import log_offer, offer_candidate, offer_slot, raise_floor
+from streamdp.beam.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.capacity import need
 from streamdp.beam.choice import ANCHOR, BAR, CANDIDATES, CHILDREN, FLOOR, GUARD, NEW, Choice, rounded
 from streamdp.beam.clusters import (
@@ -101,10 +101,8 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
         score = log_offer(model, pool.weight[slot], scale, words.ratio[c], reference)
         if score < choice.bounds[FLOOR]:
             continue
-        if choice.meta[CANDIDATES] == model.beam:
-            rank, worst = rounded(score - choice.bounds[ANCHOR]), choice.candidates[0]
-            if rank < worst.rank or (rank == worst.rank and pool.founder[slot] > pool.founder[worst.slot]):
-                continue
+        if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.bounds[ANCHOR])):
+            continue
         if words.stamp[slot] != words.meta[TICK]:
             scores.value[slot] = words.ratio[c]
             offer_candidate(choice, pool.founder, model.beam, slot, score)

@@ -3,9 +3,13 @@
 An arena is a payload array and an ``int64`` header: ``header[0]`` is the first never-used offset,
 ``header[1 + j]`` the head of the free list of blocks of ``4 << j`` entries, -1 where it is empty.
 A free block keeps the offset of the next free one in its first entry.
+
+A list is a row with the ``start`` of its block and the size index ``block``, -1 where it has none yet.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -47,3 +51,34 @@ def release(header: np.ndarray, payload: np.ndarray, offset: int, j: int) -> Non
     """Give a block back."""
     payload[offset] = header[1 + j]
     header[1 + j] = offset
+
+
+@kernel
+def append_room(header: np.ndarray, payloads: Any, lists: np.ndarray, i: int, length: int) -> int:
+    """Offset for one more entry of a list of that length; the list moves where its block is full.
+
+    ``payloads`` are the arrays that the list's entries stand in, side by side; the first is the arena's.
+    """
+    row = lists[i]
+    j = row.block
+    if j < 0:
+        row.start = allocate(header, payloads[0], 0)
+        row.block = 0
+    elif length == (4 << j):
+        old, new = row.start, allocate(header, payloads[0], j + 1)
+        for payload in payloads:
+            for k in range(length):
+                payload[new + k] = payload[old + k]
+        release(header, payloads[0], old, j)
+        row.start = new
+        row.block = j + 1
+    return row.start + length
+
+
+@kernel
+def drop_list(header: np.ndarray, payload: np.ndarray, lists: np.ndarray, i: int) -> None:
+    """Give a list's block back, if it has one."""
+    row = lists[i]
+    if row.block >= 0:
+        release(header, payload, row.start, row.block)
+        row.block = -1

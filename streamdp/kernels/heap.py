@@ -52,6 +52,12 @@ def sink(heap: Any, place: int, size: int) -> int:
 
 
 @kernel
+def sift(heap: Any, place: int, size: int) -> None:
+    """Move what is at a place of a heap of that size to where it belongs, up or down."""
+    sink(heap, rise(heap, place), size)
+
+
+@kernel
 def order_last_first(heap: Any, size: int) -> None:
     """Turn a heap into an order in which what stands before all else comes last."""
     for last in range(size - 1, 0, -1):
