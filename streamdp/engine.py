@@ -11,16 +11,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.describe import events_of, summarise
+from streamdp.answers.describe import described, events_of, summarise
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
-from streamdp.encode.choice import choose_encoder, tokenizer_of
+from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
-from streamdp.encode.order import ReorderBuffer, refuse
+from streamdp.encode.order import Lateness, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent
-from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Record, Reject, plain
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     build_likelihood,
@@ -48,6 +48,11 @@ def new_search(settings: Settings, moments: Moments | None, state: State | None 
     return BeamSearch(build_model(settings, prior, likelihood), likelihood, state)
 
 
+def _checked(records: Iterable[Record | Reject]) -> list[Record | Reject]:
+    """The records, those made in Python with plain values; what was decoded from bytes is plain."""
+    return [record if record.__class__ is Record and record.raw else plain(record) for record in records]
+
+
 class Engine:
     """Clusters a stream.
 
@@ -65,8 +70,10 @@ class Engine:
         self.settings = settings = checked(settings)
         check(settings)  # now, not at the first record
         self.with_events = with_events
-        self._order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+        self._order = order_of(settings)
         self._retained = Retained(settings.retain)
+        self.scored = 0
+        """Records answered by :meth:`score`."""
         self._encoder: Encoder | None = None
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
@@ -79,12 +86,13 @@ class Engine:
     def advance(self, records: Iterable[Record | Reject]) -> Answers:
         """Take records in order of arrival; return what is known of them now.
 
-        What was refused before it came here passes through, so that all rejects keep one order.
+        What was refused before it came here passes through, so that all rejects keep one order. TypeError,
+        before any record is taken, where one is none.
         """
         answers = Answers([], [], [])
         ready: list[tuple[float, Record]] = []
         needs_time = self.settings.distance == "seconds"
-        for record in records:
+        for record in _checked(records):
             if isinstance(record, Reject):
                 answers.rejects.append(record)
                 continue
@@ -95,7 +103,7 @@ class Engine:
             reject = self._order.push(record, ready)
             if reject is not None:
                 answers.rejects.append(reject)
-            elif ready:
+            if ready:
                 self._encode(ready, answers)
         self._run(answers)
         return answers
@@ -115,12 +123,27 @@ class Engine:
         self._announcer.finish(self.seq - 1, answers.lines)
         return answers
 
+    def flush(self) -> Answers:
+        """Answer what is held back for its turn: nothing has come for long. Later records may come too late.
+
+        Vectors of the warm-up stay: their scale is learned once.
+        """
+        answers = Answers([], [], [])
+        ready: list[tuple[float, Record]] = []
+        self._order.drain(ready)
+        self._encode(ready, answers)
+        self._run(answers)
+        return answers
+
     def score(self, records: Iterable[Record | Reject]) -> Answers:
-        """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any."""
+        """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
+
+        ``seq`` counts what was scored by this engine.
+        """
         answers = Answers([], [], [])
         encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
         taken: list[Record] = []
-        for record in records:
+        for record in _checked(records):
             if isinstance(record, Reject):
                 answers.rejects.append(record)
                 continue
@@ -135,7 +158,8 @@ class Engine:
         if taken and encoder is not None and self._search is not None:
             times = np.array([self._order.latest if r.time is None else r.time for r in taken])
             out = self._search.score(encoder.take(times))
-            self._announcer.announce_frozen(out, taken, answers.lines)
+            self._announcer.announce_frozen(out, taken, self.scored, answers.lines)
+            self.scored += len(taken)
         return answers
 
     # ---------------------------------------------------------------- inside
@@ -207,10 +231,25 @@ class Engine:
 
     # ---------------------------------------------------------------- looking in
 
+    @property
+    def held_back(self) -> int:
+        """Records that are not answered yet: out of order, or vectors of the warm-up."""
+        return self._order.held + len(self._pending)
+
+    @property
+    def out_of_turn(self) -> int:
+        """Records that wait for others to come before them, or to confirm their time."""
+        return self._order.held
+
+    @property
+    def lateness(self) -> Lateness:
+        """How late records came since this engine was made."""
+        return self._order.lateness
+
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         counts = {} if self._search is None else self._search.counters()
-        counts["held_back"] = len(self._order.heap) + len(self._pending)
+        counts["held_back"] = self.held_back
         if isinstance(self._encoder, WordEncoder):
             counts |= self._encoder.vocabulary.counters()
         return counts
@@ -229,7 +268,8 @@ class Engine:
         """The live clusters of the best hypothesis, largest first."""
         if self._search is None or self._encoder is None:
             return []
-        return summarise(self._search, self._encoder.words)
+        found = summarise(self._search, self._encoder.words)
+        return described(found, self._retained, self._announcer.samples, dated=self._order.dated)
 
     # ---------------------------------------------------------------- state
 

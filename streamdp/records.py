@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +35,42 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     arrival: float | None = None
     keep: dict[str, Any] | None = None
     raw: bytes = b""
+
+
+def plain(record: Any) -> Record | Reject:
+    """A record made in Python, its value a text, a list of floats or a dict of floats.
+
+    Arrays, tuples and sequences of numbers become lists, numbers of numpy plain ones. TypeError, with what
+    was expected, for anything else.
+    """
+    if isinstance(record, Reject):
+        return record
+    if not isinstance(record, Record):
+        raise TypeError(
+            f"a record is Record(value, position), not {_named(record)}: for a text, "
+            'Record("storm over the coast", {"line": 1})'
+        )
+    value = record.value
+    try:
+        if isinstance(value, Mapping):
+            features = {str(name): float(number) for name, number in value.items()}
+            return msgspec.structs.replace(record, value=features)
+        if not isinstance(value, str | bytes):
+            return msgspec.structs.replace(record, value=[float(number) for number in value])
+    except (TypeError, ValueError):
+        pass
+    else:
+        if isinstance(value, str):
+            return record
+    raise TypeError(
+        "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers, "
+        f"not {_named(value)}"
+    )
+
+
+def _named(value: object) -> str:
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
 class Reject(msgspec.Struct, frozen=True, gc=False):
@@ -87,14 +124,22 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors."""
+    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors.
+
+    Times are None where no record had one. ``recent`` counts its records among the last 1,000, ``before``
+    among the 1,000 before those (as far as they are retained); ``samples`` are up to three of its records.
+    """
 
     cluster: int
     size: int
     first_time: float | None
     last_time: float | None
+    first_seq: int
     last_seq: int
     weight: float
+    recent: int = 0
+    before: int = 0
+    samples: list[str] = []
     words: list[tuple[str, int]] | None = None
     mean: list[float] | None = None
 

@@ -234,10 +234,13 @@ def test_stemmers_exist() -> None:
     assert set(get_args(Stem)) - {"none"} <= set(snowballstemmer.algorithms())
 
 
+FREE = {"keep", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+
+
 def test_model_settings_leave_out_what_may_change() -> None:
     base = model_settings(Settings())
     assert base == model_settings(Settings(keep=("a",), snapshot_every=1, snapshot_keep=9))
-    assert set(base) == set(Settings.__struct_fields__) - {"keep", "snapshot_every", "snapshot_keep"}
+    assert set(base) == set(Settings.__struct_fields__) - FREE
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(base)) == base
 
 

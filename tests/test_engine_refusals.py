@@ -28,9 +28,17 @@ def reasons(settings: Settings, values: Sequence[Record]) -> list[tuple[int, str
 def test_late_and_ahead() -> None:
     times = [100.0, 99.0, 100.0, 98.0, 99.5, 100.0, 103.0, 100.5, 101.0]
     records = [record("a text", i + 1, t) for i, t in enumerate(times)]
-    assert reasons(Settings(), records) == [(2, "late"), (4, "late"), (5, "late"), (8, "late"), (9, "late")]
+    assert reasons(Settings(late="refuse"), records) == [
+        (2, "late"),
+        (4, "late"),
+        (5, "late"),
+        (8, "late"),
+        (9, "late"),
+    ]
     # released: those two seconds behind the newest; equal times in order of arrival
-    assert reasons(Settings(max_lateness=2.0), [*records, record("late", 10, 100.0)]) == [(10, "late")]
+    assert reasons(Settings(max_lateness=2.0, late="refuse"), [*records, record("late", 10, 100.0)]) == [
+        (10, "late")
+    ]
     arrived = [msgspec.structs.replace(r, arrival=10.0) for r in records[:2]]
     assert reasons(Settings(max_ahead=88.5), arrived) == [(1, "ahead"), (2, "ahead")]
     assert reasons(Settings(max_ahead=89.5, max_lateness=5.0), arrived) == [(1, "ahead")]

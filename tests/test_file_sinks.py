@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamdp_connectors.files import FileSink, SinkError
+from streamdp_connectors.left import remember
 from streamdp_connectors.protocol import Sink
 from streamdp_connectors.rejects import RejectSink, reject_line
 
@@ -18,9 +20,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def code_of(path: Path, resume_length: int | None = None, overwrite: bool = False) -> tuple[int, str]:
+def left_by(path: Path, length: int | None = None) -> dict[str, Any]:
+    """What a snapshot would hold of a file, or of its beginning."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return remember(str(path), fd, os.fstat(fd).st_size if length is None else length).plain()
+    finally:
+        os.close(fd)
+
+
+def code_of(path: Path, left: dict[str, Any] | None = None, **how: bool) -> tuple[int, str]:
     with pytest.raises(SinkError) as caught:
-        FileSink(str(path), resume_length, overwrite)
+        FileSink(str(path), left, **how)
     assert "\n" not in caught.value.message
     return caught.value.exit_code, caught.value.message
 
@@ -28,12 +39,13 @@ def code_of(path: Path, resume_length: int | None = None, overwrite: bool = Fals
 def test_writes_and_counts(path: Path) -> None:
     sink: Sink[bytes] = FileSink(str(path))
     sink.write(b"one\n")
-    assert sink.state() == 4
     assert path.read_bytes() == b""
     sink.flush(sync=True)
     assert path.read_bytes() == b"one\n"
+    assert sink.state() == left_by(path)
     sink.write(b"x" * 1_000_000)
-    assert (sink.state(), path.stat().st_size) == (1_000_004, 1_000_004)
+    assert (sink.state()["length"], path.stat().st_size) == (1_000_004, 1_000_004)
+    assert sink.state() == left_by(path)
     sink.write(b"last")
     sink.close()
     sink.close()
@@ -44,30 +56,91 @@ def test_writes_and_counts(path: Path) -> None:
 def test_a_file_keeps_no_marks(path: Path, kind: type[FileSink | RejectSink]) -> None:
     sink = kind(str(path))
     sink.mark({"topic": "in", "partitions": {"0": 1}})
+    left = sink.state()
     sink.close()
-    again = kind(str(path), 0)
-    assert (list(again.marks), again.state()) == ([], 0)
+    again = kind(str(path), left)
+    assert (list(again.marks), again.state()) == ([], left)
     again.close()
 
 
-def test_resume_cuts(path: Path) -> None:
-    path.write_bytes(b"kept|written again")
-    sink = FileSink(str(path), resume_length=4, overwrite=True)
-    assert sink.state() == 4
+def test_resume_cuts_what_is_its_own(path: Path) -> None:
+    path.write_bytes(b'{"kept"}\n{"written again"}\n{"torn\0\0')
+    left = left_by(path, 9)
+    sink = FileSink(str(path), left, overwrite=True)
+    assert sink.state() == left
     sink.write(b"+")
     sink.close()
-    assert path.read_bytes() == b"kept+"
+    assert path.read_bytes() == b'{"kept"}\n+'
+
+
+@pytest.mark.parametrize("more", [b"my own line\n", b'{"seq":1}\nmine'])
+def test_what_it_did_not_write_is_never_cut(path: Path, more: bytes) -> None:
+    path.write_bytes(b"{}\n")
+    left = left_by(path)
+    path.write_bytes(b"{}\n" + more)
+    code, message = code_of(path, left)
+    assert (code, path.read_bytes()) == (65, b"{}\n" + more)
+    assert "did not write" in message
+
+
+@pytest.mark.parametrize("size", [10, 100_000, 300_000])
+def test_another_file_is_refused_whatever_its_length(path: Path, size: int) -> None:
+    path.write_bytes(b"a" * size)
+    left = left_by(path)
+    other = path.with_name("other")
+    for changed in (b"b" + b"a" * size, b"a" * (size - 1) + b"b" + b"a" * 9, b"a" * (size - 1)):
+        other.write_bytes(changed)
+        path.write_bytes(changed)
+        assert code_of(other, left)[0] == 65
+        code, message = code_of(path, left)
+        assert (code, "changed" in message) == (65, True)
+        assert other.read_bytes() == path.read_bytes() == changed
+
+
+def test_a_file_is_known_by_its_content(path: Path) -> None:
+    path.write_bytes(b"{}\n" * 50_000)
+    left = left_by(path)
+    moved = path.rename(path.with_name("moved"))
+    code, message = code_of(path, left)
+    assert (code, "--new-output" in message, path.exists()) == (65, True, False)
+    sink = FileSink(str(moved), left)
+    sink.write(b"{}\n")
+    sink.close()
+    assert moved.read_bytes() == b"{}\n" * 50_001
+    anew = FileSink(str(path), left, anew=True)
+    anew.write(b"{}\n")
+    anew.close()
+    assert path.read_bytes() == b"{}\n"
+
+
+def test_standard_output_gives_no_right_to_a_file(path: Path) -> None:
+    sink = FileSink("-")
+    left = sink.state()
+    path.write_bytes(b"precious")
+    assert code_of(path, left)[0] == 73
+    assert code_of(path, left, overwrite=True)[0] == 73
+    assert path.read_bytes() == b"precious"
+    path.unlink()
+    FileSink(str(path), left).close()
+
+
+def test_a_change_under_its_hands_is_told(path: Path) -> None:
+    sink = FileSink(str(path))
+    sink.write(b"{}\n")
+    sink.flush(sync=True)
+    os.truncate(path, 0)
+    with pytest.raises(SinkError, match="something else cut") as caught:
+        sink.state()
+    assert caught.value.exit_code == 74
+    sink.close()
 
 
 def test_refuses_what_would_lose_data(path: Path) -> None:
-    code, message = code_of(path, resume_length=3)
-    assert (code, path.exists()) == (65, False)
     path.write_bytes(b"old")
     code, message = code_of(path)
     assert code == 73
     assert "--overwrite" in message
     assert "--state" in message
-    assert code_of(path, resume_length=4)[0] == 65
     assert path.read_bytes() == b"old"
     FileSink(str(path), overwrite=True).close()
     assert path.read_bytes() == b""
@@ -80,17 +153,11 @@ def test_other_errors(path: Path, tmp_path: Path) -> None:
     assert code_of(path / "deeper")[0] == 73
 
 
-def test_nothing_saved_needs_no_file(path: Path) -> None:
-    sink = FileSink(str(path), resume_length=0)
-    assert (sink.state(), path.exists()) == (0, True)
-    sink.close()
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_full_disk_and_devices() -> None:
     sink = FileSink("/dev/full")
     sink.write(b"x")
-    assert sink.state() == 0
+    assert sink.state()["length"] == 0
     with pytest.raises(SinkError, match="No space") as caught:
         sink.flush(sync=True)
     assert caught.value.exit_code == 74
@@ -104,12 +171,12 @@ def test_full_disk_and_devices() -> None:
 CHILD = """
 import sys
 from streamdp_connectors.files import FileSink, SinkClosed
-sink = FileSink("-", 5)
+sink = FileSink("-", {"path": "-", "length": 0, "head": 0, "tail": 0})
 try:
     for i in range(int(sys.argv[1])):
         sink.write(b"line\\n")
         sink.flush(True)
-    assert sink.state() == 0
+    assert sink.state()['length'] == 0
     sink.close()
 except SinkClosed:
     sys.exit(7)
@@ -149,25 +216,39 @@ def test_reject_lines() -> None:
 def test_rejects_make_a_file_only_when_needed(path: Path) -> None:
     sink = RejectSink(str(path))
     sink.flush(sync=True)
-    assert (sink.state(), path.exists()) == (0, False)
+    assert (sink.state()["length"], path.exists()) == (0, False)
     sink.write(TEXT)
     sink.write(BYTES)
-    assert sink.state() == len(reject_line(TEXT) + reject_line(BYTES))
+    sink.flush(sync=True)
+    assert sink.state() == left_by(path)
     sink.close()
-    RejectSink(str(path), len(reject_line(TEXT))).close()
+    RejectSink(str(path), left_by(path, len(reject_line(TEXT)))).close()
     assert path.read_bytes() == reject_line(TEXT)
     RejectSink(str(path.with_suffix(".none"))).close()
 
 
 def test_rejects_resume_like_any_output(path: Path) -> None:
-    with pytest.raises(SinkError, match="gone"):
-        RejectSink(str(path), resume_length=4)
-    path.write_bytes(b"old\nagain\n")
+    path.write_bytes(reject_line(TEXT) + reject_line(BYTES))
+    left = left_by(path, len(reject_line(TEXT)))
     with pytest.raises(SinkError, match="--overwrite"):
         RejectSink(str(path))
-    sink = RejectSink(str(path), resume_length=4)
+    sink = RejectSink(str(path), left)
     sink.write(TEXT)
     sink.close()
-    assert path.read_bytes() == b"old\n" + reject_line(TEXT)
+    assert path.read_bytes() == 2 * reject_line(TEXT)
+    path.rename(path.with_name("moved"))
+    with pytest.raises(SinkError, match="gone"):
+        RejectSink(str(path), left)
+    path.write_bytes(b"{}\n")
     RejectSink(str(path), overwrite=True).close()
     assert path.read_bytes() == b""
+
+
+def test_a_spare_file_is_nobody_elses(path: Path) -> None:
+    path.write_bytes(b"mine")
+    for number in (2, 3):
+        sink = RejectSink(str(path), spare=True)
+        sink.write(TEXT)
+        sink.close()
+        assert sink.path == f"{path}-{number}"
+    assert path.read_bytes() == b"mine"

@@ -40,12 +40,11 @@ def test_show_vectors_and_an_empty_state(tmp_path: Path) -> None:
     assert b"mean" in succeed(tmp_path, "show", "state")
 
 
-@pytest.mark.parametrize("time", ["1.7e12", "1e30", "-1e30"])
+@pytest.mark.parametrize("time", ["1e33", "1e39", "-1e39"])
 def test_show_of_times_beyond_the_calendar(tmp_path: Path, time: str) -> None:
-    """Milliseconds taken for seconds lie in the year 55,000."""
     data = b'{"text": "a good text", "time": %s}\n' % time.encode()
     succeed(tmp_path, "consume", "--file", "-", "--state", "state", "--max-ahead", "1e31", stdin=data)
-    assert b"1 records" in succeed(tmp_path, "show", "state")
+    assert b"1 record;" in succeed(tmp_path, "show", "state")
 
 
 def test_show_errors(tmp_path: Path) -> None:

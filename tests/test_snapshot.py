@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from streamdp_connectors.left import Left
 
 from streamdp.state import snapshot
 from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder
@@ -21,7 +22,7 @@ def header(seq: int) -> Header:
         settings={"beam": 16, "keep": ["a"], "variance": None},
         seq=seq,
         positions={"file": "x", "line": seq, "offset": 10 * seq},
-        outputs={"output": 3, "rejects": 0},
+        outputs={"output": Left("/out", 3).plain()},
         modes={"final_only": False, "events": True},
         written=1.5,
     )

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from streamdp.decode.columns import parse_row
+from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
 from streamdp.records import Raw
@@ -41,7 +41,7 @@ class FileSource:
     def __init__(
         self,
         path: str,
-        format: Literal["jsonl", "csv", "text"] = "jsonl",
+        format: Literal["jsonl", "csv", "tsv", "text"] = "jsonl",
         follow: bool = False,
         clock: Callable[[], float] = time.time,
         max_line: int = 16 << 20,
@@ -49,7 +49,8 @@ class FileSource:
         self.path = path
         self.header: list[str] | None = None
         """The column names of a CSV file, known from the start (a pipe is waited for); else None."""
-        self._csv = format == "csv"
+        self._delimiter = DELIMITERS.get(format, "")
+        self._csv = bool(self._delimiter)
         self._body = 0, 0  # lines and bytes of the header
         self._clock, self._max_line = clock, max_line
         self._take = self._take_rows if self._csv else self._take_lines
@@ -65,6 +66,15 @@ class FileSource:
     def at_end(self) -> bool:
         """Whether no more records will ever come."""
         return self._ended and not self._blocks
+
+    @property
+    def replayable(self) -> bool:
+        """Whether it is a file: pipes and standard input only go on."""
+        return self._input.seekable
+
+    def share(self) -> float | None:
+        """How much of a file has been read; None for a pipe, and while a file is followed."""
+        return self._input.share()
 
     def read(self, max_records: int, timeout: float) -> list[Raw]:
         """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds."""
@@ -88,7 +98,10 @@ class FileSource:
         return {"file": self.path, "line": line, "offset": offset}
 
     def seek(self, positions: dict[str, Any]) -> None:
-        """Continue after the record at which ``positions`` were taken; no file may have changed before it."""
+        """Continue after the record at which ``positions`` were taken; no file may have changed before it.
+
+        A pipe goes on with what comes, and counts on.
+        """
         path, line, offset = (positions.get(key) for key in ("file", "line", "offset"))
         if not (isinstance(line, int) and isinstance(offset, int) and line >= 0 and offset >= 0):
             raise SourceError(
@@ -98,6 +111,11 @@ class FileSource:
             raise SourceError(
                 f"the state continues {path}, not {self.path}; use that name again", Exit.BAD_DATA
             )
+        if not self._input.seekable:
+            self._line += line
+            self._offset += offset
+            self._done = self._line, self._offset
+            return
         if self._csv and offset < self._body[1]:
             line, offset = self._body
         if (line, offset) == self._done:
@@ -124,7 +142,7 @@ class FileSource:
 
     def _restart(self, line: int, offset: int) -> None:
         """Forget all that was read; the next byte read is at ``offset``, after ``line`` lines."""
-        self._lines, self._rows = Lines(self._max_line), Rows()
+        self._lines, self._rows = Lines(self._max_line), Rows(self._delimiter.encode() or b",")
         self._blocks: deque[Block] = deque()  # read but not taken
         self._at = 0  # the next line of the first block
         self._line, self._offset = line, offset  # taken
@@ -206,7 +224,7 @@ class FileSource:
     def _take_rows(self, found: list[Raw], limit: int) -> None:
         """Move rows from the first block to ``found``, and the header to its place."""
         lines, extra, alone = self._blocks[0]
-        rows, last = self._rows, len(lines) - 1
+        rows, last, delimiter = self._rows, len(lines) - 1, self._delimiter.encode()
         for at in range(self._at, len(lines)):
             if len(found) == limit and not self._header_due:
                 self._at = at
@@ -214,7 +232,8 @@ class FileSource:
             line = lines[at]
             size = len(line) + 1 + (extra if at == last else 0)
             # Most rows end with their line: only the others are worth the work of joining.
-            if not rows.size and (b'"' not in line or (alone and at == 0) or not leaves_quote_open(line)):
+            whole = b'"' not in line or (alone and at == 0) or not leaves_quote_open(line, False, delimiter)
+            if not rows.size and whole:
                 self._take_row(line, 1, size, found)
                 continue
             row = rows.add(line, size)
@@ -251,13 +270,15 @@ class FileSource:
             if self._blocks:
                 self._take_rows([], 0)
             elif not self._fill(1.0) and self._ended:
-                raise SourceError(f"{self.path} has no CSV header: it is empty", Exit.BAD_DATA)
+                raise SourceError(f"{self.path} has no header of columns: it is empty", Exit.BAD_DATA)
 
     def _use_header(self, data: bytes) -> None:
         try:
-            names = [name.strip() for name in parse_row(data.decode())]
+            names = [name.strip() for name in parse_row(data.decode(), self._delimiter)]
         except (UnicodeDecodeError, RefusedError) as error:
-            raise SourceError(f"{self.path} has no readable CSV header: {error}", Exit.BAD_DATA) from None
+            raise SourceError(
+                f"{self.path} has no readable header of columns: {error}", Exit.BAD_DATA
+            ) from None
         named = [name for name in names if name]
         repeated = sorted({name for name in named if named.count(name) > 1})
         if repeated or not named:

@@ -1,4 +1,4 @@
-"""Bytes from a file, a pipe or standard input, as they arrive; gzip is taken off."""
+"""Bytes from a file, a pipe or standard input, as they arrive; gzip and Zstandard are taken off."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ import stat
 import time
 
 from streamdp.errors import Exit
-from streamdp_connectors.gunzip import MAGIC, Gunzip
+from streamdp_connectors import gunzip, unzstd
+from streamdp_connectors.gunzip import Gunzip
 from streamdp_connectors.protocol import SourceError
+from streamdp_connectors.unzstd import Unzstd
 
 BLOCK = 1 << 20
+PACKERS: dict[bytes, tuple[str, type[Gunzip | Unzstd]]] = {
+    gunzip.MAGIC: (".gz", Gunzip),
+    unzstd.MAGIC: (".zst", Unzstd),
+}
+"""How packed files begin, what their names end in, and what unpacks them."""
 _POLL = 0.1  # seconds between two looks at the end of a followed file
 
 
@@ -34,14 +41,13 @@ class Input:
         self.seekable = self.regular and path != "-"
         self._follow = follow and self.seekable
         self._next_fd = -1
-        self._gunzip: Gunzip | None = None
+        self._unpack: Gunzip | Unzstd | None = None
         self._head: bytes | None = b""  # of a pipe, until it shows whether it is gzip
         if self.seekable:
             self._head = None
-            if path.endswith(".gz") or self._peek(0, 2) == MAGIC:
-                self._gunzip = Gunzip(path)
-        if self._gunzip is not None and follow:
-            raise SourceError(f"{path}: a gzip file cannot be followed", Exit.USAGE)
+            self._unpack = self._unpacker(self._peek(0, 4), path)
+        if self._unpack is not None and follow:
+            raise SourceError(f"{path}: a packed file cannot be followed", Exit.USAGE)
 
     def read(self, wait: float) -> bytes | None:
         """Return up to one block, b"" at the end, or None when nothing came within ``wait`` seconds.
@@ -49,8 +55,8 @@ class Input:
         A followed file ends only when another has taken its name or it was cut; see ``reopen``.
         """
         while True:
-            if self._gunzip is not None:
-                chunk = self._gunzip.take(BLOCK)
+            if self._unpack is not None:
+                chunk = self._unpack.take(BLOCK)
                 if chunk:
                     return chunk
             raw = self._tail(wait) if self._follow else self._receive(wait)
@@ -58,17 +64,23 @@ class Input:
                 return None
             if self._head is not None:
                 self._head += raw
-                if raw and self._head == MAGIC[:1]:
+                if raw and any(len(self._head) < len(m) and m.startswith(self._head) for m in PACKERS):
                     continue
                 raw, self._head = self._head, None
-                if raw.startswith(MAGIC):
-                    self._gunzip = Gunzip(self.path)
-            if self._gunzip is None:
+                self._unpack = self._unpacker(raw)
+            if self._unpack is None:
                 return raw
             if not raw:
-                self._gunzip.finish()
+                self._unpack.finish()
                 return b""
-            self._gunzip.feed(raw)
+            self._unpack.feed(raw)
+
+    def share(self) -> float | None:
+        """How much of a file has been read, from 0 to 1; None for a pipe, and while it is followed."""
+        if not self.seekable or self._follow:
+            return None
+        size = os.fstat(self._fd).st_size
+        return os.lseek(self._fd, 0, os.SEEK_CUR) / size if size else 1.0
 
     def reopen(self) -> bool:
         """Go on with the beginning of the file that took the name of this one; False when none did."""
@@ -84,8 +96,8 @@ class Input:
             name = "standard input" if self.path == "-" else self.path
             raise SourceError(f"{name} cannot go to byte {offset}: only a file can be continued", Exit.USAGE)
         os.lseek(self._fd, 0, os.SEEK_SET)
-        if self._gunzip is not None:
-            self._gunzip = Gunzip(self.path)
+        if self._unpack is not None:
+            self._unpack = type(self._unpack)(self.path)
             return self._skip(offset)
         if os.fstat(self._fd).st_size < offset:
             raise _shorter(self.path, offset)
@@ -98,6 +110,13 @@ class Input:
             if fd > 0:
                 os.close(fd)
         self._fd = self._next_fd = -1
+
+    def _unpacker(self, head: bytes, name: str = "") -> Gunzip | Unzstd | None:
+        """What unpacks bytes that begin so, or a file of that name."""
+        for magic, (ending, packer) in PACKERS.items():
+            if head.startswith(magic) or name.endswith(ending):
+                return packer(self.path)
+        return None
 
     def _receive(self, wait: float) -> bytes | None:
         try:
@@ -151,13 +170,13 @@ class Input:
     def _skip(self, offset: int) -> bytes:
         left, last = offset, b""
         while left:
-            assert self._gunzip is not None
-            chunk = self._gunzip.take(min(left, BLOCK))
+            assert self._unpack is not None
+            chunk = self._unpack.take(min(left, BLOCK))
             if not chunk:
                 raw = self._receive(0.0)
                 if not raw:
                     raise _shorter(self.path, offset)
-                self._gunzip.feed(raw)
+                self._unpack.feed(raw)
             left -= len(chunk)
             last = chunk[-1:]
         return last

@@ -25,7 +25,9 @@ def library(failure: type[ConnectorError]) -> Any:
     try:
         import kafka
     except ImportError:
-        raise failure("Kafka needs more packages: pip install 'streamdp[kafka]'", Exit.UNAVAILABLE) from None
+        raise failure(
+            "Kafka needs two more packages: pip install kafka-python crc32c", Exit.UNAVAILABLE
+        ) from None
     log = logging.getLogger("kafka")
     if not log.handlers:
         log.addHandler(logging.NullHandler())

@@ -117,6 +117,12 @@ class KafkaSource:
         kept = sorted((cut for cut in wanted if cut), key=lambda cut: sum(cut.values()))
         self._cuts.extendleft(reversed(kept))
 
+    replayable = True
+    """A topic keeps its records."""
+
+    def share(self) -> None:
+        """A topic has no end."""
+
     def commit(self) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
         if self.group is not None and not self._closed:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_REST_OF_FIELD = re.compile(rb'(?:[^"]++|"")*+"[^,]*+,?')
+_REST_OF_FIELD = {
+    delimiter: re.compile(rb'(?:[^"]++|"")*+"[^%b]*+%b?' % (delimiter, delimiter))
+    for delimiter in (b",", b"\t")
+}
 
 
 class Block(NamedTuple):
@@ -79,7 +82,8 @@ class Row(NamedTuple):
 class Rows:
     """Joins lines into CSV rows: a quoted field may run over several lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, delimiter: bytes = b",") -> None:
+        self._delimiter = delimiter
         self._lines: list[bytes] = []
         self._sizes: list[int] = []
         self.size = 0
@@ -87,7 +91,7 @@ class Rows:
 
     def add(self, line: bytes, size: int) -> Row | None:
         """Add the next line, which took ``size`` bytes; return the row that it completes."""
-        inside = leaves_quote_open(line, bool(self._lines))
+        inside = leaves_quote_open(line, bool(self._lines), self._delimiter)
         self._lines.append(line)
         self._sizes.append(size)
         self.size += size
@@ -107,22 +111,23 @@ class Rows:
         self._lines, self._sizes, self.size = [], [], 0
 
 
-def leaves_quote_open(line: bytes, inside: bool = False) -> bool:
+def leaves_quote_open(line: bytes, inside: bool = False, delimiter: bytes = b",") -> bool:
     """Whether a quoted field is open after ``line``, as the csv module sees it; ``inside``: before it.
 
     A quote opens a field only at its start, and a doubled one inside stands for itself.
     """
     at = 0
+    rest, opening = _REST_OF_FIELD[delimiter], delimiter + b'"'
     while True:
         if inside:
-            closed = _REST_OF_FIELD.match(line, at)
+            closed = rest.match(line, at)
             if closed is None:
                 return True
             at = closed.end()
         if at < len(line) and line[at] == 0x22:
             at += 1
         else:
-            at = line.find(b',"', at) + 2
+            at = line.find(opening, at) + 2
             if at < 2:
                 return False
         inside = True

@@ -34,6 +34,13 @@ class Source(Protocol):
     def at_end(self) -> bool:
         """Whether no more records will ever come."""
 
+    @property
+    def replayable(self) -> bool:
+        """Whether ``seek`` can go back to records read before; a pipe only goes on."""
+
+    def share(self) -> float | None:
+        """Return how much of the source has been read, from 0 to 1; None where nobody knows."""
+
     def read(self, max_records: int, timeout: float) -> list[Raw]:
         """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds.
 

@@ -11,24 +11,48 @@ import msgspec
 
 from streamdp.records import Reject
 from streamdp_connectors.file_sink import FileSink
+from streamdp_connectors.left import STANDARD_OUTPUT, Left
+
+BEGINNINGS = (b'{"position":',)
+"""How every line of rejects begins."""
 
 
 class RejectSink:
     """The file of rejected records, created when the first one comes.
 
     Each line is ``{"position", "reason", "detail", "data"}``, with ``data_base64`` instead of ``data`` for
-    bytes that are not UTF-8. ``resume_length`` and ``overwrite`` mean what they mean for a FileSink, and a
-    file that is in the way is refused at once. Raises SinkError.
+    bytes that are not UTF-8. ``left``, ``overwrite``, ``anew`` and ``replayed`` mean what they mean for a
+    FileSink, and a file that is in the way is refused at once. Where it is ``spare``, no more than a name to
+    begin with, a number is put before its ending until no such file exists. Raises SinkError.
     """
 
     marks: tuple[Mapping[str, Any], ...] = ()
     """Nothing is marked in a file."""
 
-    def __init__(self, path: str, resume_length: int | None = None, overwrite: bool = False) -> None:
-        self._path = path
+    def __init__(
+        self,
+        path: str,
+        left: Mapping[str, Any] | None = None,
+        *,
+        overwrite: bool = False,
+        anew: bool = False,
+        replayed: bool = True,
+        spare: bool = False,
+    ) -> None:
+        self.path = path
+        """Where the file is, or will be."""
+        self._spare = spare
+        self._left = left
+        self._how: dict[str, Any] = {
+            "overwrite": overwrite,
+            "anew": anew,
+            "replayed": replayed,
+            "beginnings": BEGINNINGS,
+        }
         self._sink: FileSink | None = None
-        if path == "-" or path.endswith(".gz") or resume_length or os.path.exists(path):
-            self._sink = FileSink(path, resume_length, overwrite)
+        lost = left is not None and left["length"] > 0
+        if path == STANDARD_OUTPUT or path.endswith(".gz") or lost or (os.path.exists(path) and not spare):
+            self._sink = FileSink(path, left, **self._how)
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """A file does not tell how the source was read."""
@@ -36,7 +60,9 @@ class RejectSink:
     def write(self, reject: Reject) -> None:
         """Append one rejected record. Raises SinkError or SinkClosed."""
         if self._sink is None:
-            self._sink = FileSink(self._path)
+            if self._spare:
+                self.path = unused(self.path)
+            self._sink = FileSink(self.path, self._left, **self._how)
         self._sink.write(reject_line(reject))
 
     def flush(self, sync: bool) -> None:
@@ -44,14 +70,24 @@ class RejectSink:
         if self._sink is not None:
             self._sink.flush(sync)
 
-    def state(self) -> int:
-        """Return the bytes written so far; 0 while there is no file."""
-        return 0 if self._sink is None else self._sink.state()
+    def state(self) -> dict[str, Any]:
+        """Return how the file is known again."""
+        return Left(os.path.abspath(self.path)).plain() if self._sink is None else self._sink.state()
 
     def close(self) -> None:
         """Flush and close the file, if there is one."""
         if self._sink is not None:
             self._sink.close()
+
+
+def unused(path: str) -> str:
+    """The path, or the first of ``NAME-2.ENDING``, ``NAME-3.ENDING``, ... that nothing has."""
+    root, ending = os.path.splitext(path)
+    number, found = 1, path
+    while os.path.lexists(found):
+        number += 1
+        found = f"{root}-{number}{ending}"
+    return found
 
 
 def reject_line(reject: Reject) -> bytes:

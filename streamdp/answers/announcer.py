@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.answers.samples import Samples
 from streamdp.beam.state import REVISIONS, Output
 from streamdp.records import Assignment, Final, Record
 from streamdp.state.retained import Retained
@@ -47,6 +48,7 @@ class Announcer:
 
     def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
         self.retained = retained
+        self.samples = Samples()
         self.final_only = final_only
         self.linked = linked
         self.undecided: dict[int, Assignment] = {}
@@ -61,11 +63,13 @@ class Announcer:
         by = out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
         r = 0
         undecided, final_only = self.undecided, self.final_only
+        add_sample = self.samples.add
         rows = self._rows(out, start, stop)
         for record, row, through in zip(
             records, rows, out.answers["decided"][start:stop].tolist(), strict=True
         ):
             assignment = _assignment(seq, record, row)
+            add_sample(seq, record, assignment.cluster, assignment.log_predictive)
             if not final_only:
                 lines.append(assignment)
             if through < seq or undecided:
@@ -82,10 +86,13 @@ class Announcer:
                 if not final_only:
                     lines.append(Final(through))
 
-    def announce_frozen(self, out: Output, records: Sequence[Record], lines: Lines) -> None:
-        """Append answers that taught nothing: they have no number and are never revised."""
-        for record, row in zip(records, self._rows(out, 0, len(records)), strict=True):
-            lines.append(_assignment(-1, record, row))
+    def announce_frozen(self, out: Output, records: Sequence[Record], first: int, lines: Lines) -> None:
+        """Append answers that taught nothing, numbered from ``first``: they are never revised."""
+        rows = self._rows(out, 0, len(records))
+        lines.extend(
+            _assignment(first + i, record, row)
+            for i, (record, row) in enumerate(zip(records, rows, strict=True))
+        )
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -124,6 +131,7 @@ class Announcer:
         )
         self.undecided[seq] = after
         self.retained.revise(seq, after.cluster)
+        self.samples.move(seq, before.cluster, after.cluster)
         if not self.final_only:
             lines.append(after)
 
@@ -140,9 +148,14 @@ class Announcer:
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        return {"undecided": list(self.undecided.values()), "final": self.final}
+        return {
+            "undecided": list(self.undecided.values()),
+            "final": self.final,
+            "samples": self.samples.dump(),
+        }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         self.final = stored["final"]
+        self.samples.load(stored["samples"])
         self.undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from streamdp.answers.samples import Samples
 from streamdp.beam.pool import OPEN, SCALE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, Output
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.records import ClusterSummary, Event, Record
+from streamdp.state.retained import Retained
 
 KINDS = ("born", "closed", "retired", "merged", "split")
 TOP = 10
+LATELY = 1000
+"""Records that are called recent."""
 
 
 def _time(value: float) -> float | None:
@@ -82,6 +88,7 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
 def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[ClusterSummary]:
     """The live clusters of the best hypothesis, largest first, the older first among equals."""
     pool, labels = search.state.pool, search.state.lineages.rows["label"]
+    founders = search.state.lineages.rows["founder"]
     scale = float(search.state.beam.sums[SCALE])
     family, found = search.likelihood, []
     for slot in search.head_slots().tolist():
@@ -95,6 +102,7 @@ def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[Cl
                 size=int(row["size"]),
                 first_time=_time(row["first_time"]),
                 last_time=_time(row["last_time"]),
+                first_seq=int(founders[row["lineage"]]),
                 last_seq=int(row["last"]),
                 weight=float(pool.weight[slot]) * scale,
                 words=None if words is None else _top_words(search, slot, words),
@@ -103,3 +111,22 @@ def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[Cl
         )
     found.sort(key=lambda c: (-c.size, c.cluster))
     return found
+
+
+def described(
+    clusters: Sequence[ClusterSummary], retained: Retained, samples: Samples, *, dated: bool
+) -> list[ClusterSummary]:
+    """The same with what the latest records say of them; ``dated`` says whether any record had a time."""
+    labels = retained.latest_labels(2 * LATELY)
+    recent, before = Counter(labels[-LATELY:]), Counter(labels[:-LATELY])
+    no_times: dict[str, Any] = {} if dated else {"first_time": None, "last_time": None}
+    return [
+        msgspec.structs.replace(
+            each,
+            recent=recent[each.cluster],
+            before=before[each.cluster],
+            samples=samples.of(each.cluster),
+            **no_times,
+        )
+        for each in clusters
+    ]

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command line; every foreseen error is one line on stderr and an exit code of sysexits.h."""
+    """Run the command line; every foreseen error is one line on stderr and an exit code (docs/formats.md)."""
     _occupy_standard_streams()
+    sys.exit(_run())
+
+
+def _run() -> int:
     from streamdp.cli.app import app
     from streamdp.cli.errors import report
 
     try:
-        app(prog_name="streamdp")
-    except Exception as error:
-        code = report(error)
-        if code is None:
+        code = app(prog_name="streamdp", standalone_mode=False)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        found = report(error)
+        if found is None:
             raise
-        sys.exit(code)
+        _give_up_output()
+        return found
+    return code if isinstance(code, int) else 0
+
+
+def _give_up_output() -> None:
+    """What could not be written is not tried again when the interpreter ends."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _occupy_standard_streams() -> None:

@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from streamdp._version import __version__
+from streamdp.cli.lines import OutputFormat
 from streamdp.cli.options import with_settings
 from streamdp.offline.plan import Estimate, Method, Start
 from streamdp.settings import Settings
 
 app = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Cluster a stream while it flows. Assignments go to stdout, logs and progress to stderr.",
@@ -23,7 +24,9 @@ Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
 ]
 
-
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is there already")]
+Sort = Literal["size", "new", "growing"]
+OnGap = Literal["fail", "earliest"]
 Until = Literal["never", "end"]
 
 
@@ -35,32 +38,47 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
     ] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), nl=False)
 
 
 @app.command()
 @with_settings
 def consume(
     settings: Settings,
-    file: Annotated[
-        str | None, typer.Option(help="JSON lines, CSV or text, .gz or not; - for standard input")
+    source: Annotated[
+        str | None, typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="[FILE]")
     ] = None,
+    file: Annotated[str | None, typer.Option(help="the same; - for standard input")] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka topic to read instead of a file")] = None,
     bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
     group: Annotated[
         str | None, typer.Option(help="consumer group that is told the positions (default: streamdp-TOPIC)")
     ] = None,
     start: Annotated[
-        str, typer.Option("--from", help="where a topic is begun: earliest, latest or a time")
-    ] = "earliest",
+        str | None,
+        typer.Option("--from", help="where a topic is begun: earliest (the default), latest or a time"),
+    ] = None,
+    on_gap: Annotated[
+        OnGap,
+        typer.Option(help="where records of the topic are gone: fail, or go on with the earliest there"),
+    ] = "fail",
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
+    output_format: Annotated[
+        OutputFormat,
+        typer.Option(help="jsonl, or csv: one table, the kept fields as columns; auto: by its name"),
+    ] = "auto",
+    finality: Annotated[
+        str | None, typer.Option(help="where finality goes, instead of among the assignments")
+    ] = None,
     output_topic: Annotated[
         str | None, typer.Option(help="Kafka topic (of one partition) for assignments instead of a file")
     ] = None,
@@ -79,7 +97,10 @@ def consume(
     frozen: Annotated[
         bool, typer.Option("--frozen", help="score against the state without learning from the records")
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    overwrite: Overwrite = False,
+    new_output: Annotated[
+        bool, typer.Option("--new-output", help="begin new files where those of the state were moved away")
+    ] = False,
     start_from: Annotated[
         str | None,
         typer.Option(help="snapshot or state folder to begin with, of fit, refine or another stream"),
@@ -89,19 +110,29 @@ def consume(
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="address to serve them at")] = "127.0.0.1",
     config: Config = None,
-) -> None:
+) -> int:
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import consume
-    from streamdp.cli.reading import Origin
+    from streamdp.cli.reading import Origin, one_file
     from streamdp.cli.writing import Paths
 
-    consume(
+    return consume(
         settings,
-        Origin(file, follow, topic, bootstrap, group, start, until == "end"),
-        Paths(output, state, rejects, events, output_topic, rejects_topic),
+        Origin(one_file(source, file), follow, topic, bootstrap, group, start, until == "end", on_gap),
+        Paths(
+            output,
+            state,
+            rejects,
+            events,
+            output_topic,
+            rejects_topic,
+            overwrite,
+            new_output,
+            finality,
+            output_format,
+        ),
         final_only=final_only,
         frozen=frozen,
-        overwrite=overwrite,
         start_from=start_from,
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
     )
@@ -162,7 +193,7 @@ def fit(
         str | None,
         typer.Option(help="draw PREFIX-trace.png, -sizes.png and -similarity.png", metavar="PREFIX"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing output file")] = False,
+    overwrite: Overwrite = False,
     config: Config = None,
 ) -> None:
     """Cluster a finite file offline, with all the time it is given."""
@@ -197,6 +228,7 @@ def refine(
         bool, typer.Option("--hyper/--no-hyper", help="draw the prior's hyperparameters too")
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, help="seed (default: that of the state)")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Go back over the records that a snapshot holds; print those whose cluster changes."""
     from streamdp.cli.fit import parse_budget
@@ -204,19 +236,49 @@ def refine(
     from streamdp.offline.plan import Plan
 
     rounds, seconds = parse_budget(budget)
-    run_refine(state, Plan("hybrid", "one", rounds, seconds, chains, "best", hyper), into, seed)
+    run_refine(
+        state, Plan("hybrid", "one", rounds, seconds, chains, "best", hyper), into, seed, overwrite=overwrite
+    )
+
+
+@app.command()
+@with_settings
+def check(
+    settings: Settings,
+    file: Annotated[
+        str, typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="FILE")
+    ],
+    config: Config = None,
+) -> int:
+    """Say how a file would be read: format, fields, times and their order, first records, first refusals."""
+    from streamdp.cli.check import check
+
+    return check(settings, file)
+
+
+@app.command("config")
+@with_settings
+def show_config(settings: Settings, config: Config = None) -> None:
+    """Print the settings in force as a commented streamdp.toml, and what is automatic in them."""
+    from streamdp.cli.config import config as print_config
+
+    print_config(settings)
 
 
 @app.command()
 def show(
     state: Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")],
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
-    top: Annotated[int, typer.Option(min=1, help="clusters in each table")] = 15,
+    top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
+    sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
+    ] = False,
 ) -> None:
-    """Show the clusters of a snapshot: size, life, top words."""
+    """Show the clusters of a snapshot: size, trend, life, top words, some of their records."""
     from streamdp.cli.show import show
 
-    show(state, as_json=json, top=top)
+    show(state, as_json=json, top=top, sort=sort, watch=watch)
 
 
 @app.command()

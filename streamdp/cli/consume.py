@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 
 import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.errors import announce_compilation, say
+from streamdp.cli.display import Display
+from streamdp.cli.errors import say
+from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
+from streamdp.cli.status import Status, counted, lateness_line
 from streamdp.cli.watch import Served, Watch
-from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use
+from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use, tell_of_change
 from streamdp.engine import Engine
 from streamdp.errors import Exit
+from streamdp.kernels.compilation import working_time
+from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.load import differences, model_settings
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
@@ -36,7 +42,6 @@ class Run:
         *,
         final_only: bool,
         frozen: bool,
-        overwrite: bool,
         start_from: str | None,
         watch: Watch,
     ) -> None:
@@ -57,10 +62,17 @@ class Run:
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
-        self.sinks = Sinks(origin, paths, resumed, overwrite)
+        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=self.source.replayable)
         if resumed is not None:
+            say(f"resuming from record {resumed.seq:,} of {paths.state}")
+            tell_of_change(paths, resumed)
+            if not self.source.replayable:
+                say(f"{origin.label} cannot be read again: going on with what comes")
             self.source.replay(self.sinks.marks())
-        self.saved = self.engine.seq
+        self.status = Status()
+        self.first = self.saved = self.engine.seq
+        self.saved_at = self.heard_at = time.monotonic()
+        self.interrupted = 0
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
 
@@ -82,6 +94,12 @@ class Run:
                 self.engine = Engine.loads(before, self.settings, **modes)
             return None
         header, body = found
+        if header.writer != "consume" and not self.frozen:
+            raise SnapshotError(
+                f"{paths.state}: holds the result of {header.writer}: begin with --start-from {paths.state}, "
+                "and name another --state",
+                Exit.CONFIG,
+            )
         now = model_settings(self.settings)
         changed = [] if self.frozen else differences(header.settings, now)
         if changed:
@@ -101,7 +119,6 @@ class Run:
                 Exit.CONFIG,
             )
         self.engine = Engine.loads(body, self.settings, **modes)
-        say(f"resuming from record {header.seq:,} of {paths.state}")
         return header
 
     def snapshot(self) -> None:
@@ -117,28 +134,59 @@ class Run:
             written=time.time(),
         )
         self.folder.write(header, self.engine.dumps())
-        self.saved = self.engine.seq
+        self.saved, self.saved_at = self.engine.seq, time.monotonic()
         self.source.commit()
         self.watch.snapshot()
 
     def step(self) -> None:
         """Read what is there, and answer it."""
         records = self.reader.read(BATCH, WAIT)
-        if not records:
-            return
-        self.sinks.mark(self.source.positions())
+        if records:
+            self.heard_at = time.monotonic()
+            self.sinks.mark(self.source.positions())
+            self._answer(lambda: self.engine.score(records) if self.frozen else self.engine.advance(records))
+        elif self._silent():
+            self._answer(self.engine.flush)
+            if self.folder is not None:  # a replay would not know of the silence
+                self.snapshot()
+        if self.status.due:
+            self._tell_status()
+        if self.folder is not None and not self.frozen and self._snapshot_due():
+            self.snapshot()
+
+    def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
-        answers = self.engine.score(records) if self.frozen else self.engine.advance(records)
+        answers = advance()
         advanced = time.perf_counter() - began
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
         self.watch.batch(answers.rejects, advanced, time.perf_counter() - began)
-        if (
-            self.folder is not None
-            and not self.frozen
-            and self.engine.seq - self.saved >= self.settings.snapshot_every
-        ):
-            self.snapshot()
+
+    def _silent(self) -> bool:
+        """Whether what is held back has waited for long enough."""
+        limit = self.settings.idle_timeout
+        waiting = self.engine.out_of_turn and not self.frozen
+        return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
+
+    def _snapshot_due(self) -> bool:
+        new, after = self.engine.seq - self.saved, self.settings.snapshot_seconds
+        return new >= self.settings.snapshot_every or bool(
+            new and after and time.monotonic() - self.saved_at >= after
+        )
+
+    def _tell_status(self) -> None:
+        self.status.update(
+            self.answered,
+            self.engine.counters().get("clusters_live", 0),
+            self.sinks.refused.total(),
+            self.engine.held_back,
+            self.source.share(),
+        )
+
+    @property
+    def answered(self) -> int:
+        """Records that this run has answered."""
+        return self.engine.scored if self.frozen else self.engine.seq - self.first
 
     def end(self, stopped: bool) -> None:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""
@@ -171,19 +219,40 @@ def _modes(modes: dict[str, bool]) -> str:
     return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
-def _summary(run: Run, seconds: float, records: int) -> None:
-    counters = run.engine.counters()
+def _summary(run: Run, seconds: float) -> None:
+    counters, records = run.engine.counters(), run.answered
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
-    say(
-        f"{records:,} records into {counters.get('clusters_created', 0):,} clusters, "
-        f"{counters.get('clusters_live', 0):,} of them live; "
-        f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
-    )
-    if run.sinks.refused:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in run.sinks.refused.most_common())
-        say(f"{run.sinks.refused.total():,} records refused ({reasons}): see {run.sinks.rejects_name}")
+    live = counted(counters.get("clusters_live", 0), "live cluster")
+    if run.frozen:
+        say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
+    elif records or not run.sinks.refused:
+        announced = counted(counters.get("clusters_created", 0), "cluster")
+        say(
+            f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
+            f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
+        )
+    refused = run.sinks.refused
+    if refused:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
+        say(f"{counted(refused.total(), 'record')} refused ({reasons}): see {run.sinks.rejects_name}")
+    late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)
+    if late:
+        say(late)
     if counters.get("words_dropped"):
-        say(f"{counters['words_dropped']:,} words found no room in the vocabulary: raise max_words")
+        say(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
+
+
+def _code(run: Run) -> int:
+    """The exit code of a run that came to its end."""
+    if run.interrupted and run.folder is None:
+        return 128 + run.interrupted
+    refused = run.sinks.refused.total()
+    if run.answered or not refused or run.interrupted:
+        return 0
+    rejects = run.sinks.first_refused
+    help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
+    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""))
+    return Exit.BAD_DATA
 
 
 def consume(
@@ -193,13 +262,13 @@ def consume(
     *,
     final_only: bool,
     frozen: bool,
-    overwrite: bool,
     start_from: str | None,
     metrics: tuple[str, int] | None,
-) -> None:
+) -> int:
     """Run until the source ends, the reader of the output goes away, or a signal comes.
 
-    ``metrics`` is the host and port at which metrics and health are served, if they are.
+    Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, if they
+    are.
     """
     watch = Watch() if metrics is None else Served(*metrics)
     try:
@@ -210,27 +279,28 @@ def consume(
                 paths,
                 final_only=final_only,
                 frozen=frozen,
-                overwrite=overwrite,
                 start_from=start_from,
                 watch=watch,
             )
-            announce_compilation()  # not before all is open: a wrong file name is told at once
-            _loop(run, interrupt)
+            return _loop(run, interrupt)
     finally:
         watch.close()
 
 
-def _loop(run: Run, interrupt: Interrupt) -> None:
-    started, first = time.monotonic(), run.engine.seq
+def _loop(run: Run, interrupt: Interrupt) -> int:
+    started = working_time()
     try:
-        run.watch.ready()
-        while not run.source.at_end and not interrupt.asked:
-            run.watch.beat(run.engine, run.source.lag())
-            run.step()
-        run.end(stopped=interrupt.asked)
-        _summary(run, time.monotonic() - started, run.engine.seq - first)
+        with Display(run.status):  # not before all is open: a wrong file name is told at once
+            run.watch.ready()
+            while not run.source.at_end and not interrupt.asked:
+                run.watch.beat(run.engine, run.source.lag())
+                run.step()
+            run.interrupted = interrupt.number
+            run.end(stopped=interrupt.asked)
+        _summary(run, working_time() - started)
+        return _code(run)
     except SinkClosed:
-        pass
+        return 0
     finally:
         run.source.close()
         with contextlib.suppress(SinkClosed):

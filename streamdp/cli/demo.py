@@ -8,7 +8,8 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from streamdp.cli.errors import announce_compilation, say
+from streamdp.cli.display import Display
+from streamdp.cli.errors import say
 from streamdp.cli.score import agreement_table
 from streamdp.cli.show import cluster_table
 from streamdp.demo.stream import demo_stream
@@ -39,23 +40,25 @@ def demo(settings: Settings, records: int) -> None:
     first: list[int] = []
     newest: list[int] = []
     screen = Console(stderr=True)
-    announce_compilation()
-    started = None
+
+    def records_from(at: int) -> list[Record]:
+        return [
+            Record(item.text, {"file": "demo", "line": at + i + 1}, item.time, item.id)
+            for i, item in enumerate(stream[at : at + BATCH])
+        ]
+
+    with Display():
+        _collect(engine.advance(records_from(0)), first, newest)
+    started = time.process_time()
     with Live(console=screen, auto_refresh=False, transient=True) as live:
-        for at in range(0, records, BATCH):
-            batch = [
-                Record(item.text, {"file": "demo", "line": at + i + 1}, item.time, item.id)
-                for i, item in enumerate(stream[at : at + BATCH])
-            ]
-            _collect(engine.advance(batch), first, newest)
-            if started is None:
-                started = time.process_time()
+        for at in range(BATCH, records, BATCH):
+            _collect(engine.advance(records_from(at)), first, newest)
             if screen.is_terminal:
-                title = f"{at + len(batch):,} of {records:,} records"
+                title = f"{min(at + BATCH, records):,} of {records:,} records"
                 lately = sorted(engine.clusters(), key=lambda c: -c.weight)[:15]
                 live.update(cluster_table(title, lately), refresh=True)
     _collect(engine.finish(), first, newest)
-    spent = time.process_time() - (started or 0.0)
+    spent = time.process_time() - started
     console = Console(width=None if sys.stdout.isatty() else 110)
     largest = sorted(engine.clusters(), key=lambda c: -c.weight)[:10]
     console.print(cluster_table("the busiest clusters at the end", largest))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
+
+from typer import Abort
 
 from streamdp.errors import Exit, StreamdpError
+
+INTERRUPTED = 130
+"""What a shell calls a command that Ctrl-C ended."""
 
 
 def say(message: str) -> None:
@@ -13,27 +19,29 @@ def say(message: str) -> None:
         print(f"streamdp: {message}", file=sys.stderr, flush=True)
 
 
-def announce_compilation() -> None:
-    """Say why nothing happens for a while, should kernels have to be compiled."""
-    from streamdp.kernels.jit import watch_compilation
-
-    said = False
-
-    def begun(_: str) -> None:
-        nonlocal said
-        if not said:
-            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
-        said = True
-
-    watch_compilation(begun)
-
-
-def report(error: Exception) -> Exit | None:
+def report(error: BaseException) -> int | None:
     """Print a foreseen error and return its exit code; None for a defect."""
     if isinstance(error, StreamdpError):
         say(error.message)
         return error.exit_code
+    if hasattr(error, "format_message"):  # one of click's, whose class typer does not export
+        return _report_usage(error)
+    if isinstance(error, Abort | KeyboardInterrupt):
+        say("interrupted")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return 0  # whoever read the output has seen enough
+    if isinstance(error, OSError):
+        say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return Exit.IO_ERROR
     if isinstance(error, MemoryError):
         say("out of memory: bound the clusters (retire_after, max_clusters) or the vocabulary (max_words)")
         return Exit.OUT_OF_MEMORY
     return None
+
+
+def _report_usage(error: Any) -> int:
+    message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    say(message if context is None else f"{message} (see {context.command_path} --help)")
+    return Exit.USAGE

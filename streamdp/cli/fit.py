@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.cli.errors import announce_compilation, say
+from streamdp.cli.display import Display
+from streamdp.cli.errors import say
+from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
-from streamdp.cli.plots import draw_fit
+from streamdp.cli.plots import check_pictures, draw_fit
 from streamdp.cli.progress import Progress, summarise_chains
 from streamdp.cli.reading import Origin, Reader
+from streamdp.cli.status import counted
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
 from streamdp.errors import Exit
+from streamdp.kernels.compilation import working_time
 from streamdp.offline.collection import Collection
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.solve import solve
-from streamdp.records import Answers
+from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
@@ -59,13 +62,19 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
 def read_all(settings: Settings, origin: Origin) -> Collection:
     """All records of a file."""
     reader = Reader(settings, origin)
-    records = []
+    records: list[Record | Reject] = []
     try:
-        while not reader.source.at_end:
-            records += reader.read(BATCH, 1.0)
+        with Display(lambda: f"reading {origin.label}: {counted(len(records), 'record')}"):
+            while not reader.source.at_end:
+                records += reader.read(BATCH, 1.0)
     finally:
         reader.source.close()
-    return Collection(settings, records)
+    try:
+        return Collection(settings, records)
+    except ConfigError as error:
+        refused = [record for record in records if isinstance(record, Reject)]
+        help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ())
+        raise ConfigError(error.message + (f" ({help_})" if help_ else ""), error.exit_code) from None
 
 
 def load_distances(path: str | None, collection: Collection) -> np.ndarray | None:
@@ -90,26 +99,30 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
 def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
-    origin, paths = Origin(file), Paths(places.output, places.state, places.rejects)
+    if places.plot is not None:
+        check_pictures(Path(places.plot), places.overwrite)
+    origin = Origin(file)
+    paths = Paths(places.output, places.state, places.rejects, overwrite=places.overwrite)
     refuse_double_use(origin, paths)
     collection = read_all(settings, origin)
     problem = problem_of(settings, collection.encoded, load_distances(distances, collection))
     folder = None if places.state is None else StateFolder(places.state, settings.snapshot_keep)
-    sinks = Sinks(origin, paths, None, places.overwrite)
-    announce_compilation()
-    began = time.monotonic()
+    if folder is not None:
+        folder.claim(places.overwrite)
+    sinks = Sinks(origin, paths, None, keep=settings.keep)
+    began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = Fit(collection, problem, solve(problem, plan, progress, interrupt.event))
     sinks.write(Answers([*found.assignments], found.rejects, []))
     sinks.flush(sync=True)
     sinks.close()
     if folder is not None:
-        save(folder, found.engine())
+        save(folder, found.engine(), "fit")
         folder.close()
     if places.plot is not None:
         for path in draw_fit(Path(places.plot), found.solution):
             say(f"drew {path}")
-    tell(found.solution, time.monotonic() - began)
+    tell(found.solution, working_time() - began)
 
 
 def tell(found: Solution, seconds: float) -> None:
@@ -125,6 +138,6 @@ def tell(found: Solution, seconds: float) -> None:
     )
     say(f"model: {model}")
     say(
-        f"{chain.size:,} records into {chain.clusters:,} clusters in {seconds:.1f} s; "
+        f"{counted(chain.size, 'record')} into {counted(chain.clusters, 'cluster')} in {seconds:.1f} s; "
         f"log joint {chain.log_joint:,.2f} nats"
     )

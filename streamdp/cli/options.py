@@ -22,7 +22,7 @@ PANELS = {
 }
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+def with_settings(command: Callable[..., int | None]) -> Callable[..., int | None]:
     """Add an option for every setting; ``command`` receives them as ``settings``, loaded and checked.
 
     The command must take keyword arguments ``settings`` and ``config`` (the path of a settings file).
@@ -49,10 +49,10 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
             )
         )
 
-    def run(**arguments: Any) -> None:
+    def run(**arguments: Any) -> int | None:
         flags = {name: arguments.pop(name) for name in names}
         settings: Settings = load(flags, os.environ, arguments.get("config"))
-        command(settings=settings, **arguments)
+        return command(settings=settings, **arguments)
 
     signature = inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + extra)
     run.__signature__ = signature  # type: ignore[attr-defined]

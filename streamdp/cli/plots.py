@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +16,34 @@ MOST_SIMILAR = 2_000
 """Records in a picture of similarities; a larger set is thinned out."""
 
 
-def draw_fit(prefix: Path, found: Solution) -> list[Path]:
-    """Draw what there is to draw as PREFIX-trace.png, -sizes.png and -similarity.png; returns the files."""
+NAMES = ("trace", "sizes", "similarity")
+
+
+def check_pictures(prefix: Path, overwrite: bool) -> None:
+    """Raise ConfigError, before any work, where pictures could not be drawn or would replace others."""
     try:
-        import matplotlib as mpl
+        import matplotlib  # noqa: F401
     except ImportError:
         raise ConfigError(
-            "pictures need one more package: pip install 'streamdp[plot]'", Exit.UNAVAILABLE
+            "pictures need one more package: pip install matplotlib", Exit.UNAVAILABLE
         ) from None
+    if not os.access(prefix.parent, os.W_OK | os.X_OK):
+        why = "is no folder that can be written" if prefix.parent.exists() else "does not exist"
+        raise ConfigError(f"--plot {prefix}: {prefix.parent} {why}", Exit.CANNOT_CREATE)
+    for name in NAMES:
+        path = _path(prefix, name)
+        if path.exists() and not overwrite:
+            raise ConfigError(f"{path} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
+
+
+def _path(prefix: Path, name: str) -> Path:
+    return prefix.with_name(f"{prefix.name}-{name}.png")
+
+
+def draw_fit(prefix: Path, found: Solution) -> list[Path]:
+    """Draw what there is to draw as PREFIX-trace.png, -sizes.png and -similarity.png; returns the files."""
+    import matplotlib as mpl
+
     mpl.use("Agg")
     drawn = [_sizes(prefix, found)]
     if found.traces:
@@ -72,7 +93,7 @@ def _similarity(prefix: Path, found: Solution) -> Path:
 
 
 def _save(figure: object, prefix: Path, name: str) -> Path:
-    path = prefix.with_name(f"{prefix.name}-{name}.png")
+    path = _path(prefix, name)
     try:
         figure.savefig(path, dpi=120)  # type: ignore[attr-defined]
     except OSError as error:

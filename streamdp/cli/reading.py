@@ -15,6 +15,9 @@ from streamdp.records import Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
+COLUMNS = ("csv", "tsv")
+"""Formats whose first line names the columns."""
+
 
 class Origin(NamedTuple):
     """Where records come from: either ``file`` or ``topic`` is given."""
@@ -24,21 +27,38 @@ class Origin(NamedTuple):
     topic: str | None = None
     bootstrap: str = "localhost:9092"
     group: str | None = None
-    start: str = "earliest"
+    start: str | None = None
     until_end: bool = False
+    on_gap: Literal["fail", "earliest"] = "fail"
 
     @property
-    def name(self) -> str:
-        """The file or the topic."""
-        return self.file or self.topic or ""
+    def label(self) -> str:
+        """What people call it."""
+        return "standard input" if self.file == "-" else self.file or f"topic {self.topic}"
+
+
+def one_file(argument: str | None, option: str | None) -> str | None:
+    """The file that was named, in whichever of the two ways. Raises ConfigError (64)."""
+    if argument is not None and option is not None:
+        raise ConfigError(f"there is one file to read: {argument} or --file {option}", Exit.USAGE)
+    return option if argument is None else argument
 
 
 def check_origin(origin: Origin) -> None:
-    """Raise ConfigError (64) unless there is exactly one place to read from."""
+    """Raise ConfigError (64) unless there is one place to read from, and all that was said belongs to it."""
     if (origin.file is None) == (origin.topic is None):
-        raise ConfigError("say where to read: either --file PATH or --topic NAME", Exit.USAGE)
+        raise ConfigError("say where to read: either FILE or --topic NAME", Exit.USAGE)
     if origin.topic is not None and origin.follow:
         raise ConfigError("--follow is for files; a topic is followed unless --until end", Exit.USAGE)
+    if origin.file is not None:
+        for flag, given in (
+            ("--from", origin.start),
+            ("--until", origin.until_end),
+            ("--group", origin.group),
+            ("--on-gap", origin.on_gap != "fail"),
+        ):
+            if given:
+                raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | float:
@@ -64,9 +84,11 @@ def format_of(settings: Settings, file: str | None) -> Format:
     """The input's format: as set, else by the ending of the file's name."""
     if settings.format != "auto":
         return settings.format
-    name = (file or "").lower().removesuffix(".gz")
+    name = (file or "").lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".csv"):
         return "csv"
+    if name.endswith((".tsv", ".tab")):
+        return "tsv"
     return "text" if name.endswith((".txt", ".log")) else "jsonl"
 
 
@@ -78,6 +100,7 @@ def _decoder(settings: Settings, input_format: Format) -> Decoder:
             vector_field=settings.vector_field,
             features_field=settings.features_field,
             time_field=settings.time_field,
+            time_unit=settings.time_unit,
             id_field=settings.id_field,
             keep=settings.keep,
             max_bytes=settings.max_record_bytes,
@@ -105,17 +128,18 @@ class Reader:
             longest = max(16 << 20, settings.max_record_bytes + 1)
             file = FileSource(origin.file, input_format, origin.follow, max_line=longest)
             self.source = file
-            if input_format == "csv":
+            if input_format in COLUMNS:
                 self._set_header(file)
             return
-        if input_format == "csv":
-            raise ConfigError("a topic has no CSV header: send JSON or text", Exit.USAGE)
+        if input_format in COLUMNS:
+            raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
         self.source = KafkaSource(
             origin.topic,
             origin.bootstrap,
             group=origin.group or f"streamdp-{origin.topic}",
-            start=start_of(origin.start),
+            start=start_of(origin.start or "earliest"),
             until_end=origin.until_end,
+            on_gap=origin.on_gap,
             time_of=self._time_of,
         )
 

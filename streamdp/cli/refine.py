@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 import msgspec
 from streamdp_connectors.files import FileSink
 from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.errors import announce_compilation, say
+from streamdp.cli.errors import say
 from streamdp.cli.fit import tell
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.progress import Progress
 from streamdp.cli.show import open_state
 from streamdp.errors import Exit
+from streamdp.kernels.compilation import working_time
 from streamdp.offline.handover import save
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.refine import refine_task, task_of
@@ -22,7 +22,7 @@ from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
 
 
-def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> None:
+def run_refine(state: str, plan: Plan, into: str | None, seed: int | None, *, overwrite: bool) -> None:
     """Refine the clustering of a snapshot, print what changed, keep the result where that was asked for."""
     check(plan)
     _, engine = open_state(state)
@@ -33,14 +33,15 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> No
     for note in task.notes:
         say(note)
     folder = None if into is None else StateFolder(into, engine.settings.snapshot_keep)
-    announce_compilation()
-    began = time.monotonic()
+    if folder is not None:
+        folder.claim(overwrite)
+    began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = refine_task(task, plan, report=progress, stop=interrupt.event)
     if not found.improved:
         say(f"nothing better was found: log joint {found.started:,.2f} nats")
     if folder is not None:
-        save(folder, found.engine())
+        save(folder, found.engine(), "refine")
         folder.close()
     lines = msgspec.json.Encoder().encode_lines(found.changes)
     sink = FileSink("-")
@@ -48,4 +49,4 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None) -> No
         sink.write(lines)
         sink.close()
     say(f"log joint {found.started:,.2f} nats before")
-    tell(found.solution, time.monotonic() - began)
+    tell(found.solution, working_time() - began)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from streamdp.cli.errors import say
+from streamdp.cli.status import counted
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
@@ -20,6 +25,16 @@ from streamdp.state.snapshot import Header, SnapshotError, newest, read
 
 CALENDAR = 1e8
 """Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
+
+Sort = Literal["size", "new", "growing"]
+TITLES: dict[Sort, str] = {
+    "size": "largest live clusters",
+    "new": "newest live clusters",
+    "growing": "fastest growing live clusters",
+}
+
+SECONDS = 2.0
+"""Between two looks for a newer snapshot."""
 
 YEAR_9999 = 253_000_000_000.0
 """No calendar goes further."""
@@ -32,6 +47,11 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     return found
+
+
+def open_header(state: str) -> Header:
+    """Only what the newest snapshot says of itself. Raises SnapshotError."""
+    return open_snapshot(state)[0]
 
 
 def open_state(state: str) -> tuple[Header, Engine]:
@@ -51,20 +71,27 @@ def when(time: float | None) -> str:
 
 
 def life(cluster: ClusterSummary) -> str:
-    """How long a cluster has lived, in days, or in the source's own units where times are no dates."""
+    """How long a cluster has lived: days, the units of times that are no dates, or records."""
     if cluster.first_time is None or cluster.last_time is None:
-        return ""
+        return counted(cluster.last_seq - cluster.first_seq + 1, "record")
     span = cluster.last_time - cluster.first_time
     return f"{span / 86400:.1f} d" if CALENDAR <= cluster.last_time < YEAR_9999 else f"{span:g}"
 
 
-def cluster_table(title: str, clusters: Sequence[ClusterSummary]) -> Table:
-    """Clusters, one to a row."""
+def trend(cluster: ClusterSummary) -> str:
+    """How many of the last 1,000 records it has, and whether that is more than of the 1,000 before."""
+    arrow = "" if cluster.recent == cluster.before else " ↑" if cluster.recent > cluster.before else " ↓"
+    return f"{cluster.recent:,}{arrow}"
+
+
+def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bool = False) -> Table:
+    """Clusters, one to a row; with ``stories`` some of their records below what they are about."""
+    dated = any(c.first_time is not None for c in clusters)
     table = Table(title=title, title_justify="left")
-    table.add_column("cluster", justify="right")
-    table.add_column("size", justify="right")
-    table.add_column("first")
-    table.add_column("last")
+    for name in ("cluster", "size", "lately"):
+        table.add_column(name, justify="right")
+    table.add_column("first" if dated else "first record")
+    table.add_column("last" if dated else "last record")
     table.add_column("life", justify="right")
     table.add_column("top words" if clusters and clusters[0].words is not None else "mean", ratio=1)
     for c in clusters:
@@ -72,26 +99,68 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary]) -> Table:
             about = " ".join(word for word, _ in c.words)
         else:
             about = " ".join(f"{value:.3g}" for value in (c.mean or [])[:8])
-        table.add_row(str(c.cluster), f"{c.size:,}", when(c.first_time), when(c.last_time), life(c), about)
+        if stories:
+            about = "\n".join([about, *(f"· {sample}" for sample in c.samples)])
+        first, last = (
+            (when(c.first_time), when(c.last_time)) if dated else (f"{c.first_seq:,}", f"{c.last_seq:,}")
+        )
+        table.add_row(str(c.cluster), f"{c.size:,}", trend(c), first, last, life(c), Text(about))
     return table
 
 
-def show(state: str, *, as_json: bool, top: int) -> None:
-    """Print the live clusters of a snapshot."""
+def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool) -> None:
+    """Print the live clusters of a snapshot; with ``watch``, again whenever there is a newer one."""
     header, engine = open_state(state)
-    clusters = engine.clusters()
     if as_json:
-        for cluster in clusters:
+        for cluster in _sorted(engine.clusters(), sort):
             sys.stdout.write(msgspec.json.encode(cluster).decode() + "\n")
         return
     console = Console(width=None if sys.stdout.isatty() else 140)
-    counters = engine.counters()
-    console.print(
-        f"{header.seq:,} records, {counters.get('clusters_created', 0):,} clusters ever, "
-        f"{len(clusters):,} live; "
-        f"log evidence {engine.log_evidence:,.1f} nats",
-        highlight=False,
+    if not watch:
+        console.print(story(header, engine, top, sort), highlight=False)
+        return
+    with Live(story(header, engine, top, sort), console=console, auto_refresh=False) as live:
+        while True:
+            live.update(story(header, engine, top, sort), refresh=True)
+            time.sleep(SECONDS)
+            if open_header(state) != header:
+                header, engine = open_state(state)
+
+
+def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
+    """What a snapshot holds, for people."""
+    clusters = _sorted(engine.clusters(), sort)
+    several = [cluster for cluster in clusters if cluster.size > 1]
+    alone = len(clusters) - len(several)
+    announced = counted(engine.counters().get("clusters_created", 0), "cluster")
+    told = (
+        f"{counted(header.seq, 'record')}; {announced} announced since the stream began, "
+        f"{counted(len(clusters), 'live cluster')}; log evidence {engine.log_evidence:,.1f} nats; "
+        f"written {ago(header.written)}"
     )
-    console.print(cluster_table("largest live clusters", clusters[:top]))
-    young = sorted(clusters, key=lambda c: -c.cluster)
-    console.print(cluster_table("newest clusters", young[:top]))
+    rest = len(several) - top
+    below = []
+    if rest > 0:
+        below.append(f"{counted(rest, 'more cluster')} (--top {len(several)} shows all)")
+    if alone:
+        below.append(f"{counted(alone, 'cluster')} of one record")
+    shown = cluster_table(TITLES[sort], several[:top], stories=True) if several else ""
+    return Group(Text(told), shown, Text("; ".join(below)))
+
+
+def ago(written: float) -> str:
+    """How long since."""
+    seconds = max(time.time() - written, 0.0)
+    for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= size:
+            return counted(int(seconds / size), unit) + " ago"
+    return counted(int(seconds), "second") + " ago"
+
+
+def _sorted(clusters: Sequence[ClusterSummary], sort: Sort) -> list[ClusterSummary]:
+    """Size: the largest first; new: the youngest; growing: those with the most records more than before."""
+    if sort == "new":
+        return sorted(clusters, key=lambda c: -c.cluster)
+    if sort == "growing":
+        return sorted(clusters, key=lambda c: (c.before - c.recent, -c.size, c.cluster))
+    return list(clusters)

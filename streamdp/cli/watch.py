@@ -34,7 +34,7 @@ class Served(Watch):
         try:
             self.metrics = Metrics()
         except ImportError:
-            raise HealthError("metrics need one more package: pip install 'streamdp[metrics]'") from None
+            raise HealthError("metrics need one more package: pip install prometheus-client") from None
         self.server = HealthServer(self.metrics, host, port)
 
     def ready(self) -> None:

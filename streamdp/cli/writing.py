@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,15 +13,20 @@ from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import Sink
 from streamdp_connectors.rejects import RejectSink
 
+from streamdp.cli.errors import say
+from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
 from streamdp.cli.reading import Origin
 from streamdp.errors import Exit
-from streamdp.records import Answers, Reject
+from streamdp.records import Answers, Assignment, Final, Reject
 from streamdp.settings.load import ConfigError
-from streamdp.state.snapshot import Header, SnapshotError
+from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
+
+EVENTS = (b'{"event":',)
+"""How their lines begin."""
 
 
 class Paths(NamedTuple):
-    """Where everything is."""
+    """Where everything is, and what may become of files that are there."""
 
     output: str = "-"
     state: str | None = None
@@ -29,6 +34,10 @@ class Paths(NamedTuple):
     events: str | None = None
     output_topic: str | None = None
     rejects_topic: str | None = None
+    overwrite: bool = False
+    new_output: bool = False
+    finality: str | None = None
+    output_format: OutputFormat = "auto"
 
 
 def default_state(topic: str) -> str:
@@ -37,9 +46,12 @@ def default_state(topic: str) -> str:
     return os.path.join(root, "streamdp", topic)
 
 
-def _rejects_path(paths: Paths) -> str:
+def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
+    """Where refused records go; ``left`` is where those of the same stream went before."""
     if paths.rejects is not None:
         return paths.rejects
+    if left is not None:
+        return str(left["path"])
     if paths.output != "-":
         return paths.output + ".rejects.jsonl"
     return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
@@ -47,58 +59,104 @@ def _rejects_path(paths: Paths) -> str:
 
 def refuse_double_use(origin: Origin, paths: Paths) -> None:
     """No file may play two parts: the second would cut the first. Raises ConfigError."""
+    for option, value in paths._asdict().items():
+        if value == "":
+            raise ConfigError(f"--{option.replace('_', '-')} is empty: name it, or leave it out", Exit.USAGE)
     named = {
         "file": origin.file,
         "output": paths.output,
         "rejects": None if paths.rejects_topic else _rejects_path(paths),
         "events": paths.events,
+        "finality": paths.finality,
     }
-    seen: dict[str, str] = {}
+    seen: dict[object, str] = {}
     for option, path in named.items():
         if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
             continue
-        real = os.path.realpath(path)
-        if real in seen:
-            raise ConfigError(f"--{seen[real]} and --{option} name the same file, {path}", Exit.USAGE)
-        seen[real] = option
+        if option != "file" and paths.state is not None:
+            _refuse_in_state(option, path, paths.state)
+        same = _identity(path)
+        if same in seen:
+            raise ConfigError(f"--{seen[same]} and --{option} name the same file, {path}", Exit.USAGE)
+        seen[same] = option
+
+
+def _identity(path: str) -> object:
+    """What is equal for two names of one file, hard links too."""
+    try:
+        held = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return held.st_dev, held.st_ino
+
+
+def _refuse_in_state(option: str, path: str, state: str) -> None:
+    folder, name = os.path.split(os.path.realpath(path))
+    if folder == os.path.realpath(state) and (name == "lock" or name.endswith(SUFFIX)):
+        raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 
 class Sinks:
-    """The output, the dead letters and the events; files and topics alike go on where a snapshot was."""
+    """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
-    def __init__(self, origin: Origin, paths: Paths, resumed: Header | None, overwrite: bool) -> None:
+    ``replayed`` says whether records after the snapshot come again; where they do not, what was written of
+    them is kept.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        paths: Paths,
+        resumed: Header | None,
+        *,
+        keep: Sequence[str] = (),
+        replayed: bool = True,
+    ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
         for name, topic in (("output", paths.output_topic), ("rejects", paths.rejects_topic)):
-            if isinstance(kept.get(name), dict) != (topic is not None) and name in kept:
+            if name in kept and ("path" in kept[name]) != (topic is None):
                 raise SnapshotError(
                     f"{paths.state}: its {name} went to a {'file' if topic else 'topic'} before; "
                     "use the same options, or name another --state",
                     Exit.CONFIG,
                 )
+        how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
+        self._rejects_topic = paths.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
+        place = ("file", "line") if origin.topic is None else ("topic", "partition", "offset")
+        self._lines: Lines = JsonLines()
         if paths.output_topic is None:
-            self.output = FileSink(paths.output, kept.get("output"), overwrite)
+            self._lines = lines_for(paths.output, paths.output_format, place, keep)
+            self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
         else:
             self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"))
+        left = kept.get("rejects")
         if paths.rejects_topic is None:
-            self.rejects_name = _rejects_path(paths)
-            self.rejects = self._rejects_file(paths, kept.get("rejects"), overwrite)
+            spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
+            self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
         else:
-            self.rejects_name = f"topic {paths.rejects_topic}"
-            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=kept.get("rejects"))
+            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
         if paths.events is not None:
-            self.events = self._all["events"] = FileSink(paths.events, kept.get("events"), overwrite)
+            self.events = FileSink(paths.events, kept.get("events"), beginnings=EVENTS, **how)
+            self._all["events"] = self.events
+        self.finality: Sink[bytes] | None = None
+        if paths.finality is not None:
+            left = kept.get("finality")
+            self.finality = FileSink(paths.finality, left, beginnings=(b'{"final_through":',), **how)
+            self._all["finality"] = self.finality
+        if self._lines.header and not (resumed and kept["output"]["length"]):
+            self.output.write(self._lines.header)
         self.refused: Counter[str] = Counter()
+        self.first_refused: list[Reject] = []
         self._encoder = msgspec.json.Encoder()
 
-    def _rejects_file(self, paths: Paths, length: int | None, overwrite: bool) -> RejectSink:
-        path = self.rejects_name
-        if length is None and paths.rejects is None and paths.output == "-" and os.path.exists(path):
-            length = os.path.getsize(path)  # the default file of standard output collects
-        return RejectSink(path, length, overwrite)
+    @property
+    def rejects_name(self) -> str:
+        """Where refused records are found."""
+        return self.rejects.path if isinstance(self.rejects, RejectSink) else f"topic {self._rejects_topic}"
 
     def mark(self, positions: dict[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written."""
@@ -111,11 +169,17 @@ class Sinks:
 
     def write(self, answers: Answers) -> None:
         """Append all answers."""
+        if self.finality is not None:
+            final = [line for line in answers.lines if isinstance(line, Final)]
+            self.finality.write(self._encoder.encode_lines(final))
+            answers = answers_without_finality(answers)
         if answers.lines:
-            self.output.write(self._encoder.encode_lines(answers.lines))
+            self.output.write(self._lines.encode(answers.lines))
         for reject in answers.rejects:
             self.rejects.write(reject)
             self.refused[reject.reason] += 1
+            if not self.first_refused:
+                self.first_refused.append(reject)
         if self.events is not None and answers.events:
             self.events.write(self._encoder.encode_lines(answers.events))
 
@@ -132,3 +196,18 @@ class Sinks:
         """Close all."""
         for sink in self._all.values():
             sink.close()
+
+
+def answers_without_finality(answers: Answers) -> Answers:
+    """The same, where finality goes elsewhere."""
+    lines: list[Assignment | Final] = [line for line in answers.lines if isinstance(line, Assignment)]
+    return Answers(lines, answers.rejects, answers.events)
+
+
+def tell_of_change(paths: Paths, resumed: Header) -> None:
+    """Say where earlier answers are, where they do not stand with the new ones: they are easily missed."""
+    output, before, seq = paths.output, resumed.outputs["output"].get("path"), resumed.seq
+    if output == "-" and before not in (None, "-"):
+        say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
+    elif output != "-" and before == "-" and seq:
+        say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from streamdp.decode.fields import Fields, Parts, RefusedError, number_cell, text_value, time_cell
 
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""What stands between two cells."""
+
 TRUTH = "cluster"
 """The column in which prepared data sets hold the known answer; it never becomes a feature."""
 
@@ -19,7 +22,8 @@ class Columns:
     ``cluster``. Raises ValueError for a header that repeats a name or leaves nothing to cluster by.
     """
 
-    def __init__(self, header: Sequence[str], fields: Fields) -> None:
+    def __init__(self, header: Sequence[str], fields: Fields, delimiter: str = ",") -> None:
+        self._delimiter = delimiter
         self.header = tuple(header)
         named = [name for name in self.header if name]
         repeated = sorted({name for name in named if named.count(name) > 1})
@@ -39,7 +43,7 @@ class Columns:
     def read(self, data: bytes) -> Parts:
         """Return the value, time, id and kept cells; raises RefusedError or UnicodeDecodeError."""
         text = data.decode()
-        row = parse_row(text)
+        row = parse_row(text, self._delimiter)
         if len(row) != len(self.header):
             raise RefusedError(
                 "csv_columns", f"the row has {len(row)} columns, the header {len(self.header)}"
@@ -50,7 +54,7 @@ class Columns:
             value = self._numbers(row, text)
         else:
             value = text_value(row[self._text], fields.text)
-        time = None if self._time is None else time_cell(row[self._time], fields.time)
+        time = None if self._time is None else time_cell(row[self._time], fields.time, fields.unit)
         identity = None if self._id is None else row[self._id] or None
         return value, time, identity, {name: row[i] for name, i in self._keep} if fields.keep else None
 
@@ -65,13 +69,13 @@ class Columns:
         return {name: number_cell(row[i], name) for name, i in self._features}
 
 
-def parse_row(text: str) -> list[str]:
+def parse_row(text: str, delimiter: str = ",") -> list[str]:
     """Split one logical row into its cells; refuses ``csv_columns`` where quotes or line ends are wrong."""
     usual = csv.field_size_limit()
     try:
         if len(text) > usual:
             csv.field_size_limit(len(text))  # the record's own limit has been checked already
-        rows = list(csv.reader((text,), strict=True))
+        rows = list(csv.reader((text,), strict=True, delimiter=delimiter))
     except csv.Error as error:
         raise RefusedError("csv_columns", f"the row is not valid CSV: {error}") from None
     finally:

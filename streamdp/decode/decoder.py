@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from streamdp.decode.columns import Columns
-from streamdp.decode.fields import Fields, Parts, RefusedError, text_value
+from streamdp.decode.columns import DELIMITERS, Columns
+from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
 from streamdp.decode.objects import Objects
 from streamdp.records import Raw, Record, Reject
 
-Format = Literal["jsonl", "csv", "text"]
-"""How a record is written: a JSON object, a CSV row, or plain text."""
+Format = Literal["jsonl", "csv", "tsv", "text"]
+"""How a record is written: a JSON object, a row of cells between commas or tabs, or plain text."""
 
 REASONS = (
     "too_large",
@@ -35,11 +35,11 @@ class Decoder:
 
     A JSON record is an object with exactly one of ``text_field`` (a string), ``vector_field`` (an array
     of numbers) and ``features_field`` (an object of numbers); null counts as absent beside another.
-    ``time_field`` is seconds since the epoch or ISO 8601 (UTC unless it has a zone), ``id_field`` a string
-    or an integer; both may be absent or null. A CSV row has a text column, or else every named column
-    except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is a feature.
-    Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present; all
-    others are ignored, whatever they hold.
+    ``time_field`` is a number since the epoch (in ``time_unit``) or ISO 8601 (UTC unless it has a zone),
+    ``id_field`` a string or an integer; both may be absent or null. A row of CSV or TSV has a text column, or
+    else every named column except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is
+    a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
+    all others are ignored, whatever they hold.
 
     ``max_bytes`` bounds a record. Raises ValueError for an unknown format and for field names that clash.
     """
@@ -52,6 +52,7 @@ class Decoder:
         vector_field: str = "vector",
         features_field: str = "features",
         time_field: str = "time",
+        time_unit: Unit = "auto",
         id_field: str = "id",
         keep: tuple[str, ...] = (),
         max_bytes: int = 1_000_000,
@@ -63,12 +64,12 @@ class Decoder:
             raise ValueError(f"max_bytes must be at least 1, not {max_bytes}")
         self.format: Format = format
         self.max_bytes = max_bytes
-        self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep)
+        self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, time_unit)
         self._columns: Columns | None = None
         self._parse: Callable[[bytes], Parts]
         if format == "jsonl":
             self._parse = Objects(self.fields).read
-        elif format == "csv":
+        elif format in DELIMITERS:
             self._parse = self._row
         else:
             self._parse = self._line
@@ -82,7 +83,7 @@ class Decoder:
 
     @header.setter
     def header(self, names: Sequence[str]) -> None:
-        self._columns = Columns(names, self.fields)
+        self._columns = Columns(names, self.fields, DELIMITERS[self.format])
 
     def decode(self, raw: Raw) -> Record | Reject:
         """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 _DEEPEST = 64  # levels inside a kept field; it is encoded again later, further down the call stack
 
@@ -13,12 +13,26 @@ Parts = tuple[str | list[float] | dict[str, float], float | None, str | int | No
 """What every format gives: the value, the time in seconds, the id, and the kept fields."""
 
 
+Unit = Literal["auto", "s", "ms", "us", "ns"]
+"""What numbers of a time field count since 1970."""
+
+PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
 class Fields:
     """The names under which a record holds its parts. Raises ValueError when two are the same."""
 
     def __init__(
-        self, text: str, vector: str, features: str, time: str, id: str, keep: tuple[str, ...] = ()
+        self,
+        text: str,
+        vector: str,
+        features: str,
+        time: str,
+        id: str,
+        keep: tuple[str, ...] = (),
+        unit: Unit = "auto",
     ) -> None:
+        self.unit: Unit = unit
         self.text, self.vector, self.features, self.time, self.id = text, vector, features, time, id
         self.values = (text, vector, features)
         self.roles = (*self.values, time, id)
@@ -89,7 +103,21 @@ def number_cell(cell: str, name: str) -> float:
     return number(result, name)
 
 
-def time_value(value: Any, name: str) -> float | None:
+def in_seconds(number: float, unit: Unit = "auto") -> float:
+    """Seconds since the epoch.
+
+    Automatic is by magnitude: below 1e11 (the year 5138 in seconds) it is seconds, below 1e14 milliseconds,
+    below 1e17 microseconds, else nanoseconds; each of them begins in 1973.
+    """
+    if unit == "auto":
+        size = abs(number)
+        if size < 1e11:
+            return number
+        unit = "ms" if size < 1e14 else "us" if size < 1e17 else "ns"
+    return number / PER_SECOND[unit]
+
+
+def time_value(value: Any, name: str, unit: Unit = "auto") -> float | None:
     """Return seconds since the epoch from a number or an ISO 8601 string (UTC unless it has a zone).
 
     None gives None; refuses ``bad_time``.
@@ -99,14 +127,14 @@ def time_value(value: Any, name: str) -> float | None:
     if isinstance(value, str):
         return _iso_seconds(value, name)
     try:
-        return number(value, name)
+        return in_seconds(number(value, name), unit)
     except RefusedError:
         shown = kind(value) if isinstance(value, bool | list | dict) else _short(str(value))
         raise RefusedError("bad_time", f"field {name!r} is no time: {shown}") from None
 
 
-def time_cell(cell: str, name: str) -> float | None:
-    """Return the time written in a CSV cell, as a number of seconds or ISO 8601; an empty cell gives None."""
+def time_cell(cell: str, name: str, unit: Unit = "auto") -> float | None:
+    """Return the time written in a CSV cell, as a number or ISO 8601; an empty cell gives None."""
     if not cell or cell.isspace():
         return None
     try:
@@ -115,7 +143,7 @@ def time_cell(cell: str, name: str) -> float | None:
         return _iso_seconds(cell, name)
     if not math.isfinite(result):
         raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
-    return result
+    return in_seconds(result, unit)
 
 
 def id_value(value: Any, name: str) -> str | int | None:

@@ -36,6 +36,7 @@ class Objects:
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
+        self._scaled = fields.unit not in ("auto", "s")
         self._slots = {name: f"kept{i}" for i, name in enumerate(fields.keep) if name not in fields.roles}
         event = msgspec.defstruct(
             "Event",
@@ -75,8 +76,8 @@ class Objects:
         if not self._simple:
             return self._explain(data)
         time = event.time
-        if time.__class__ is str:
-            time = time_value(time, self._fields.time)
+        if time is not None and (time.__class__ is str or self._scaled or abs(time) >= 1e11):
+            time = time_value(time, self._fields.time, self._fields.unit)
         identity = event.id
         if identity.__class__ is int:
             identity = id_value(identity, self._fields.id)
@@ -114,7 +115,7 @@ class Objects:
             value = vector_value(plain, name) if name == fields.vector else features_value(plain, name)
         time = identity = None
         if fields.time in found:
-            time = time_value(_plain(found[fields.time], fields.time, "bad_time"), fields.time)
+            time = time_value(_plain(found[fields.time], fields.time, "bad_time"), fields.time, fields.unit)
         if fields.id in found:
             identity = id_value(_plain(found[fields.id], fields.id, "wrong_type"), fields.id)
         keep = {

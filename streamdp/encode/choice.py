@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
-from streamdp.encode.order import refuse
+from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
+
+DECAY_SCALE = 400.0
+"""Seconds of the automatic decay for texts, the shorter one."""
 
 
 def tokenizer_of(settings: Settings) -> Tokenizer:
@@ -19,6 +24,18 @@ def tokenizer_of(settings: Settings) -> Tokenizer:
         mentions=settings.mentions,
         hashtags=settings.hashtags,
     )
+
+
+def order_of(settings: Settings) -> ReorderBuffer:
+    """How the settings want records to be put in order.
+
+    Where distances are seconds, a record that is late by more than the decay's scale would be among clusters
+    that it never saw, so it is refused.
+    """
+    place = 0.0
+    if settings.late == "place":
+        place = math.inf if settings.distance == "records" else settings.decay_scale or DECAY_SCALE
+    return ReorderBuffer(settings.max_lateness, settings.max_ahead, settings.max_leap, place)
 
 
 def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> Encoder | Reject:

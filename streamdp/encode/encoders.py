@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -95,7 +96,7 @@ class WordEncoder:
     def _add_counts(self, record: Record, features: dict[str, float]) -> Reject | None:
         for name in sorted(features):
             value = features[name]
-            if value < 0 or value != int(value) or value > 1_000_000:
+            if not 0 <= value <= 1_000_000 or value != int(value):
                 return refuse(
                     record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
                 )
@@ -200,6 +201,8 @@ class VectorEncoder:
                     "wrong_length",
                     f"its vector has {len(row)} numbers where this stream has {self.dimension}",
                 )
+        if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):
+            return refuse(record, "not_finite", "a number in it is not finite")
         if max(row) > HUGE or min(row) < -HUGE:
             return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
         if self._read is not None:

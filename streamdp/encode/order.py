@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
+import itertools
+import math
+import statistics
 from typing import Any
 
 import msgspec
 
 from streamdp.records import Record, Reject
+
+CONFIRM = 8
+"""Records in a row that are as far ahead, until the stream is taken to have moved on."""
+
+HELD = 1000
+"""Arrivals after which a record that is alone in its time is placed in the stream's."""
+
+STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
+"""Seconds of lateness that are told apart."""
+
+PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak")
+
+Waiting = tuple[float, int, Record]
+Ready = list[tuple[float, Record]]
 
 
 def refuse(record: Record, reason: str, detail: str) -> Reject:
@@ -29,62 +47,180 @@ def load_record(stored: dict[str, Any]) -> Record:
 
 
 class ReorderBuffer:
-    """Holds records back until no earlier one is expected.
+    """Brings records into the order of their times, as far as waiting for them goes.
 
     A record is released when one ``max_lateness`` seconds younger has been seen. Records of equal time
-    keep their order of arrival, those without a time pass at the latest time seen.
+    keep their order of arrival, those without a time pass at the latest time seen. What comes later than that
+    is placed at the time that the stream has reached, or refused.
+
+    One clock that is wrong must not make all others late: a record further ahead of the stream than
+    ``max_leap`` is held back until ``CONFIRM`` records in a row are (the stream has moved on), the
+    stream has caught up with it, or ``HELD`` others have come (it is placed at the time that the stream has
+    reached). A stream whose records lie far apart has longer leaps: eight times their mean distance.
+
+    Parameters
+    ----------
+    max_lateness, max_ahead, max_leap
+        Seconds waited for late records; that a time may lie beyond the record's arrival; that it may lie
+        beyond the stream's before others confirm it.
+    place
+        How late a record may be and still be placed, in seconds; beyond, it is refused.
     """
 
-    def __init__(self, max_lateness: float, max_ahead: float) -> None:
+    def __init__(
+        self,
+        max_lateness: float,
+        max_ahead: float,
+        max_leap: float = math.inf,
+        place: float = 0.0,
+    ) -> None:
         self.max_lateness = max_lateness
         self.max_ahead = max_ahead
-        self.latest = -float("inf")
-        self.released = -float("inf")
+        self.max_leap = max_leap
+        self.place = place
+        self.latest = self.released = self.first = -math.inf
         self.arrivals = 0
-        self.heap: list[tuple[float, int, Record]] = []
+        self.timed = 0
+        self.dated = False
+        """Whether any record had a time."""
+        self.heap: list[Waiting] = []
+        self.leaps: list[Waiting] = []
+        self.streak: list[float] = []
+        self.lateness = Lateness()
 
-    def push(self, record: Record, ready: list[tuple[float, Record]]) -> Reject | None:
+    def push(self, record: Record, ready: Ready) -> Reject | None:
         """Take a record in, append what may go now to ``ready``; or say why it cannot be taken."""
         time = record.time
         if time is None:
-            time = self.latest if self.latest > -float("inf") else 0.0
+            time = self.latest if self.latest > -math.inf else 0.0
         elif record.arrival is not None and time > record.arrival + self.max_ahead:
             # no figure that depends on the wall clock: a replay must write the same bytes
             return refuse(record, "ahead", f"its time is more than {self.max_ahead:g} s beyond its arrival")
-        elif time < self.released:
-            before = f"its time is {self.released - time:g} s before that of a record already processed"
-            return refuse(record, "late", f"{before} (see max_lateness)")
-        self.latest = max(self.latest, time)
-        if self.max_lateness == 0.0:
+        elif time > self.latest + self.max_leap and self._leaps(time):
+            self._hold(time, record, ready)
+            return None
+        elif self.streak:
+            self.streak.clear()
+        self.dated = self.dated or record.time is not None
+        if time < self.latest:
+            self.lateness.note(self.latest - time)
+        reject = self._accept(time, record, ready)
+        if self.leaps:
+            self._look_again(ready, self.max_leap)
+        return reject
+
+    def _accept(self, time: float, record: Record, ready: Ready) -> Reject | None:
+        if time < self.released:
+            if self.released - time > self.place:
+                before = f"its time is {self.released - time:g} s before that of a record already processed"
+                return refuse(record, "late", f"{before} (see max_lateness)")
+            ready.append((self.released, record))
+            return None
+        if time > self.latest:
+            if self.timed == 0:
+                self.first = time
+            self.latest = time
+        self.timed += 1
+        self.arrivals += 1
+        if self.max_lateness == 0.0 and not self.heap:
             self.released = time
             ready.append((time, record))
             return None
         heapq.heappush(self.heap, (time, self.arrivals, record))
-        self.arrivals += 1
-        while self.heap and self.heap[0][0] <= self.latest - self.max_lateness:
-            self._release(ready)
+        self._release_until(self.latest - self.max_lateness, ready)
         return None
 
-    def _release(self, ready: list[tuple[float, Record]]) -> None:
-        time, _, record = heapq.heappop(self.heap)
-        self.released = time
-        ready.append((time, record))
+    def _leaps(self, time: float) -> bool:
+        """Whether a time is too far ahead for the distances that this stream is used to."""
+        if self.timed == 0:
+            return False
+        mean = (self.latest - self.first) / self.timed
+        return time - self.latest > 8.0 * mean
 
-    def drain(self, ready: list[tuple[float, Record]]) -> None:
-        """Release everything: the stream has ended."""
-        while self.heap:
-            self._release(ready)
+    def _hold(self, time: float, record: Record, ready: Ready) -> None:
+        self.arrivals += 1
+        self.leaps.append((time, self.arrivals, record))
+        self.streak.append(time)
+        reach = self.max_leap
+        if len(self.streak) >= CONFIRM:
+            times = sorted(self.streak)
+            reach = max(reach, 8.0 * statistics.median(b - a for a, b in itertools.pairwise(times)))
+            self.latest = times[0]
+            self.streak.clear()
+        self._look_again(ready, reach)
+
+    def _look_again(self, ready: Ready, reach: float) -> None:
+        """Take in what is no further ahead than ``reach`` seconds now, and what has been held for too long."""
+        held, self.leaps = sorted(self.leaps, key=lambda waiting: waiting[:2]), []
+        for waiting in held:
+            time, number, record = waiting
+            if self.released <= time <= self.latest + reach:
+                self._accept(time, record, ready)
+            elif time < self.released or self.arrivals - number > HELD:
+                self._place(record, ready)
+            else:
+                self.leaps.append(waiting)
+
+    def _place(self, record: Record, ready: Ready) -> None:
+        """Let a record pass at the time that the stream has reached."""
+        if self.released == -math.inf:
+            self.released = self.heap[0][0] if self.heap else self.latest
+        ready.append((self.released, record))
+
+    def _release_until(self, time: float, ready: Ready) -> None:
+        while self.heap and self.heap[0][0] <= time:
+            self.released, _, record = heapq.heappop(self.heap)
+            ready.append((self.released, record))
+
+    def drain(self, ready: Ready) -> None:
+        """Release everything: the stream has ended, or is silent."""
+        self._release_until(math.inf, ready)
+        for _, _, record in self.leaps:
+            self._place(record, ready)
+        self.leaps = []
+
+    @property
+    def held(self) -> int:
+        """Records held back."""
+        return len(self.heap) + len(self.leaps)
 
     def dump(self) -> dict[str, Any]:
         """What is held back, as plain values."""
-        return {
-            "latest": self.latest,
-            "released": self.released,
-            "arrivals": self.arrivals,
-            "heap": [(time, number, dump_record(record)) for time, number, record in self.heap],
-        }
+        stored: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        for name in ("heap", "leaps"):
+            waiting = getattr(self, name)
+            stored[name] = [(time, number, dump_record(record)) for time, number, record in waiting]
+        return stored
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
-        self.latest, self.released, self.arrivals = stored["latest"], stored["released"], stored["arrivals"]
-        self.heap = [(time, number, load_record(record)) for time, number, record in stored["heap"]]
+        for name in PLAIN:
+            setattr(self, name, stored[name])
+        for name in ("heap", "leaps"):
+            waiting = [(time, number, load_record(record)) for time, number, record in stored[name]]
+            setattr(self, name, waiting)
+
+
+class Lateness:
+    """How late the records of a run came, to say which ``max_lateness`` would have put them in order."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(STEPS) + 1)
+
+    def note(self, seconds: float) -> None:
+        """Count a record that came so long after one that happened later."""
+        self.counts[bisect.bisect_left(STEPS, seconds)] += 1
+
+    @property
+    def total(self) -> int:
+        """Records that came out of order."""
+        return sum(self.counts)
+
+    def within(self) -> list[tuple[float, int]]:
+        """Steps of lateness in seconds, and how many records each would have put in order."""
+        found, reached = [], 0
+        for step, count in zip(STEPS, self.counts, strict=False):
+            reached += count
+            if count:
+                found.append((step, reached))
+        return found

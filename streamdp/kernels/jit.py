@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import event
 from numba.extending import overload, register_jitable
 
 from streamdp.kernels.compiler import InnerCompiler
@@ -218,20 +217,3 @@ def _writable_folder(foreign: int) -> str | None:
             )
         return None
     return str(folder)
-
-
-class _Watcher(event.Listener):
-    def __init__(self, begun: Callable[[str], None]) -> None:
-        self._begun = begun
-
-    def on_start(self, event: Any) -> None:
-        self._begun(event.data["dispatcher"].py_func.__name__)
-
-    def on_end(self, event: Any) -> None:
-        pass
-
-
-def watch_compilation(begun: Callable[[str], None]) -> None:
-    """Have a function called with the name of every kernel when its compilation begins."""
-    register: Any = event.register
-    register("numba:compile", _Watcher(begun))

@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 
+from streamdp.encode.choice import order_of
 from streamdp.encode.encoders import Encoded, WordEncoder
-from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine, new_search
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
-from streamdp.state.snapshot import Header, StateFolder
+from streamdp.state.snapshot import Header, StateFolder, Writer
 
 
 def retained_of(engine: Engine) -> tuple[Encoded, np.ndarray]:
@@ -68,16 +68,17 @@ def engine_of(
         announced = search.rename(announced, np.asarray(names)[labels], minted)
     retained = Retained(settings.retain)
     retained.append(Labelled(0, batch, announced))
-    order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+    order = order_of(settings)
     if batch.times is not None:
+        order.first, order.timed = float(batch.times[0]), batch.size
         order.latest = order.released = float(batch.times[-1])
-    all_final = {"undecided": [], "final": batch.size - 1}
+    all_final = {"undecided": [], "final": batch.size - 1, "samples": []}
     parts = Parts(order, encoder, [], all_final, moments, retained, search.state)
     return Engine.of_parts(settings, parts)
 
 
-def save(folder: StateFolder, engine: Engine) -> None:
+def save(folder: StateFolder, engine: Engine, writer: Writer) -> None:
     """Write a snapshot that ``show``, ``refine`` and ``consume --start-from`` read. Raises SnapshotError."""
     modes = {"final_only": False, "events": False}
-    header = Header(model_settings(engine.settings), engine.seq, {}, {}, modes, time.time())
+    header = Header(model_settings(engine.settings), engine.seq, {}, {}, modes, time.time(), writer)
     folder.write(header, engine.dumps())

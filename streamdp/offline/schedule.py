@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.moves import Move
@@ -107,6 +108,8 @@ class Hybrid:
 class Budget:
     """When a chain stops: at the first of these, and after one round at the earliest.
 
+    The time that kernels take to compile does not count.
+
     Parameters
     ----------
     rounds, seconds
@@ -180,19 +183,19 @@ def run(
         Called after every round.
     """
     trace, best = Trace(), Best.of(chain)
-    began = time.monotonic()
+    began = working_time()
     for number in itertools.count(1):
         trace.records += move(chain)
         if number % REFRESH == 0:
             chain.refresh()
-        trace.note(chain, time.monotonic() - began)
+        trace.note(chain, working_time() - began)
         if chain.log_joint > best.log_joint:
             best = Best.of(chain)
         if draws is not None:
             draws.note(chain, number)
         if watch is not None:
             watch(chain, trace)
-        if budget.spent(number, time.monotonic() - began):
+        if budget.spent(number, working_time() - began):
             break
     return trace, best
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 
 import numpy as np
 
 from streamdp.errors import Exit
+from streamdp.kernels.compilation import working_time
 from streamdp.offline.astar import astar
 from streamdp.offline.beam import beam_labels
 from streamdp.offline.plan import Plan
@@ -48,7 +48,7 @@ def solve(
 
 
 def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Solution:
-    deadline = math.inf if plan.seconds is None else time.monotonic() + plan.seconds
+    deadline = math.inf if plan.seconds is None else working_time() + plan.seconds
     found = astar(
         problem.data,
         problem.likelihood,
@@ -58,7 +58,7 @@ def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Soluti
         order=plan.order,  # type: ignore[arg-type]
         seed=problem.settings.seed,
         distances=problem.distances,
-        until=lambda: time.monotonic() > deadline or (stop is not None and stop.is_set()),
+        until=lambda: working_time() > deadline or (stop is not None and stop.is_set()),
     )
     result = Solution.of_labels(problem, found.labels)
     proved = "proved" if found.proved and not problem.learned else "not proved"

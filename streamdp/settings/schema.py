@@ -58,13 +58,21 @@ _search, _time, _engine = _about("search"), _about("time"), _about("engine")
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings, flat. None means automatic. Ranges and units stand with each field."""
 
-    format: Annotated[Literal["auto", "jsonl", "csv", "text"], _input(description="input format")] = "auto"
+    format: Annotated[Literal["auto", "jsonl", "csv", "tsv", "text"], _input(description="input format")] = (
+        "auto"
+    )
     text_field: Annotated[Name, _input(description="field that holds the text")] = "text"
     vector_field: Annotated[Name, _input(description="field that holds the dense vector")] = "vector"
     features_field: Annotated[
         Name, _input(description="field that holds the mapping from feature name to number")
     ] = "features"
     time_field: Annotated[Name, _input(description="field that holds the event time")] = "time"
+    time_unit: Annotated[
+        Literal["auto", "s", "ms", "us", "ns"],
+        _input(
+            description="unit of times that are numbers since 1970; auto: seconds below 1e11, then ms, us, ns"
+        ),
+    ] = "auto"
     id_field: Annotated[Name, _input(description="field that holds the record's id")] = "id"
     keep: Annotated[
         tuple[Name, ...],
@@ -173,6 +181,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_lateness: Annotated[
         NonNegative, _time(description="seconds a record may be late and still be put in order")
     ] = 0.0
+    late: Annotated[
+        Literal["place", "refuse"],
+        _time(description="later still: place a record at the time the stream has reached, or refuse it"),
+    ] = "place"
+    max_leap: Annotated[
+        Positive,
+        _time(description="seconds a time may leap ahead of the stream before other records confirm it"),
+    ] = 3600.0
+    idle_timeout: Annotated[
+        NonNegative,
+        _time(description="seconds of silence after which records held back are answered, 0 for never"),
+    ] = 10.0
     max_ahead: Annotated[
         NonNegative, _time(description="seconds a record's time may lie beyond its arrival")
     ] = 86_400.0
@@ -181,6 +201,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=0)], _engine(description="latest records kept for refinement")
     ] = 5000
     snapshot_every: Annotated[Count, _engine(description="records between two snapshots")] = 50_000
+    snapshot_seconds: Annotated[
+        NonNegative, _engine(description="seconds between two snapshots, 0 for none by time")
+    ] = 60.0
     snapshot_keep: Annotated[Count, _engine(description="snapshots kept")] = 3
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from streamdp.beam.state import State
-from streamdp.encode.choice import tokenizer_of
+from streamdp.encode.choice import order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, load_encoder
 from streamdp.encode.order import ReorderBuffer, dump_record, load_record
 from streamdp.likelihoods.base import Moments
@@ -51,7 +51,7 @@ def dumps(parts: Parts) -> bytes:
 def loads(data: bytes, settings: Settings) -> Parts:
     """The inverse of :func:`dumps`, under the same model settings."""
     body = msgspec.msgpack.decode(data)
-    order = ReorderBuffer(settings.max_lateness, settings.max_ahead)
+    order = order_of(settings)
     order.load(body["order"])
     retained = Retained(settings.retain)
     retained.load(body["retained"])

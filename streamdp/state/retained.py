@@ -59,6 +59,15 @@ class Retained:
             np.concatenate([part.labels for part in parts]),
         )
 
+    def latest_labels(self, count: int) -> list[int]:
+        """The newest labels of the last ``count`` records that are held, oldest first."""
+        found: list[int] = []
+        for part in reversed(self.parts):
+            if len(found) >= count:
+                break
+            found = part.labels.tolist() + found
+        return found[-count:]
+
     def dump(self) -> dict[str, Any] | None:
         """What is held, as plain values."""
         held = self.collect()

@@ -10,24 +10,30 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
 
 MAGIC = b"STREAMDP"
-VERSION = 2
+VERSION = 4  # there is no 3: one flipped bit would make it the 1 whose checksum cannot be checked
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
+NAME = re.compile(r"snapshot-\d{15}\.sdp")
 
 
 class SnapshotError(StreamdpError):
     """A snapshot or a state folder cannot be used."""
+
+
+Writer = Literal["consume", "fit", "refine"]
+"""The command that a snapshot is of: a running stream, or the result of an offline pass."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -39,6 +45,7 @@ class Header(msgspec.Struct, frozen=True):
     outputs: dict[str, Any]
     modes: dict[str, bool]
     written: float
+    writer: Writer = "consume"
 
 
 def pack(header: Header, body: bytes) -> bytes:
@@ -56,10 +63,7 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     _, version, head, body = PREFIX.unpack_from(data)
     end = PREFIX.size + head + body
     if version == 1 and len(data) == end + 4:  # the only format with another checksum
-        raise SnapshotError(
-            f"{name}: has snapshot format 1; this streamdp reads {VERSION}: the state must be made anew",
-            Exit.CONFIG,
-        )
+        raise _too_old(name, version)
     if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
         raise SnapshotError(f"{name}: damaged (its checksum does not hold)", Exit.BAD_DATA)
     # later formats end with this checksum too, so a version that cannot be read was really written
@@ -68,10 +72,19 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
             f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
             Exit.CONFIG,
         )
+    if version < VERSION:
+        raise _too_old(name, version)
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
     header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
     return header, data[PREFIX.size + head : end]
+
+
+def _too_old(name: str, version: int) -> SnapshotError:
+    return SnapshotError(
+        f"{name}: has snapshot format {version}; this streamdp reads {VERSION}: the state must be made anew",
+        Exit.CONFIG,
+    )
 
 
 def read(path: Path) -> tuple[Header, bytes]:
@@ -86,7 +99,7 @@ def read(path: Path) -> tuple[Header, bytes]:
 
 
 class StateFolder:
-    """The folder that holds a stream's snapshots; one process at a time.
+    """The folder that holds the snapshots of one stream, or of one offline pass; one process at a time.
 
     Raises SnapshotError where the folder cannot be made, or another process holds it (73).
     """
@@ -94,6 +107,7 @@ class StateFolder:
     def __init__(self, folder: str | os.PathLike[str], keep: int = 3) -> None:
         self.folder = Path(folder)
         self.keep = keep
+        self._given_up: list[Path] = []
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -111,7 +125,8 @@ class StateFolder:
                 Exit.CANNOT_CREATE,
             ) from None
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
-            leftover.unlink()
+            if NAME.fullmatch(leftover.stem):
+                leftover.unlink()
 
     def close(self) -> None:
         """Let another process use the folder."""
@@ -139,10 +154,34 @@ class StateFolder:
             raise SnapshotError(
                 f"{path}: cannot be written: {error.strerror or error}", Exit.IO_ERROR
             ) from error
-        for old in snapshots(self.folder)[self.keep :]:
+        given_up = [old for old in self._given_up if old != path]
+        for old in given_up + snapshots(self.folder)[self.keep :]:
             with contextlib.suppress(OSError):
                 old.unlink()
+        self._given_up = []
         return path
+
+    def claim(self, overwrite: bool = False) -> None:
+        """See to it that the result of an offline pass can be written here. Raises SnapshotError (73).
+
+        Where there are snapshots, the folder is refused; ``overwrite`` gives up those of offline passes, and
+        never a stream's.
+        """
+        held = snapshots(self.folder)
+        if not held:
+            return
+        found = newest(self.folder, lambda _: None)
+        if found is None or found[0].writer == "consume":
+            raise SnapshotError(
+                f"{self.folder}: holds the snapshots of a stream, which would be lost: name another folder",
+                Exit.CANNOT_CREATE,
+            )
+        if not overwrite:
+            raise SnapshotError(
+                f"{self.folder}: holds the result of {found[0].writer}: --overwrite replaces it",
+                Exit.CANNOT_CREATE,
+            )
+        self._given_up = held
 
     def newest(self, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:
         """The newest sound snapshot, None where there is none yet. Raises SnapshotError.
@@ -153,8 +192,8 @@ class StateFolder:
 
 
 def snapshots(folder: Path) -> list[Path]:
-    """The snapshot files of a folder, newest first."""
-    return sorted(folder.glob(f"snapshot-*{SUFFIX}"), reverse=True)
+    """The snapshot files of a folder, newest first; what only looks like one is none."""
+    return sorted((path for path in folder.glob(f"*{SUFFIX}") if NAME.fullmatch(path.name)), reverse=True)
 
 
 def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:

@@ -1,0 +1,88 @@
+"""A few records of every cluster, to show people what it is about."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streamdp.records import Record
+
+CLUSTERS = 2_000
+"""Clusters that samples are held of: those joined latest."""
+
+LONGEST = 200
+"""Characters of a sample."""
+
+
+class Sample(NamedTuple):
+    """A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
+
+    seq: int
+    typical: float
+    text: str
+
+
+class Samples:
+    """The first, the most typical and the latest record of clusters."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[int, list[Sample]] = OrderedDict()
+
+    def of(self, label: int) -> list[str]:
+        """What the samples of a cluster say, by number of record; [] where none are held."""
+        return list(dict.fromkeys(sample.text for sample in sorted(self._held.get(label, []))))
+
+    def add(self, seq: int, record: Record, label: int, log_predictive: float) -> None:
+        """A record has joined a cluster."""
+        said = excerpt(record)
+        if said:
+            self._add(label, Sample(seq, log_predictive / (1 + said.count(" ")), said))
+
+    def _add(self, label: int, sample: Sample) -> None:
+        held = self._held.get(label)
+        if held is None:
+            self._held[label] = [sample]
+            if len(self._held) > CLUSTERS:
+                self._held.popitem(last=False)
+            return
+        self._held.move_to_end(label)
+        if len(held) < 3:
+            held.append(sample)
+        else:  # the first, the most typical, the latest
+            held[1] = max(held[1], held[2], key=lambda s: (s.typical, -s.seq))
+            held[2] = sample
+
+    def move(self, seq: int, before: int, after: int) -> None:
+        """A record has another label now."""
+        for sample in self._held.get(before, ()):
+            if sample.seq == seq:
+                self._held[before].remove(sample)
+                if not self._held[before]:
+                    del self._held[before]
+                self._add(after, sample)
+                return
+
+    def dump(self) -> list[Any]:
+        """All that is held, as plain values."""
+        return [(label, held) for label, held in self._held.items()]
+
+    def load(self, stored: list[Any]) -> None:
+        """The inverse of :meth:`dump`."""
+        self._held = OrderedDict((label, [Sample(*sample) for sample in held]) for label, held in stored)
+
+
+def excerpt(record: Record) -> str:
+    """What a record says, in one line: its kept fields, else its text; empty for vectors."""
+    if record.keep:
+        said = ", ".join(
+            value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            for value in record.keep.values()
+        )
+    elif isinstance(record.value, str):
+        said = record.value
+    else:
+        return ""
+    said = " ".join(said[: 2 * LONGEST].split())
+    return said if len(said) <= LONGEST else said[: LONGEST - 3] + "..."

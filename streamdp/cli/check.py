@@ -1,0 +1,131 @@
+"""``streamdp check``: how a file would be read, before anything is clustered."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from streamdp.cli.hints import hint
+from streamdp.cli.reading import Origin, Reader
+from streamdp.cli.show import when
+from streamdp.cli.status import counted, lateness_line
+from streamdp.encode.choice import choose_encoder, order_of
+from streamdp.encode.encoders import Encoder, WordEncoder
+from streamdp.errors import Exit
+from streamdp.records import Record, Reject
+from streamdp.settings import Settings
+from streamdp.settings.assemble import is_sparse
+
+LIMIT = 10_000
+"""Records that are looked at."""
+
+SHOWN = 3
+"""Records, and refusals, that are printed."""
+
+
+def check(settings: Settings, file: str) -> int:
+    """Print what was detected; returns 65 where nothing could be used."""
+    reader = Reader(settings, Origin(file))
+    try:
+        found = _read(reader)
+        whole = reader.source.at_end
+    finally:
+        reader.source.close()
+    taken, refused, encoder, late = _try(settings, found)
+    first = "all" if whole else "the first"
+    _say(f"{file}: {reader.decoder.format}, {first} {counted(len(found), 'record')} looked at")
+    if reader.decoder.header is not None:
+        _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
+    if taken:
+        _say(f"clustered by: {_kind(settings, taken[0], encoder)}")
+        _tell_times(settings, taken)
+    if late:
+        _say(f"order: {late}")
+    for record in taken[:SHOWN]:
+        _say(f"  line {record.position.get('line')}: {_shown(record, encoder)}")
+    _tell_refusals(refused)
+    help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
+    if help_:
+        _say(f"hint: {help_}")
+    return Exit.BAD_DATA if refused and not taken else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _read(reader: Reader) -> list[Record | Reject]:
+    found: list[Record | Reject] = []
+    while len(found) < LIMIT and not reader.source.at_end:
+        found += reader.read(LIMIT - len(found), 1.0)
+    return found
+
+
+def _try(
+    settings: Settings, found: Sequence[Record | Reject]
+) -> tuple[list[Record], list[Reject], Encoder | None, str]:
+    """Records that would be clustered, in their order; those refused; and what is told of lateness."""
+    order, encoder = order_of(settings), None
+    taken: list[Record] = []
+    refused: list[Reject] = []
+    for record in found:
+        ready: list[tuple[float, Record]] = []
+        reject = record if isinstance(record, Reject) else order.push(record, ready)
+        if reject is None and isinstance(record, Record):
+            chosen = encoder or choose_encoder(record, settings, is_sparse(settings))
+            if isinstance(chosen, Reject):
+                reject = chosen
+            else:
+                encoder = chosen
+                reject = encoder.add(record)
+        if reject is not None:
+            refused.append(reject)
+        elif isinstance(record, Record):
+            taken.append(record)
+    late = sum(reject.reason == "late" for reject in refused)
+    return taken, refused, encoder, lateness_line(order.lateness, late, settings.max_lateness)
+
+
+def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
+    if isinstance(record.value, str):
+        return f"texts, from {settings.text_field!r}"
+    if isinstance(record.value, dict):
+        names = ", ".join(map(repr, sorted(record.value)[:8]))
+        more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"
+        return f"{len(record.value)} features, as {more}: {names}"
+    return f"vectors of {len(record.value)} numbers, from {settings.vector_field!r}"
+
+
+def _tell_times(settings: Settings, taken: Sequence[Record]) -> None:
+    times = [record.time for record in taken if record.time is not None]
+    if not times:
+        _say(f"times: none (there is no {settings.time_field!r}); records count as they come")
+        return
+    without = len(taken) - len(times)
+    more = f", {counted(without, 'record')} without one" if without else ""
+    unit = "" if settings.time_unit == "auto" else f" in {settings.time_unit}"
+    _say(f"times: from {settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
+
+
+def _shown(record: Record, encoder: Encoder | None) -> str:
+    value: Any = record.value
+    if isinstance(value, str) and isinstance(encoder, WordEncoder):
+        value = " | ".join(encoder.tokenizer.tokens(value)[:20])
+    else:
+        value = repr(value)
+    shown = value if len(value) <= 120 else value[:117] + "..."
+    parts = [] if record.time is None else [when(record.time)]
+    if record.id is not None:
+        parts.append(f"id {record.id}")
+    return ", ".join([*parts, shown])
+
+
+def _tell_refusals(refused: Sequence[Reject]) -> None:
+    if not refused:
+        return
+    reasons = Counter(reject.reason for reject in refused)
+    _say("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
+    for reject in refused[:SHOWN]:
+        _say(f"  line {reject.position.get('line')}: {reject.detail}")

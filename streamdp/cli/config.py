@@ -1,0 +1,63 @@
+"""``streamdp config``: the settings in force, as a commented settings file."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from streamdp.likelihoods.base import Moments
+from streamdp.settings import Settings
+from streamdp.settings.assemble import build_likelihood, build_prior, is_sparse, warmup_length
+from streamdp.settings.schema import AUTO, SettingField, setting_fields
+
+GROUPS = {
+    "input": "What is read",
+    "text": "How texts are cut into words",
+    "model": "The model",
+    "search": "The search",
+    "time": "Time",
+    "engine": "State",
+}
+
+
+def config(settings: Settings) -> None:
+    """Print a settings file that means just these settings, and what is automatic in them."""
+    lines = ["# Settings of streamdp; those behind a # are at their defaults.", ""]
+    lines += [f"# {line}" for line in automatic(settings)]
+    for group, title in GROUPS.items():
+        lines += ["", f"# {title}"]
+        for field in setting_fields():
+            if field.group == group:
+                lines += ["", *_entry(field, getattr(settings, field.name))]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def automatic(settings: Settings) -> list[str]:
+    """What the automatic settings come to, for texts and for vectors as far as both are possible."""
+    sparse, found = is_sparse(settings), []
+    if sparse is not False:
+        found.append(f"texts: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
+    if sparse is not True:
+        held = warmup_length(settings)
+        scale = f", its scale learned from the first {held} vectors" if held else ""
+        likelihood = build_likelihood(settings, Moments(np.zeros(2), np.ones(2)))
+        found.append(f"vectors: {type(likelihood).__name__}{scale}, {build_prior(settings, False)}")
+    return found
+
+
+def _entry(field: SettingField, value: object) -> list[str]:
+    off = "" if value != field.default else "# "
+    return [f"# {field.description}: {field.allowed}", f"{off}{field.name} = {_toml(value)}"]
+
+
+def _toml(value: object) -> str:
+    if value is None:
+        return f'"{AUTO}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)

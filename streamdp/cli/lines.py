@@ -1,0 +1,93 @@
+"""Answers as lines of a file: JSON, or the rows of one table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from streamdp.records import Assignment, Final
+
+OutputFormat = Literal["auto", "jsonl", "csv"]
+
+COLUMNS = ("seq", "id", "time", "cluster", "probability", "new", "link", "log_predictive", "revision")
+"""What a table tells of every assignment, before the position and the kept fields."""
+
+_json = msgspec.json.Encoder()
+
+
+class Lines(Protocol):
+    """How answers are written."""
+
+    header: bytes
+    beginnings: tuple[bytes, ...]
+
+    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+        """Whole lines."""
+
+
+class JsonLines:
+    """An object for each line, finality among the assignments."""
+
+    header: bytes = b""
+    beginnings: tuple[bytes, ...] = (b'{"seq":', b'{"final_through":')
+
+    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+        """Whole lines."""
+        return _json.encode_lines(lines)
+
+
+class CsvLines:
+    """A row for each assignment, without finality; no cell runs over lines, so that every row is a line.
+
+    Parameters
+    ----------
+    place
+        Keys of the records' position, a column each.
+    keep
+        Names of the kept fields, a column each (``kept_NAME`` where the table has such a column already);
+        what is no text or number is written as JSON.
+    """
+
+    def __init__(self, place: Sequence[str], keep: Sequence[str]) -> None:
+        self._place, self._keep = tuple(place), tuple(keep)
+        own = (*COLUMNS, *self._place)
+        self.header = _row([*own, *(f"kept_{name}" if name in own else name for name in self._keep)])
+        self.beginnings: tuple[bytes, ...] = (self.header[:4], *(b"%d" % digit for digit in range(10)))
+
+    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+        """Whole lines."""
+        return b"".join(_row(self.cells(line)) for line in lines if isinstance(line, Assignment))
+
+    def cells(self, line: Assignment) -> Iterable[Any]:
+        """The cells of one assignment."""
+        for name in COLUMNS:
+            yield _cell(getattr(line, name))
+        for name in self._place:
+            yield _cell(line.position.get(name))
+        kept: Mapping[str, Any] = line.keep if isinstance(line.keep, dict) else {}
+        for name in self._keep:
+            yield _cell(kept.get(name))
+
+
+def _cell(value: Any) -> Any:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    text = value if isinstance(value, str) else _json.encode(value).decode()
+    return " ".join(text.splitlines())
+
+
+def _row(cells: Iterable[Any]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue().encode()
+
+
+def lines_for(path: str, wanted: OutputFormat, place: Sequence[str], keep: Sequence[str]) -> Lines:
+    """How answers are written to a file of that name."""
+    if wanted == "csv" or (wanted == "auto" and path.lower().endswith(".csv")):
+        return CsvLines(place, keep)
+    return JsonLines()

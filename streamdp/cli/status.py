@@ -1,0 +1,72 @@
+"""What a run is doing, in one line that moves and a few that sum up."""
+
+from __future__ import annotations
+
+import time
+
+from streamdp.encode.order import Lateness
+
+
+def counted(number: int, what: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def span(seconds: float) -> str:
+    """``1:05:00``, ``2:07`` or ``0:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class Status:
+    """Counts of a run, updated between batches, read by the thread that shows them."""
+
+    EVERY = 0.2
+    """Seconds between two updates."""
+
+    def __init__(self) -> None:
+        self._began = self._told = time.monotonic()
+        self._text = "waiting for records"
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to update."""
+        return time.monotonic() - self._told >= self.EVERY
+
+    def update(self, records: int, clusters: int, refused: int, held: int, share: float | None) -> None:
+        """Tell of so many records answered, clusters live, and the share of the input that was read."""
+        self._told = time.monotonic()
+        elapsed = self._told - self._began
+        parts = [
+            counted(records, "record"),
+            f"{records / max(elapsed, 1e-9):,.0f}/s",
+            f"{clusters:,} live clusters",
+        ]
+        if refused:
+            parts.append(f"{refused:,} refused")
+        if held:
+            parts.append(f"{held:,} held back")
+        if share is not None:
+            parts.append(f"{100 * share:.0f} % read")
+            if 0.0 < share < 1.0:
+                parts.append(f"{span(elapsed / share - elapsed)} left")
+        self._text = ", ".join(parts)
+
+    def __call__(self) -> str:
+        """The line."""
+        return self._text
+
+
+def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
+    """How many records came out of order, and which lateness would have put how many in order."""
+    within = [(step, count) for step, count in lateness.within() if step > max_lateness]
+    if not lateness.total or not within:
+        return ""
+    told = f"{counted(lateness.total, 'record')} came out of order"
+    told += f", {refused:,} of them too late" if refused else ", and were placed as they came"
+    most = next((pair for pair in within if pair[1] >= 0.9 * lateness.total), within[-1])
+    steps = dict.fromkeys([most, within[-1]])
+    return f"{told}; " + ", ".join(
+        f"--max-lateness {step:g} would have put {count:,} in order" for step, count in steps
+    )

@@ -1,0 +1,81 @@
+"""What is being compiled and for how long: so that people are told, and no budget pays for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba.core import event
+
+
+class Compiling(NamedTuple):
+    """A compilation under way: the kernel that Python called, functions of it done, seconds so far."""
+
+    kernel: str
+    functions: int
+    seconds: float
+
+
+class _Watch(event.Listener):
+    """Counts compilations inside one another, and in several threads, once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._kernel = ""
+        self._functions = 0
+        self._began = 0.0
+        self._spent = 0.0
+        self.begun: list[Callable[[], None]] = []
+
+    def on_start(self, event: Any) -> None:
+        with self._lock:
+            self._depth += 1
+            first = self._depth == 1
+            if first:
+                self._kernel = event.data["dispatcher"].py_func.__name__
+                self._functions = 0
+                self._began = time.monotonic()
+        if first:
+            for told in self.begun:
+                told()
+
+    def on_end(self, event: Any) -> None:
+        with self._lock:
+            self._depth -= 1
+            self._functions += 1
+            if self._depth == 0:
+                self._spent += time.monotonic() - self._began
+
+    def now(self) -> Compiling | None:
+        with self._lock:
+            if self._depth == 0:
+                return None
+            return Compiling(self._kernel, self._functions, time.monotonic() - self._began)
+
+    def working_time(self) -> float:
+        with self._lock:
+            at = time.monotonic() if self._depth == 0 else self._began
+            return at - self._spent
+
+
+_watch = _Watch()
+_register: Any = event.register
+_register("numba:compile", _watch)
+
+
+def compiling() -> Compiling | None:
+    """What is being compiled just now; None where nothing is."""
+    return _watch.now()
+
+
+def on_compilation(told: Callable[[], None]) -> None:
+    """Have a function called whenever a compilation begins."""
+    _watch.begun.append(told)
+
+
+def working_time() -> float:
+    """A clock in seconds that stands still while kernels are compiled."""
+    return _watch.working_time()
