@@ -11,9 +11,13 @@ from __future__ import annotations
 import functools
 import html
 import re
+from itertools import chain
 from typing import NamedTuple
 
 from streamdp.encode import scripts
+
+_PIECES_HELD = 1 << 16
+_LONGEST_HELD = 64  # characters; longer pieces seldom come again
 
 _LINK = r"(?:https?://|www\.)"
 _RUN_ON = r"\.(?<=[a-z]\.)(?=[A-Z])"  # the end of a sentence without a space after it
@@ -86,6 +90,25 @@ def cut(text: str) -> list[str]:
     """Return the words of a text, in order, in lower case."""
     if _plain(text):
         return [word for word in text.lower().split() if len(word) > 1 or word.isdigit()]
+    return list(chain.from_iterable(map(_PIECES.__getitem__, text.split())))
+
+
+class _Pieces(dict[str, list[str]]):
+    """Remembers the words of what stands between spaces: most of it comes again, with its punctuation."""
+
+    def __missing__(self, piece: str) -> list[str]:
+        words = _cut_piece(piece)
+        if len(piece) <= _LONGEST_HELD:
+            if len(self) >= _PIECES_HELD:
+                self.clear()
+            self[piece] = words
+        return words
+
+
+_PIECES = _Pieces()
+
+
+def _cut_piece(text: str) -> list[str]:
     if "&" in text:
         text = _entities(lambda entity: html.unescape(entity[0]), text)
     if not text.isascii():
