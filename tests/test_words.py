@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamdp.encode import words
 from streamdp.encode.text import Tokenizer
 
 FORMATS = (Path(__file__).resolve().parents[1] / "docs" / "formats.md").read_text("utf-8")
@@ -99,3 +100,13 @@ def test_no_text_takes_quadratic_time(text: str) -> None:
     start = time.perf_counter()
     tokens_of(text)
     assert time.perf_counter() - start < 5.0  # where quadratic time would be minutes
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = words._Pieces()
+    monkeypatch.setattr(words, "_PIECES", held)
+    monkeypatch.setattr(words, "_PIECES_HELD", 3)
+    text = "one, two, three, four, one, " + "long" * 100 + ","
+    assert tokens_of(text) == tokens_of(text) == [*["one", "two", "three", "four", "one"], "long" * 100]
+    assert set(held) <= {"one,", "two,", "three,", "four,"}
+    assert len(held) <= 3

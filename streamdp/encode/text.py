@@ -29,10 +29,11 @@ class TooManyTokens(ValueError):  # noqa: N818 - it names the limit, and becomes
 class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
     """How a text is cut into tokens.
 
-    ``stem`` is a Snowball language ("english", "german", ...) or "none". ``ngrams`` n (1 to 5) adds every
-    run of 2 to n neighbouring tokens, joined by spaces. ``urls``, ``mentions`` and ``hashtags`` say
-    whether links, @names and #tags are kept (one token each, never stemmed) or dropped whole.
-    ``max_tokens`` bounds the tokens of one text, n-grams included. Raises ValueError for a bad value.
+    ``stem`` is a Snowball language ("english", "german", ...) or "none"; it leaves alone what is not written
+    in letters only, such as numbers, links, ``node.js`` and emoji. ``ngrams`` n (1 to 5) adds every run of 2
+    to n neighbouring tokens, joined by spaces. ``urls``, ``mentions`` and ``hashtags`` say whether links,
+    @names and #tags are kept (one token each) or dropped whole. ``max_tokens`` bounds the tokens of one
+    text, n-grams included. Raises ValueError for a bad value.
     """
 
     stem: str = "none"
