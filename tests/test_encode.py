@@ -39,6 +39,13 @@ def test_the_settings_or_the_first_record_choose_the_encoder(
     assert isinstance(choose_encoder(record(value, 1), Settings(), sparse), kind)
 
 
+@pytest.mark.parametrize("text", ["\U0001f602", "\u2764\ufe0f \U0001f44d\U0001f3fd", "7", "집", "$5"])
+def test_a_short_text_is_no_empty_one(text: str) -> None:
+    encoder = choose_encoder(record("a text", 1), Settings(), None)
+    assert not isinstance(encoder, Reject)
+    assert encoder.add(record(text, 2)) is None
+
+
 def test_named_features_keep_the_order_of_their_names() -> None:
     encoder = choose_encoder(record({"b": 1.0, "a": 2.0}, 1), Settings(), None)
     assert isinstance(encoder, VectorEncoder)
