@@ -111,5 +111,5 @@ def test_older_records_must_be_held() -> None:
 def test_a_collection_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^there are no records to cluster$"):
         Collection(Settings(), [])
-    with pytest.raises(ConfigError, match="all 1 were refused, the first because no words"):
+    with pytest.raises(ConfigError, match="the only one was refused because no words"):
         Collection(Settings(), [record("?", 1)])

@@ -40,7 +40,7 @@ def test_a_fit_answers_every_record(maker: Any) -> None:
 def test_a_fit_is_refused_where_nothing_can_come_of_it() -> None:
     with pytest.raises(ConfigError, match="no records to cluster"):
         fit([])
-    with pytest.raises(ConfigError, match="all 1 were refused, the first because no words"):
+    with pytest.raises(ConfigError, match="the only one was refused because no words"):
         fit([record("?", 1)])
     with pytest.raises(ConfigError, match="chains"):
         fit(texts(5, 1), Settings(), Plan(chains=0))

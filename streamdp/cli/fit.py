@@ -19,10 +19,11 @@ from streamdp.cli.status import counted
 from streamdp.cli.writing import Paths, Sinks, refuse_double_use
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
-from streamdp.offline.collection import Collection
+from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save
 from streamdp.offline.plan import Plan, check
+from streamdp.offline.prepare import refuse_base
 from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.solve import solve
 from streamdp.records import Answers, Record, Reject
@@ -71,9 +72,8 @@ def read_all(settings: Settings, origin: Origin) -> Collection:
         reader.source.close()
     try:
         return Collection(settings, records)
-    except ConfigError as error:
-        refused = [record for record in records if isinstance(record, Reject)]
-        help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ())
+    except NothingLeftError as error:
+        help_ = hint(error.rejects, settings, reader.decoder.format, reader.decoder.header or ())
         raise ConfigError(error.message + (f" ({help_})" if help_ else ""), error.exit_code) from None
 
 
@@ -99,6 +99,7 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
 def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
+    refuse_base(settings)
     if places.plot is not None:
         check_pictures(Path(places.plot), places.overwrite)
     origin = Origin(file)

@@ -150,7 +150,7 @@ class ReorderBuffer:
         self._look_again(ready, reach)
 
     def _look_again(self, ready: Ready, reach: float) -> None:
-        """Take in what is no further ahead than ``reach`` seconds now, and what has been held for too long."""
+        """Take in what is at most ``reach`` seconds ahead now, and what has been held for too long."""
         held, self.leaps = sorted(self.leaps, key=lambda waiting: waiting[:2]), []
         for waiting in held:
             time, number, record = waiting

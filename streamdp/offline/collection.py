@@ -17,6 +17,14 @@ from streamdp.settings.assemble import build_likelihood, is_sparse
 from streamdp.settings.load import ConfigError
 
 
+class NothingLeftError(ConfigError):
+    """There is no record to cluster; ``rejects`` are those that were refused."""
+
+    def __init__(self, message: str, rejects: list[Reject]) -> None:
+        super().__init__(message, Exit.BAD_DATA)
+        self.rejects = rejects
+
+
 class Collection:
     """Records that could be encoded, sorted by time (stably; those without one follow the last before).
 
@@ -27,7 +35,7 @@ class Collection:
     records
         What was decoded, in the order of the input; rejects pass through.
 
-    Raises ConfigError (65) where nothing is left to cluster.
+    Raises NothingLeftError (65) where nothing is left to cluster.
     """
 
     def __init__(self, settings: Settings, records: Iterable[Record | Reject]) -> None:
@@ -73,8 +81,10 @@ class Collection:
         if encoder is None or not kept:
             why = "there are no records to cluster"
             if self.rejects:
-                why += f": all {len(self.rejects):,} were refused, the first because {self.rejects[0].detail}"
-            raise ConfigError(why, Exit.BAD_DATA)
+                all_of_them = f"all {len(self.rejects):,} were refused, the first"
+                refused = "the only one was refused" if len(self.rejects) == 1 else all_of_them
+                why += f": {refused} because {self.rejects[0].detail}"
+            raise NothingLeftError(why, self.rejects)
         return encoder, np.array(kept)
 
 

@@ -9,10 +9,12 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
-from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.likelihoods.shared_base import SETTINGS, SharedBase
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
 from streamdp.offline.kernels.store import Store, WordStore, vector_store, word_store
+from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
 
 FIRST_CAPACITY = 64
 
@@ -111,6 +113,18 @@ def log_coefficients(store: Any) -> np.ndarray:
     table = np.zeros(int(tokens.max(initial=0)) + 1)
     np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
     return np.asarray(table[tokens] - np.bincount(rows, table[store.counts], n))
+
+
+def refuse_base(settings: Settings) -> None:
+    """Raise ConfigError for settings of the base measure that a finite set does not follow.
+
+    It learns its base from all records at once, by a rule without parameters.
+    """
+    for name in SETTINGS:
+        if getattr(settings, name) is not None:
+            raise ConfigError(
+                f"{name} is for streams: a finite set learns its base measure from all records at once"
+            )
 
 
 def with_base(data: Data, likelihood: Likelihood[Any, Any]) -> Likelihood[Any, Any]:

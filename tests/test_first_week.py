@@ -1,0 +1,248 @@
+"""What a first week of use meets: pipes that start again, silence, signals, full devices, clean tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from commands import assignments, call, command, environment, fail, parsed, start, succeed, write_headlines
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_headlines(tmp_path / "in.jsonl", 60)
+    return tmp_path
+
+
+def wait_for(path: Path, lines: int) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists() or path.read_bytes().count(b"\n") < lines:
+        assert time.monotonic() < deadline, path
+        time.sleep(0.05)
+
+
+def test_a_pipe_goes_on_with_what_comes(folder: Path) -> None:
+    run = ("consume", "-", "--state", "s", "--output", "out", "--beam", "1")
+    lines = (folder / "in.jsonl").read_bytes().splitlines(keepends=True)
+    assert call(folder, *run, stdin=b"".join(lines[:40])).returncode == 0
+    again = call(folder, *run, stdin=b"".join(lines[40:]))
+    assert again.returncode == 0
+    assert "cannot be read again: going on with what comes" in again.stderr.decode()
+    found = assignments((folder / "out").read_bytes())
+    assert sorted({line["seq"] for line in found}) == list(range(60))
+    assert [line["position"]["line"] for line in found if line["revision"] == 0] == list(range(1, 61))
+    whole = [line["cluster"] for line in assignments(succeed(folder, "consume", "in.jsonl", "--beam", "1"))]
+    assert [line["cluster"] for line in found] == whole
+
+
+def test_answers_of_a_killed_pipe_are_kept(folder: Path) -> None:
+    run = ("consume", "-", "--state", "s", "--output", "out", "--beam", "1", "--snapshot-seconds", "0")
+    process = start(folder, *run)
+    assert process.stdin is not None
+    process.stdin.write((folder / "in.jsonl").read_bytes())
+    process.stdin.flush()
+    wait_for(folder / "out", 60)
+    process.kill()
+    process.wait()
+    before = (folder / "out").read_bytes()
+    assert call(folder, *run, stdin=b'{"text": "storm over the coast"}\n').returncode == 0
+    assert (folder / "out").read_bytes().startswith(before)
+
+
+def test_what_is_held_back_is_answered_in_silence(tmp_path: Path) -> None:
+    run = (
+        "consume",
+        "-",
+        "--output",
+        "out",
+        "--max-lateness",
+        "3600",
+        "--idle-timeout",
+        "0.5",
+        "--state",
+        "s",
+    )
+    process = start(tmp_path, *run)
+    assert process.stdin is not None
+    process.stdin.write(b'{"text": "storm over the coast", "time": 5}\n')
+    process.stdin.flush()
+    wait_for(tmp_path / "out", 1)
+    shown = json.loads(succeed(tmp_path, "show", "s", "--json"))
+    assert shown["size"] == 1
+    process.stdin.close()
+    assert process.wait(60) == 0
+    assert len(assignments((tmp_path / "out").read_bytes())) == 1
+
+
+def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
+    run = ("consume", "-", "--state", "s", "--snapshot-seconds", "0.2", "--output", "out")
+    process = start(tmp_path, *run)
+    assert process.stdin is not None
+    for number in range(2):
+        process.stdin.write(b'{"text": "storm %d over the coast"}\n' % number)
+        process.stdin.flush()
+        wait_for(tmp_path / "out", number + 1)
+    deadline = time.monotonic() + 60
+    while b"2 records" not in (told := succeed(tmp_path, "show", "s")):
+        assert time.monotonic() < deadline, told
+    assert "storm 0 over the coast" in told.decode()
+    assert "first record" in told.decode()
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def test_records_without_times_live_in_records(folder: Path) -> None:
+    data = b"".join(b'{"text": "storm over the coast number%d"}\n' % (i % 3) for i in range(9))
+    succeed(folder, "consume", "-", "--state", "s", stdin=data)
+    clusters = parsed(succeed(folder, "show", "s", "--json"))
+    assert sum(c["size"] for c in clusters) == 9
+    assert all(c["first_time"] is None and c["last_time"] is None for c in clusters)
+    assert all(0 <= c["first_seq"] <= c["last_seq"] <= 8 and c["recent"] == c["size"] for c in clusters)
+
+
+def test_frozen_answers_are_numbered_and_counted(folder: Path) -> None:
+    succeed(folder, "consume", "in.jsonl", "--state", "s", "--output", "out")
+    scored = call(folder, "consume", "in.jsonl", "--state", "s", "--frozen")
+    assert [line["seq"] for line in assignments(scored.stdout)] == list(range(60))
+    assert "60 records scored against" in scored.stderr.decode()
+
+
+def test_a_clean_table(folder: Path) -> None:
+    run = ("consume", "in.jsonl", "--keep", "text,cluster", "--finality", "final.jsonl")
+    succeed(folder, *run, "--output", "out.jsonl")
+    assert all("seq" in line for line in parsed((folder / "out.jsonl").read_bytes()))
+    final = parsed((folder / "final.jsonl").read_bytes())
+    assert final[-1] == {"final_through": 59}
+    succeed(folder, *run[:4], "--output", "out.csv")
+    with (folder / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = assignments((folder / "out.jsonl").read_bytes())
+    assert [int(row["cluster"]) for row in rows] == [line["cluster"] for line in lines]
+    assert [row["text"] for row in rows] == [line["keep"]["text"] for line in lines]
+    assert [row["kept_cluster"] for row in rows] == [line["keep"]["cluster"] for line in lines]
+    assert [int(row["line"]) for row in rows] == [line["position"]["line"] for line in lines]
+
+
+def test_a_table_survives_a_kill(folder: Path) -> None:
+    write_headlines(folder / "in.jsonl", 3_000)
+    run = ("consume", "in.jsonl", "--keep", "text", "--state", "s", "--snapshot-every", "500")
+    expected = succeed(folder, *run[:4], "--output-format", "csv", "--beam", "4")
+    process = start(folder, *run, "--output", "out.csv", "--beam", "4")
+    wait_for(folder / "out.csv", 1_200)
+    process.kill()
+    process.wait()
+    succeed(folder, *run, "--output", "out.csv", "--beam", "4")
+    assert (folder / "out.csv").read_bytes() == expected
+
+
+def test_one_file_named_in_two_ways(folder: Path) -> None:
+    assert succeed(folder, "consume", "in.jsonl") == succeed(folder, "consume", "--file", "in.jsonl")
+    assert fail(folder, "consume", "in.jsonl", "--file", "in.jsonl")[0] == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (("consume", "in.jsonl", "--from", "latest"), 64, "--from is for topics"),
+        (("consume", "in.jsonl", "--on-gap", "earliest"), 64, "--on-gap is for topics"),
+        (("consume", "in.jsonl", "--state", ""), 64, "--state is empty"),
+        (("consume", "in.jsonl", "--nonsense"), 64, "No such option"),
+        (("nonsense",), 64, "No such command"),
+        (("fit", "in.jsonl", "--method", "nonsense"), 64, "'nonsense' is not one of"),
+        (("fit", "in.jsonl", "--plot", "/no-such-folder/x", "--budget", "1h"), 73, "does not exist"),
+        (
+            ("fit", "in.jsonl", "--base-smoothing", "0.5", "--budget", "1h"),
+            78,
+            "base_smoothing is for streams",
+        ),
+        (("fit", os.devnull), 65, "no records"),
+        (("fit", "-"), 65, "no records"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    folder: Path, arguments: tuple[str, ...], code: int, part: str
+) -> None:
+    found, message = fail(folder, *arguments)
+    assert (found, part in message) == (code, True), message
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_device(folder: Path) -> None:
+    succeed(folder, "consume", "in.jsonl", "--state", "s", "--output", "out")
+    for arguments in (("show", "s"), ("show", "s", "--json"), ("score", "out", "--truth", "in.jsonl")):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                command(*arguments),
+                cwd=folder,
+                env=environment(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                timeout=180,
+            )
+        assert done.returncode == 74
+        assert done.stderr == b"streamdp: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_without_a_state(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    process = start(tmp_path, "consume", "-", "--output", "out")
+    assert process.stdin is not None
+    process.stdin.write(b'{"text": "storm over the coast"}\n')
+    process.stdin.flush()
+    wait_for(tmp_path / "out", 1)
+    process.send_signal(number)
+    assert process.wait(60) == code
+    assert (tmp_path / "out").read_bytes().endswith(b'{"final_through":0}\n')
+
+
+def on_a_terminal(folder: Path, *arguments: str, **settings: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A run whose standard error is a terminal, and that terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=environment(**settings) | {"TERM": "xterm", "COLUMNS": "150"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    return process, ours
+
+
+def test_progress_and_ctrl_c_while_kernels_compile(folder: Path) -> None:
+    """With an empty cache the line moves at once, and the first Ctrl-C ends it."""
+    process, terminal = on_a_terminal(folder, "consume", "in.jsonl", cache_dir=str(folder / "cache"))
+    shown = b""
+    while b"functions" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    assert b"compiling" in shown
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert time.monotonic() - asked < 20
+    os.close(terminal)
+
+
+def test_progress_of_a_run(folder: Path) -> None:
+    process, terminal = on_a_terminal(folder, "consume", "-")
+    assert process.stdin is not None
+    process.stdin.write((folder / "in.jsonl").read_bytes())
+    process.stdin.flush()
+    shown = b""
+    while b"live cluster" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    assert b"60 records" in shown
+    process.stdin.close()
+    shown = b""
+    while b"announced since" not in shown:
+        shown += os.read(terminal, 1 << 16)
+    assert process.wait(60) == 0
+    os.close(terminal)

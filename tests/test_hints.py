@@ -1,0 +1,111 @@
+"""Input of which nothing can be used ends with 65 and with what to do; ``check`` says it beforehand."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from commands import call, succeed
+
+from streamdp.cli.hints import hint
+from streamdp.decode.decoder import Decoder
+from streamdp.records import Raw, Reject
+from streamdp.settings import Settings
+
+
+def refused(data: bytes, settings: Settings, header: list[str] | None = None) -> list[Reject]:
+    decoder = Decoder("csv" if header else "jsonl", text_field=settings.text_field, header=header)
+    found = decoder.decode(Raw(data, {"line": 1}, 0.0))
+    assert isinstance(found, Reject)
+    return [found]
+
+
+@pytest.mark.parametrize(
+    ("data", "part"),
+    [
+        (b"a line of a log", "--format text"),
+        (b"time,headline,source", "--format csv"),
+        (b"time\theadline\tsource", "--format tsv"),
+        (b'{"headline": "storm over coast", "ts": 5}', "try --text-field headline"),
+        (b'{"txt": "storm", "a_long_title": "storm over the coast"}', "try --text-field txt"),
+        (b'{"embedding": [1, 2], "n": 5}', "try --vector-field embedding"),
+        (b'{"n": 5}', "its fields are 'n'"),
+        (gzip.compress(b"text"), "looks like gzip"),
+        (b"PK\x03\x04more", "zip archive"),
+        (b"\xff\xfe\x00", "does not look like text"),
+    ],
+)
+def test_hints(data: bytes, part: str) -> None:
+    settings = Settings()
+    assert part in hint(refused(data, settings), settings, "jsonl", ())
+
+
+def test_hints_on_columns() -> None:
+    settings, header = Settings(), ["time", "headline", "n"]
+    rejects = refused(b"1,storm over coast,5", settings, header)
+    assert "try --text-field headline" in hint(rejects, settings, "csv", header)
+    assert hint([], settings, "csv", header) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "part", "more"),
+    [
+        ("in.jsonl", b"one line\nanother line\n", "--format text", ()),
+        ("in.csv", b"time,headline\n1,storm over coast\n", "--text-field headline", ()),
+        (
+            "in.jsonl",
+            b'{"text": "storm over coast"}\n',
+            "--likelihood gaussian",
+            ("--likelihood", "gaussian"),
+        ),
+        ("in.jsonl", bytes(range(256)) * 9, "does not look like text", ()),
+    ],
+)
+def test_a_run_without_any_answer_ends_with_65(
+    tmp_path: Path, name: str, data: bytes, part: str, more: tuple[str, ...]
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    done = call(tmp_path, "consume", name, *more)
+    assert done.returncode == 65
+    lines = done.stderr.decode().splitlines()
+    assert all(line.startswith("streamdp: ") for line in lines)
+    assert part in lines[-1]
+    told = call(tmp_path, "check", name, *more)
+    assert told.returncode == 65
+    assert part in told.stdout.decode()
+    failed = call(tmp_path, "fit", name, *more)
+    assert failed.returncode == 65
+    assert part in failed.stderr.decode()
+
+
+def test_what_was_detected(tmp_path: Path) -> None:
+    rows = [f"{1_700_000_000_000 + 1000 * i - 1500 * (i % 3)}\tstorm {i} over the coast" for i in range(50)]
+    (tmp_path / "in.tsv").write_text("when\theadline\n" + "\n".join([*rows, "soon\tbad"]) + "\n")
+    options = ("--text-field", "headline", "--time-field", "when")
+    told = succeed(tmp_path, "check", "in.tsv", *options).decode()
+    for part in (
+        "in.tsv: tsv, all 51 records looked at",
+        "columns: 'when', 'headline'",
+        "clustered by: texts, from 'headline'",
+        "times: from 'when', 2023-11-14",
+        "--max-lateness 1 would have put",
+        "storm | 0 | over | the | coast",
+        "refused: 1 bad_time",
+        "line 52: ",
+    ):
+        assert part in told, part
+    answers = succeed(tmp_path, "consume", "in.tsv", *options)
+    assert answers.count(b'"revision":0') == 50
+
+
+def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
+    chosen = ("--beam", "8", "--keep", 'a,b"c', "--decay-scale", "100", "--seed", "7")
+    printed = succeed(tmp_path, "config", *chosen)
+    (tmp_path / "streamdp.toml").write_bytes(printed)
+    assert succeed(tmp_path, "config") == printed
+    text = printed.decode()
+    assert "\nbeam = 8\n" in text
+    assert '\n# stem = "none"\n' in text
+    assert "HierarchicalPitmanYor(" in text
+    assert "Exponential(scale=100.0)" in text
