@@ -246,3 +246,25 @@ def test_progress_of_a_run(folder: Path) -> None:
         shown += os.read(terminal, 1 << 16)
     assert process.wait(60) == 0
     os.close(terminal)
+
+
+def test_a_folder_of_json_lines(folder: Path) -> None:
+    lines = (folder / "in.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "many").mkdir()
+    (folder / "many" / ".hidden").write_text("no json")
+    for number in range(3):
+        (folder / "many" / f"part-{number}.jsonl").write_bytes(
+            b"".join(lines[20 * number : 20 * number + 20])
+        )
+    whole = [line["cluster"] for line in assignments(succeed(folder, "consume", "in.jsonl"))]
+    found = assignments(succeed(folder, "consume", "many"))
+    assert [line["cluster"] for line in found] == whole
+    assert found[-1]["position"] == {"file": "many/part-2.jsonl", "line": 20}
+    run = ("consume", "many", "--state", "s", "--output", "out", "--snapshot-every", "7")
+    (folder / "many" / "part-2.jsonl").rename(folder / "later")
+    succeed(folder, *run)
+    (folder / "later").rename(folder / "many" / "part-2.jsonl")
+    succeed(folder, *run)
+    assert [line["cluster"] for line in assignments((folder / "out").read_bytes())] == whole
+    (folder / "many" / "notes.txt").write_text("a line")
+    assert fail(folder, "consume", "many")[0] == 64

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
+from streamdp_connectors.folder import FolderSource
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import Source
 
@@ -92,6 +95,25 @@ def format_of(settings: Settings, file: str | None) -> Format:
     return "text" if name.endswith((".txt", ".log")) else "jsonl"
 
 
+def _format_of_all(settings: Settings, origin: Origin) -> Format:
+    """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
+    if origin.file is None or not os.path.isdir(origin.file):
+        return format_of(settings, origin.file)
+    if origin.follow:
+        raise ConfigError("--follow is for a file; a folder is read to its end", Exit.USAGE)
+    names = [name for name in os.listdir(origin.file) if not name.startswith(".")]
+    formats = {format_of(settings, name): name for name in sorted(names, reverse=True)}
+    if len(formats) > 1:
+        shown = " and ".join(formats.values())
+        raise ConfigError(f"{origin.file} holds files of several formats ({shown}): say --format", Exit.USAGE)
+    found: Format = next(iter(formats), "jsonl")
+    if found in COLUMNS:
+        raise ConfigError(
+            f"{origin.file} holds tables, each with columns of its own: read them one by one", Exit.USAGE
+        )
+    return found
+
+
 def _decoder(settings: Settings, input_format: Format) -> Decoder:
     try:
         return Decoder(
@@ -121,11 +143,16 @@ class Reader:
     def __init__(self, settings: Settings, origin: Origin) -> None:
         self.max_ahead = settings.max_ahead
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
-        input_format = format_of(settings, origin.file)
+        input_format = _format_of_all(settings, origin)
         self.decoder = _decoder(settings, input_format)
         if origin.topic is None:
             assert origin.file is not None
             longest = max(16 << 20, settings.max_record_bytes + 1)
+            if os.path.isdir(origin.file):
+                self.source = FolderSource(
+                    origin.file, functools.partial(FileSource, format=input_format, max_line=longest)
+                )
+                return
             file = FileSource(origin.file, input_format, origin.follow, max_line=longest)
             self.source = file
             if input_format in COLUMNS:
