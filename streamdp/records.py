@@ -72,7 +72,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What happened to a cluster: born, closed, retired, merged (into ``other``) or split (from it)."""
+    """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md)."""
 
     event: str
     seq: int
@@ -80,6 +80,7 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     cluster: int
     other: int | None
     size: int
+    moved: list[tuple[int, int]] | None
     first_time: float | None
     last_time: float | None
     words: list[tuple[str, int]] | None = None
@@ -87,7 +88,10 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors."""
+    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors.
+
+    ``weight`` is the prior's; 0 where it is closed and only waits for the other hypotheses to agree.
+    """
 
     cluster: int
     size: int
