@@ -72,6 +72,30 @@ def change_head(state: State, out: Output, walk: Walk, heir: int) -> None:
 
 
 @kernel
+def label_if_asked(state: State, walk: Walk, heir: int, slot: int) -> int:
+    """What a cluster would be called if hypothesis ``heir``, which holds it, became the head; -1: a new name.
+
+    Lineages that the head does not hold have no label, or one from a time when they were held: what the new
+    head would inherit is worked out, and put back.
+    """
+    beam, trellis, rows = state.beam, state.trellis, state.lineages.rows
+    lineage, minted = state.pool.slots[slot].lineage, beam.meta[NEXT_LABEL]
+    if heir == beam.meta[HEAD]:
+        return rows[lineage].label
+    count = beam.meta[SEQ] - beam.meta[DECIDED] - 1
+    _find_affected(state, walk, count, heir)
+    before = walk.kept  # by how far a record is back
+    for back in range(1, count + 1):
+        before[back] = rows[trellis.lineage[walk.node[back]]].label
+    inherit(state, walk, count)
+    label = rows[lineage].label
+    for back in range(1, count + 1):
+        rows[trellis.lineage[walk.node[back]]].label = before[back]
+    beam.meta[NEXT_LABEL] = minted
+    return label if label < minted else -1
+
+
+@kernel
 def announce(state: State, out: Output, slot: int, founded: bool) -> int:
     """Label the newest record, which has joined a slot of the best hypothesis."""
     seq, mask = state.beam.meta[SEQ], state.announced.shape[0] - 1

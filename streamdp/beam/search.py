@@ -228,7 +228,7 @@ class BeamSearch:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
         self._out.meta[:] = 0
         records = self._prepare(batch)
-        score_only(self.model, self.state, self._scores, self._choice, self._out, records)
+        score_only(self.model, self.state, self._scores, self._choice, self._walk, self._out, records)
         return self._out
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
