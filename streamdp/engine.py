@@ -216,7 +216,7 @@ class Engine:
             search.ensure_words(encoder.vocabulary.unknown + 1)
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
-        for start, stop, out in search.run(batch):
+        for start, stop, out in search.run(batch, tell=self.with_events):
             labels[start:stop] = out.answers["label"][start:stop]
             self._announcer.announce(out, start, first + start, records[start:stop], answers.lines)
             if self.with_events:

@@ -109,7 +109,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What happened to a cluster: born, closed, retired, merged (into ``other``) or split (from it)."""
+    """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md)."""
 
     event: str
     seq: int
@@ -117,6 +117,7 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     cluster: int
     other: int | None
     size: int
+    moved: list[tuple[int, int]] | None
     first_time: float | None
     last_time: float | None
     words: list[tuple[str, int]] | None = None
@@ -128,6 +129,7 @@ class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     Times are None where no record had one. ``recent`` counts its records among the last 1,000, ``before``
     among the 1,000 before those (as far as they are retained); ``samples`` are up to three of its records.
+    ``weight`` is the prior's; 0 where it is closed and only waits for the other hypotheses to agree.
     """
 
     cluster: int

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import DENSE, WORDS, pair, pairs, shaped
-from oracle.announce import Announcer
+from oracle.announce import Announcer, Change
 from streams import encode, ordered, random_stream
 
+from streamdp.answers.describe import KINDS
 from streamdp.beam.pool import ALIVE, SLOT_USED
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, REVISIONS
+from streamdp.beam.state import EVENTS, REVISIONS, Output
 from streamdp.beam.words import WordClusters
 
 
@@ -30,6 +31,33 @@ def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:
     return result
 
 
+Told = tuple[str, int, int, float, float, list[tuple[int, int]]]
+
+
+def told_of(change: Change, times: list[float]) -> Told:
+    """An event as it should be: kind, label, size, times and moves."""
+    first, last = times[change.members[0]], times[change.members[-1]]
+    return change.kind, change.label, len(change.members), first, last, change.moved
+
+
+def told(out: Output) -> list[Told]:
+    """The events as they are."""
+    rows, moves = [], iter(out.moves.tolist())
+    for row in out.events[: int(out.meta[EVENTS])]:
+        moved = [next(moves) for _ in range(int(row["moves"]))]
+        values = int(row["label"]), int(row["size"]), float(row["first"]), float(row["last"])
+        rows.append((KINDS[int(row["kind"])], *values, moved))
+    return rows
+
+
+def compare_events(out: Output, changes: list[Change], closed: list[Change], times: list[float]) -> None:
+    """Changes of the best hypothesis come in order; closings in any, before and after them."""
+    events = told(out)
+    assert [e for e in events if e[0] not in ("closed", "retired")] == [told_of(c, times) for c in changes]
+    ends = [("closed", *e[1:]) for e in events if e[0] in ("closed", "retired")]
+    assert sorted(ends) == sorted(told_of(c, times) for c in closed)
+
+
 def compare(
     prior: str, family: str, width: int, records: list[Any], times: list[float], **search: Any
 ) -> bool:
@@ -39,12 +67,13 @@ def compare(
     naive, beam = problem.naive, problem.search()
     announcer = Announcer()
     decided: list[int] = []
+    closed: set[int] = set()
     for i in range(n):
         expected = naive.step(records[i], times[i])
         if expected.margin < 1e-7:
             return False
         announced = announcer.step(expected.hypotheses[expected.head].founders, expected.frontier)
-        _, _, out = next(beam.run(encode([records[i]], [times[i]], dense)))
+        _, _, out = next(beam.run(encode([records[i]], [times[i]], dense), tell=True))
         known = expected.hypotheses[expected.head].founders
         decided = known[: expected.frontier + 1]
         assert int(out.answers["decided"][0]) == expected.frontier
@@ -76,7 +105,11 @@ def compare(
             same = [h.founders[seq] == known[seq] for h in expected.hypotheses]
             mass = sum(w for w, s in zip(weights, same, strict=True) if s) / sum(weights)
             assert out.revisions["probability"][k] == pytest.approx(mass, abs=1e-9)
-        assert int(out.meta[EVENTS]) >= int(expected.new)
+        ended = sorted(set(expected.closed) - closed)
+        closed.update(ended)
+        members = {k: [j for j in range(i + 1) if known[j] == k] for k in ended}
+        ends = [Change("closed", announcer.labels[k], members[k], []) for k in ended]
+        compare_events(out, announced.changes, ends, times)
         check_pool(beam)
     return True
 

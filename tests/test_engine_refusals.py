@@ -9,7 +9,10 @@ import msgspec
 import pytest
 from feeds import feed, record
 
+from streamdp.beam import growth
+from streamdp.beam.trellis import LINEAGE_BITS
 from streamdp.engine import Engine
+from streamdp.errors import Exit, StreamdpError
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
@@ -133,3 +136,17 @@ def test_a_first_record_of_another_kind_does_not_stop_the_stream() -> None:
 def test_settings_that_do_not_go_together_are_told_before_the_first_record(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         Engine(Settings(**wrong))
+
+
+def test_more_clusters_than_there_are_names_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label and a lineage share 63 bits; the error comes before a lineage would spill into the label."""
+    assert growth.MOST_LINEAGES == 1 << LINEAGE_BITS
+    monkeypatch.setattr(growth, "MOST_LINEAGES", 128)
+    engine = Engine(Settings(prior="crp", concentration=1000.0, beam=1))
+    strange = [record(f"unheard{i} of{i}", i + 1) for i in range(200)]
+    with pytest.raises(StreamdpError, match=r"more than 128 .*retire_after or max_clusters") as caught:
+        feed(engine, strange)
+    assert caught.value.exit_code == Exit.OUT_OF_MEMORY
+    assert 120 < engine.seq <= 128
+    bounded = Engine(Settings(prior="crp", concentration=1000.0, beam=1, retire_after=60))
+    assert len(feed(bounded, strange).first()) == 200

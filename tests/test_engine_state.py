@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -98,6 +99,21 @@ def test_score_learns_nothing(maker: Maker, strange: Any) -> None:
     after = feed(engine, maker(160, 2)[120:])
     undisturbed = Engine.loads(before, engine.settings)
     assert after.encoded() == feed(undisturbed, maker(160, 2)[120:]).encoded()
+
+
+def test_score_names_live_clusters_only() -> None:
+    """Where the best child extends another hypothesis than the best, too."""
+    unsure: dict[str, Any] = {"likelihood": "dirichlet-multinomial", "beta": 0.3, "slack": 50.0}
+    settings = Settings(**unsure, decay="window", decay_scale=9.0, concentration=0.5)
+    engine, records = Engine(settings), texts(200, 0)
+    for this, following in itertools.pairwise(records):
+        engine.advance([this])
+        before = engine.dumps()
+        (line,) = engine.score([following]).lines
+        assert isinstance(line, Assignment)
+        assert engine.dumps() == before
+        assert line.new == (line.cluster == -1)
+        assert line.new or line.cluster in {c.cluster for c in engine.clusters()}
 
 
 def test_score_before_anything_was_learned() -> None:

@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.samples import Samples
-from streamdp.beam.pool import OPEN, SCALE
+from streamdp.beam.pool import CLOSED, OPEN, SCALE
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, Output
+from streamdp.beam.state import EVENTS, MOVES, Output
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.records import ClusterSummary, Event, Record
 from streamdp.state.retained import Retained
 
-KINDS = ("born", "closed", "retired", "merged", "split")
+KINDS = ("born", "closed", "retired", "merged", "split", "vanished")
 TOP = 10
 LATELY = 1000
 """Records that are called recent."""
@@ -36,9 +36,12 @@ def events_of(
     words: Sequence[str | None] | None,
 ) -> list[Event]:
     """The beam's events, which records from number ``first`` on have caused."""
-    causes = out.events["by"][: int(out.meta[EVENTS])].tolist()
+    count = int(out.meta[EVENTS])
+    causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.meta[MOVES])].tolist()
+    ends = np.cumsum(out.events["moves"][:count]).tolist()
     return [
-        event_of(search.likelihood, out, e, records[seq - first].time, words) for e, seq in enumerate(causes)
+        event_of(search.likelihood, out, e, records[seq - first].time, moves[start:end], words)
+        for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False))
     ]
 
 
@@ -47,27 +50,27 @@ def event_of(
     out: Output,
     e: int,
     time: float | None,
+    moved: list[tuple[int, int]],
     words: Sequence[str | None] | None,
 ) -> Event:
-    """Row ``e`` of the beam's events."""
-    label, other = int(out.events["label"][e]), int(out.events["other"][e])
-    first, last = _time(out.events["first"][e]), _time(out.events["last"][e])
+    """Row ``e`` of the beam's events, which has these moves."""
+    row = out.events[e]
     top = mean = None
-    if first is not None:
-        if isinstance(likelihood, VectorFamily):
-            mean = likelihood.centre(out.event_rows[e]).tolist()
-        elif words is not None:
-            pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
-            top = [(words[w] or "", count) for w, count in pairs if w >= 0]
+    if isinstance(likelihood, VectorFamily):
+        mean = likelihood.centre(out.event_rows[e]).tolist()
+    elif words is not None:
+        pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
+        top = [(words[w] or "", count) for w, count in pairs if w >= 0]
     return Event(
-        event=KINDS[int(out.events["kind"][e])],
-        seq=int(out.events["by"][e]),
+        event=KINDS[int(row["kind"])],
+        seq=int(row["by"]),
         time=time,
-        cluster=label,
-        other=other if other >= 0 else None,
-        size=int(out.events["size"][e]),
-        first_time=first if time is not None else None,
-        last_time=last if time is not None else None,
+        cluster=int(row["label"]),
+        other=moved[0][0] if moved else None,
+        size=int(row["size"]),
+        moved=moved or None,
+        first_time=_time(row["first"]) if time is not None else None,
+        last_time=_time(row["last"]) if time is not None else None,
         words=top,
         mean=mean,
     )
@@ -78,15 +81,18 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
     index, pool = search.words.inverted, search.state.pool
     begin, n = int(index.own["start"][slot]), int(index.types[slot])
     own = index.word[begin : begin + n]
-    lists = index.lists[own]
-    counts = index.occurrences[lists["start"] + index.where[begin : begin + n]]
-    telling = counts * np.log((1.0 + pool.meta[OPEN]) / lists["length"])
+    lists, where = index.lists[own], index.where[begin : begin + n]
+    counts = where if pool.state[slot] == CLOSED else index.occurrences[lists["start"] + where]
+    telling = counts * np.log((1.0 + pool.meta[OPEN]) / np.maximum(lists["length"], 1))
     best = np.lexsort((np.arange(n), -telling))[:TOP]
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 
 
 def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[ClusterSummary]:
-    """The live clusters of the best hypothesis, largest first, the older first among equals."""
+    """The live clusters of the best hypothesis, largest first, the older first among equals.
+
+    Those too that can never grow again while the hypotheses differ on their records: their weight is 0.
+    """
     pool, labels = search.state.pool, search.state.lineages.rows["label"]
     founders = search.state.lineages.rows["founder"]
     scale = float(search.state.beam.sums[SCALE])

@@ -13,6 +13,7 @@ from streamdp.beam.state import (
     EVENTS,
     FLUSH,
     GROW,
+    MOVES,
     NEED_ANNOUNCED,
     NEED_COLUMNS,
     NEED_EVENTS,
@@ -23,6 +24,7 @@ from streamdp.beam.state import (
     NEED_TIMES,
     REVISIONS,
     STATUS,
+    TELL,
     Output,
     State,
 )
@@ -44,7 +46,7 @@ def room_before(model: Model, state: State, out: Output) -> bool:
     pool, beam = state.pool, state.beam
     limit = model.beam
     undecided = beam.meta[SEQ] - beam.meta[DECIDED] + 2
-    events = pool.meta[SLOT_USED] + 2 * undecided + 4
+    events = pool.meta[SLOT_USED] + 2 * undecided + 4 if out.meta[TELL] else 0  # and no more moves
     out.meta[STATUS] = COMPLETE
     for i in range(NEED_SLOTS, NEED_LINEAGES + 1):
         out.meta[i] = 0
@@ -58,7 +60,7 @@ def room_before(model: Model, state: State, out: Output) -> bool:
     room_for_classes(state.clusters, pool, out, limit)
     if out.meta[STATUS] == COMPLETE and (
         out.meta[REVISIONS] + undecided > out.revisions.shape[0]
-        or out.meta[EVENTS] + events > out.events.shape[0]
+        or max(out.meta[EVENTS], out.meta[MOVES]) + events > out.events.shape[0]
     ):
         out.meta[STATUS] = FLUSH
     return out.meta[STATUS] == COMPLETE

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamdp.beam.clusters import (
     close_slot_words,
     leave_class,
@@ -14,26 +12,25 @@ from streamdp.beam.clusters import (
 from streamdp.beam.expiry import drop_expiry
 from streamdp.beam.members import release_members
 from streamdp.beam.pool import ALIVE, CLOSED, CLOSINGS, OPEN, RETIRED, SEQ, free_slot
-from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, Output, State
+from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, TELL, Output, State
 from streamdp.beam.trellis import drop_lineage
 from streamdp.kernels.jit import kernel
 
 
 @kernel
-def emit_event(state: State, out: Output, kind: int, slot: int, label: int, other: int, size: int) -> None:
-    """Write an event about the cluster in ``slot`` (or about no slot, -1)."""
+def emit_event(state: State, out: Output, kind: int, slot: int, label: int) -> None:
+    """Write an event about the cluster in ``slot``, if events are wanted; it has no moves yet."""
+    if out.meta[TELL] == 0:
+        return
     e = out.meta[EVENTS]
     out.meta[EVENTS] = e + 1
     out.events[e].by = state.beam.meta[SEQ]
     out.events[e].kind = kind
     out.events[e].label = label
-    out.events[e].other = other
-    out.events[e].size = size
-    first, last = np.nan, np.nan
-    if slot >= 0:
-        first, last = state.pool.slots[slot].first_time, state.pool.slots[slot].last_time
-    out.events[e].first = first
-    out.events[e].last = last
+    out.events[e].size = state.pool.slots[slot].size
+    out.events[e].moves = 0
+    out.events[e].first = state.pool.slots[slot].first_time
+    out.events[e].last = state.pool.slots[slot].last_time
     tell_slot(state.clusters, state.pool, slot, out, e)
 
 
@@ -62,7 +59,7 @@ def announce_closed(state: State, out: Output, slot: int, retired: bool) -> None
     """All hypotheses agree on a closed cluster: tell its end and free it."""
     label = state.lineages.rows[state.pool.slots[slot].lineage].label
     kind = RETIRED_EVENT if retired else CLOSED_EVENT
-    emit_event(state, out, kind, slot, label, -1, state.pool.slots[slot].size)
+    emit_event(state, out, kind, slot, label)
     state.beam.meta[CLOSINGS] += 1
     discard_slot(state, slot)
 

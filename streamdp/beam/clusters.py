@@ -61,7 +61,7 @@ def note_announced(clusters: Any, scores: Scores, record: Incoming) -> None:
 
 @generic
 def tell_slot(clusters: Any, pool: Pool, slot: int, out: Output, event: int) -> None:
-    """Write into an event what a cluster is about; slot -1: nothing."""
+    """Write into an event what a cluster is about."""
 
 
 @generic

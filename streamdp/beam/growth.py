@@ -26,11 +26,15 @@ from streamdp.beam.state import (
     NEED_TIMES,
     State,
 )
-from streamdp.beam.trellis import LINEAGES_FREE, NODE_FREE, Lineages, Trellis
+from streamdp.beam.trellis import LINEAGE_BITS, LINEAGES_FREE, NODE_FREE, Lineages, Trellis
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
+from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import longer, longer_chain, longer_rows, power_of_two, taller
 from streamdp.likelihoods.words import Learned
+
+MOST_LINEAGES = 1 << LINEAGE_BITS
+"""Clusters of all hypotheses and of the undecided records, as far as founders differ, that can be named."""
 
 
 def _pool_slots(pool: Pool, size: int) -> Pool:
@@ -92,6 +96,11 @@ def _nodes(state: State, size: int) -> State:
 
 
 def _lineages(state: State, size: int) -> State:
+    if size > MOST_LINEAGES:
+        raise StreamdpError(
+            f"more than {MOST_LINEAGES:,} clusters at a time: bound them with retire_after or max_clusters",
+            Exit.OUT_OF_MEMORY,
+        )
     meta, old = state.lineages.meta, state.lineages.rows
     rows = longer_rows(old, size, founder=-1, label=-1)
     meta[LINEAGES_FREE] = longer_chain(rows["next"], old.shape[0], int(meta[LINEAGES_FREE]))

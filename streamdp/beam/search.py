@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.announce import new_walk
 from streamdp.beam.choice import new_choice
 from streamdp.beam.expiry import new_expiry
 from streamdp.beam.growth import make_room, more_words
@@ -15,7 +14,6 @@ from streamdp.beam.index import new_index
 from streamdp.beam.members import new_members
 from streamdp.beam.model import Model
 from streamdp.beam.pool import (
-    ALIVE,
     CLOSINGS,
     COPIES,
     DECIDED,
@@ -30,6 +28,7 @@ from streamdp.beam.pool import (
     RETIRED,
     SEQ,
     SWITCHES,
+    VACANT,
     WIDTH,
     new_beam,
     new_pool,
@@ -41,10 +40,12 @@ from streamdp.beam.state import (
     DONE,
     EVENTS,
     GROW,
+    MOVES,
     NEED_EVENTS,
     NEED_REVISIONS,
     REVISIONS,
     STATUS,
+    TELL,
     Output,
     State,
     new_output,
@@ -52,6 +53,7 @@ from streamdp.beam.state import (
 from streamdp.beam.step import Records, advance, score_only
 from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
 from streamdp.beam.vectors import VectorClusters
+from streamdp.beam.walk import new_walk
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import power_of_two
@@ -181,7 +183,9 @@ class BeamSearch:
                 new[: len(old)] = old
             self._out = grown
 
-    def run(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Iterator[tuple[int, int, Output]]:
+    def run(
+        self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, tell: bool = False
+    ) -> Iterator[tuple[int, int, Output]]:
         """Absorb records in order.
 
         Parameters
@@ -191,6 +195,8 @@ class BeamSearch:
         founders
             Decisions made elsewhere, shape (n,): the seq of the record that began the cluster of each,
             its own for a new cluster. Empty: the search decides.
+        tell
+            Whether cluster events are wanted.
 
         Yields
         ------
@@ -199,6 +205,7 @@ class BeamSearch:
         """
         n, start = batch.size, 0
         self._out.meta[:] = 0
+        self._out.meta[TELL] = tell
         while start < n:
             records = self._prepare(batch, founders)
             out = self._out
@@ -212,6 +219,7 @@ class BeamSearch:
             start = stop
             out.meta[REVISIONS] = 0
             out.meta[EVENTS] = 0
+            out.meta[MOVES] = 0
             out.meta[NEED_REVISIONS:] = 0
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
@@ -220,7 +228,7 @@ class BeamSearch:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
         self._out.meta[:] = 0
         records = self._prepare(batch)
-        score_only(self.model, self.state, self._scores, self._choice, self._out, records)
+        score_only(self.model, self.state, self._scores, self._choice, self._walk, self._out, records)
         return self._out
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
@@ -283,9 +291,9 @@ class BeamSearch:
         return int(self.state.beam.meta[HEAD])
 
     def head_slots(self) -> np.ndarray:
-        """Pool slots of the open clusters of the best hypothesis."""
+        """Pool slots of the clusters of the best hypothesis whose end was not told."""
         pool = self.state.pool
-        slots = np.flatnonzero(pool.state == ALIVE)
+        slots = np.flatnonzero(pool.state != VACANT)
         columns = pool.column[slots]
         return slots[(columns < 0) | (pool.holds[pool.meta[HALF], self.head, np.maximum(columns, 0)] == 1)]
 

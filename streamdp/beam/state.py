@@ -13,11 +13,13 @@ from streamdp.beam.trellis import Lineages, Trellis
 from streamdp.kernels.rows import new_rows, row_type
 
 TOP_WORDS = 10
-BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT = range(5)
+BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT, VANISHED = range(6)
 (
     DONE,
     REVISIONS,
     EVENTS,
+    MOVES,
+    TELL,
     STATUS,
     NEED_SLOTS,
     NEED_COLUMNS,
@@ -31,7 +33,7 @@ BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT = range(5)
     NEED_REVISIONS,
     NEED_EVENTS,
     NEED_LINEAGES,
-) = range(16)
+) = range(18)
 COMPLETE, FLUSH, GROW = range(3)
 
 
@@ -63,14 +65,16 @@ class Incoming(NamedTuple):
 class Output(NamedTuple):
     """What a run over some records produced; ``meta`` is read by the indices above.
 
-    By record its answer; then the revisions and the cluster events that records caused, as many as ``meta``
-    says, each with the most telling words of the cluster and their counts, or its row of statistics.
+    By record its answer; then the revisions and, where ``meta[TELL]`` asks for them, the cluster events that
+    records caused, as many as ``meta`` says. An event comes with the most telling words of the cluster and
+    their counts, or its row of statistics, and with its share of the moves, which stand in the same order.
     """
 
-    meta: np.ndarray  # int64[16]
+    meta: np.ndarray  # int64[18]
     answers: np.ndarray  # ANSWER[n]
     revisions: np.ndarray  # REVISION[R]
     events: np.ndarray  # EVENT[E]
+    moves: np.ndarray  # MOVE[E]
     event_words: np.ndarray  # int64[E, TOP_WORDS]
     event_counts: np.ndarray  # int64[E, TOP_WORDS]
     event_rows: np.ndarray  # float64[E, width]
@@ -82,17 +86,21 @@ ANSWER = row_type("label founded link decided", "probability log_predictive")
 REVISION = row_type("by seq label link founded", "probability")
 """The record that caused it, the record revised, and its new answer."""
 
-EVENT = row_type("by kind label other size", "first last")
-"""The record that caused it, what happened, to which label, with which other one (or -1); records, times."""
+EVENT = row_type("by kind label size moves", "first last")
+"""The record that caused it, what happened, to which label; its records, how many moves there are, times."""
+
+MOVE = row_type("label records")
+"""From or to which label so many records of an event's cluster went."""
 
 
 def new_output(records: int, revisions: int, events: int, width: int) -> Output:
     """Empty buffers; ``width`` of a row of statistics."""
     return Output(
-        np.zeros(16, np.int64),
+        np.zeros(18, np.int64),
         new_rows(records, ANSWER),
         new_rows(revisions, REVISION),
         new_rows(events, EVENT),
+        new_rows(events, MOVE),
         np.zeros((events, TOP_WORDS), np.int64),
         np.zeros((events, TOP_WORDS), np.int64),
         np.zeros((events, width)),

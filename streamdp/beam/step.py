@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.aging import begin_record, scale_at
-from streamdp.beam.announce import Walk, announce, weigh_revisions
+from streamdp.beam.announce import announce, change_head, label_if_asked, weigh_revisions
 from streamdp.beam.capacity import room_before, room_for_choice
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
 from streamdp.beam.choose import choose, group_children
@@ -25,6 +25,7 @@ from streamdp.beam.model import Model
 from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import DONE, REVISIONS, Incoming, Output, State
+from streamdp.beam.walk import Walk
 from streamdp.kernels.jit import entry, kernel
 
 
@@ -76,15 +77,16 @@ def _absorb(
     for c in range(choice.meta[CHILDREN]):  # from here on: the latest earlier member, which the trellis keeps
         slot = choice.children[c].slot
         choice.children[c].founder = -1 if slot == NEW else state.pool.slots[slot].last
-    extends = choice.children[head].parent == beam.meta[HEAD]
+    revisions = out.meta[REVISIONS]
+    if choice.children[head].parent != beam.meta[HEAD]:
+        change_head(state, out, walk, choice.children[head].parent)
     commit_children(model, state, scores, choice, record)
     learn_record(state.clusters, model, scores, record)
     continue_beam(model, state, choice, record.seq)
     beam.meta[HEAD] = head
     add_sum(beam.sums, EVIDENCE, log_evidence)
     founded = head_slot == NEW
-    revisions = out.meta[REVISIONS]
-    answer.label = announce(state, out, walk, extends, choice.children[head].slot, founded)
+    answer.label = announce(state, out, choice.children[head].slot, founded)
     decided = drop_dissenters(model, state, choice, record.seq)
     weigh_revisions(state, out, walk, revisions, decided)
     beam.meta[DECIDED] = decided
@@ -122,14 +124,14 @@ def advance(
 
 @entry
 def score_only(
-    model: Model, state: State, scores: Scores, choice: Choice, out: Output, records: Records
+    model: Model, state: State, scores: Scores, choice: Choice, walk: Walk, out: Output, records: Records
 ) -> None:
     """Answer as ``advance`` would, without learning anything: each record is taken as the next one.
 
     Weights stand as they were left by the last record, but for the common factor of an exponential
     decay; clusters that would close by now still answer.
     """
-    beam, pool = state.beam, state.pool
+    beam = state.beam
     seq, scale = beam.meta[SEQ], beam.sums[SCALE]
     for i in range(records.times.shape[0]):
         record = _record(records, i, seq)
@@ -138,13 +140,13 @@ def score_only(
         score_record(state.clusters, model, state, scores, record)
         log_evidence, mass = normalise(model, state, scores, choice)
         choose(model, state, scores, choice, seq)
-        slot = choice.children[choice.meta[BEST_CHILD]].slot
-        answer = out.answers[i]
+        best, answer = choice.children[choice.meta[BEST_CHILD]], out.answers[i]
+        slot = best.slot
         answer.probability = min(mass_of(state, scores, choice, slot) / mass, 1.0)
         answer.log_predictive = log_evidence
-        answer.founded = slot == NEW
-        answer.label = -1 if slot == NEW else state.lineages.rows[pool.slots[slot].lineage].label
-        answer.link = -1 if slot == NEW else pool.slots[slot].last
+        answer.label = -1 if slot == NEW else label_if_asked(state, walk, best.parent, slot)
+        answer.founded = answer.label < 0
+        answer.link = -1 if slot == NEW else state.pool.slots[slot].last
         answer.decided = beam.meta[DECIDED]
         beam.sums[SCALE] = scale
     out.meta[DONE] = records.times.shape[0]

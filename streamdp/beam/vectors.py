@@ -99,4 +99,4 @@ def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int
 @tell_slot.of(VectorClusters)
 def _tell_slot(clusters: VectorClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     for j in range(clusters.empty.shape[0]):
-        out.event_rows[event, j] = clusters.block[slot, j] if slot >= 0 else np.nan
+        out.event_rows[event, j] = clusters.block[slot, j]

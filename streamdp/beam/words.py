@@ -43,7 +43,6 @@ from streamdp.beam.state import (
     NEED_ENTRIES,
     NEED_HEAP,
     NEED_POSTINGS,
-    TOP_WORDS,
     Incoming,
     Output,
     State,
@@ -162,12 +161,7 @@ def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: 
 @tell_slot.of(WordClusters)
 def _tell_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     words, counts = out.event_words[event], out.event_counts[event]
-    if slot >= 0:
-        top_words(clusters.inverted, slot, pool.state[slot] == CLOSED, pool.meta[OPEN], words, counts)
-    else:
-        for j in range(TOP_WORDS):
-            words[j] = -1
-            counts[j] = 0
+    top_words(clusters.inverted, slot, pool.state[slot] == CLOSED, pool.meta[OPEN], words, counts)
 
 
 @enter_class.of(WordClusters)
