@@ -12,7 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.closing import emit_event
-from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, SEQ, SLOT_HIGH, SWITCHES, VACANT, WIDTH, holds_slot
+from streamdp.beam.pool import (
+    DECIDED,
+    HEAD,
+    LEADS,
+    NEXT_LABEL,
+    SEQ,
+    SLOT_HIGH,
+    SWITCHES,
+    VACANT,
+    WIDTH,
+    holds_slot,
+)
 from streamdp.beam.state import BORN, MERGED, REVISIONS, SPLIT, Output, State
 from streamdp.beam.trellis import Lineages
 from streamdp.kernels.heap import sort_ascending
@@ -79,7 +90,10 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
     peak = beam.joint[beam.meta[HEAD]]
     for h in range(width):
         walk.level_node[h] = beam.leaf[h]
-        walk.level_mass[h] = np.exp(beam.joint[h] - peak)
+        if beam.meta[LEADS]:
+            walk.level_mass[h] = 1.0 if h == beam.meta[HEAD] else 0.0
+        else:
+            walk.level_mass[h] = np.exp(beam.joint[h] - peak)
         total += walk.level_mass[h]
     node = beam.leaf[beam.meta[HEAD]]
     seq = beam.meta[SEQ]
