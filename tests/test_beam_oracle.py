@@ -15,6 +15,7 @@ from models import DENSE, WORDS, pair, pairs, shaped
 from oracle.announce import Announcer
 from streams import encode, ordered, random_stream
 
+from streamdp.beam.index import Index
 from streamdp.beam.pool import ALIVE, LANE, LEAD, SLOT_USED
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, REVISIONS
@@ -99,6 +100,18 @@ def check_pool(beam: BeamSearch) -> None:
             assert sizes.weight[c] == pytest.approx(pool.weight[members].sum(), rel=1e-9)
             assert sizes.top[c] == pool.weight[members].max()
         assert index.tokens[alive].tolist() == sizes.tokens[sizes.of[alive]].tolist()
+        check_postings(index, alive)
+
+
+def check_postings(index: Index, alive: np.ndarray) -> None:
+    """Every word of a cluster has a posting, and there are no others; each points back at the other."""
+    for slot in alive:
+        entries = index.own["start"][slot] + np.arange(index.types[slot])
+        postings = index.lists["start"][index.word[entries]] + index.where[entries]
+        assert (index.slot[postings] == slot).all()
+        assert index.back[postings].tolist() == list(range(index.types[slot]))
+        assert index.occurrences[postings].sum() == index.tokens[slot]
+    assert index.lists["length"].sum() == index.types[alive].sum() == index.posted[0]
 
 
 def records_of(dense: bool) -> st.SearchStrategy[list[Any]]:
