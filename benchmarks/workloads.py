@@ -76,6 +76,16 @@ def mnist() -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(PCA(50, random_state=0).fit_transform(pixels)), truth
 
 
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """1,797 digits of 8 by 8 pixels on 16 principal components of variance one; and their labels."""
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import PCA
+
+    pixels, truth = load_digits(return_X_y=True)
+    vectors = PCA(16, random_state=0).fit_transform(pixels)
+    return np.ascontiguousarray(vectors / vectors.std(axis=0)), truth.astype(np.int64)
+
+
 # ---------------------------------------------------------------- generated streams
 
 
@@ -139,6 +149,13 @@ class ShortTexts:
             times=np.arange(n, dtype=float),
         )
         return Encoded(batch, self.WORDS)
+
+
+def strangers(n: int, words: int) -> Encoded:
+    """Texts of so many words, none of which any other text has."""
+    ids = np.arange(n * words, dtype=np.int32)
+    offsets = np.arange(n + 1, dtype=np.int64) * words
+    return Encoded(Batch(offsets, ids, np.ones_like(ids), times=np.arange(n, dtype=float)), n * words)
 
 
 # ---------------------------------------------------------------- records as the beam reads them

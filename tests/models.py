@@ -12,7 +12,7 @@ from oracle.beam import Beam
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
-from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, Model
+from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, TRIAL_NATS, Model
 from streamdp.beam.search import BeamSearch
 
 PRIORS = (
@@ -164,6 +164,7 @@ def pair(
     temper: float = 1.0,
     max_undecided: int = 10_000,
     frequent: int = FREQUENT_POSTINGS,
+    trial: float = TRIAL_NATS,
 ) -> Problem:
     """The kernels' model and the naive beam for one combination."""
     ours, naive_prior = _prior(prior)
@@ -182,6 +183,7 @@ def pair(
         frequent=frequent,
         temper=temper,
         slack=min(slack, MAX_SLACK),
+        trial=trial,
     )
-    naive = Beam(naive_prior, naive_family, base, width, slack, temper, max_undecided)
+    naive = Beam(naive_prior, naive_family, base, width, slack, temper, max_undecided, trial)
     return Problem(model, likelihood, naive)

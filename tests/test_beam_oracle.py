@@ -16,7 +16,8 @@ from oracle.announce import Announcer, Change
 from streams import encode, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
-from streamdp.beam.pool import ALIVE, SLOT_USED
+from streamdp.beam.index import Index
+from streamdp.beam.pool import ALIVE, LANE, LEAD, SLOT_USED
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, REVISIONS, Output
 from streamdp.beam.words import WordClusters
@@ -79,6 +80,8 @@ def compare(
         assert int(out.answers["decided"][0]) == expected.frontier
         assert full_histories(beam, decided) == [h.founders for h in expected.hypotheses]
         assert beam.head == expected.head
+        assert int(beam.state.beam.meta[LANE]) == expected.lane
+        assert beam.state.beam.sums[LEAD] == pytest.approx(expected.lead, rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(
             beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9
         )
@@ -100,9 +103,10 @@ def compare(
         assert got == [(v.seq, v.label, v.new, -1 if v.link is None else v.link) for v in announced.revisions]
         for k in range(r):
             seq = int(out.revisions["seq"][k])
-            top = max(h.lj for h in expected.hypotheses)
-            weights = [math.exp(h.lj - top) for h in expected.hypotheses]
-            same = [h.founders[seq] == known[seq] for h in expected.hypotheses]
+            voters = [expected.hypotheses[h] for h in expected.voters]
+            top = max(h.lj for h in voters)
+            weights = [math.exp(h.lj - top) for h in voters]
+            same = [h.founders[seq] == known[seq] for h in voters]
             mass = sum(w for w, s in zip(weights, same, strict=True) if s) / sum(weights)
             assert out.revisions["probability"][k] == pytest.approx(mass, abs=1e-9)
         ended = sorted(set(expected.closed) - closed)
@@ -129,6 +133,18 @@ def check_pool(beam: BeamSearch) -> None:
             assert sizes.weight[c] == pytest.approx(pool.weight[members].sum(), rel=1e-9)
             assert sizes.top[c] == pool.weight[members].max()
         assert index.tokens[alive].tolist() == sizes.tokens[sizes.of[alive]].tolist()
+        check_postings(index, alive)
+
+
+def check_postings(index: Index, alive: np.ndarray) -> None:
+    """Every word of a cluster has a posting, and there are no others; each points back at the other."""
+    for slot in alive:
+        entries = index.own["start"][slot] + np.arange(index.types[slot])
+        postings = index.lists["start"][index.word[entries]] + index.where[entries]
+        assert (index.slot[postings] == slot).all()
+        assert index.back[postings].tolist() == list(range(index.types[slot]))
+        assert index.occurrences[postings].sum() == index.tokens[slot]
+    assert index.lists["length"].sum() == index.types[alive].sum() == index.posted[0]
 
 
 def records_of(dense: bool) -> st.SearchStrategy[list[Any]]:
@@ -149,6 +165,7 @@ SEARCH = st.fixed_dictionaries(
         "slack": st.sampled_from([math.inf, 3.0]),
         "temper": st.sampled_from([1.0, 0.6]),
         "max_undecided": st.sampled_from([10_000, 4]),
+        "trial": st.sampled_from([10.0, 0.3, 0.02]),
     }
 )
 
@@ -174,7 +191,9 @@ def test_kernel_equals_naive_beam_on_clustered_streams(prior: str, family: str) 
     """Longer streams that do have clusters, so that the beam has something to change its mind about."""
     counted = Counter[bool]()
     for seed, (width, search) in enumerate(
-        itertools.product((1, 2, 7, 64), ({}, {"slack": 3.0, "temper": 0.6, "max_undecided": 4}))
+        itertools.product(
+            (1, 2, 7, 64), ({}, {"slack": 3.0, "temper": 0.6, "max_undecided": 4}, {"trial": 0.05})
+        )
     ):
         records, times = random_stream(np.random.default_rng(seed), 14, family in DENSE, WORDS)
         records = [shaped(family, record) for record in records]

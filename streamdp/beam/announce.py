@@ -7,7 +7,7 @@ import numpy as np
 from streamdp.beam.changes import tell_changes
 from streamdp.beam.closing import emit_event
 from streamdp.beam.inherit import inherit, mint
-from streamdp.beam.pool import DECIDED, HEAD, NEXT_LABEL, SEQ, SWITCHES, WIDTH
+from streamdp.beam.pool import DECIDED, HEAD, LEADS, NEXT_LABEL, SEQ, SWITCHES, WIDTH
 from streamdp.beam.state import BORN, REVISIONS, TELL, Output, State
 from streamdp.beam.walk import Walk
 from streamdp.kernels.jit import kernel
@@ -124,7 +124,10 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
     peak = beam.joint[beam.meta[HEAD]]
     for h in range(width):
         walk.level_node[h] = beam.leaf[h]
-        walk.level_mass[h] = np.exp(beam.joint[h] - peak)
+        if beam.meta[LEADS]:
+            walk.level_mass[h] = 1.0 if h == beam.meta[HEAD] else 0.0
+        else:
+            walk.level_mass[h] = np.exp(beam.joint[h] - peak)
         total += walk.level_mass[h]
     node = beam.leaf[beam.meta[HEAD]]
     seq = beam.meta[SEQ]

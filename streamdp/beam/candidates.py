@@ -13,20 +13,24 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.choice import (
+    ALONE,
     ANCHOR,
     BAR,
     BEST,
     CANDIDATES,
+    CEILING,
     CONTENDERS,
     FLOOR,
     GUARD,
+    PARENTS,
     REACH,
+    RESERVED,
     Choice,
     rounded,
 )
 from streamdp.beam.clusters import offer_agreed
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
+from streamdp.beam.pool import ALIVE, CONTESTED, HALF, LANE, SCALE, WIDTH, Beam
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
 from streamdp.kernels.heap import before, order_last_first, sift, swap
@@ -102,7 +106,8 @@ def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, 
 
 @kernel
 def raise_floor(model: Model, scores: Scores, choice: Choice, floor: float) -> None:
-    """What falls below ``floor`` nats cannot survive."""
+    """What falls below ``floor`` nats cannot survive, unless it may be the best for the greedy lane."""
+    floor = min(floor, choice.bounds[CEILING])
     if floor > choice.bounds[FLOOR]:
         choice.bounds[FLOOR] = floor
         # a linear threshold spares most logarithms
@@ -124,6 +129,7 @@ def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot:
     offer_candidate(choice, pool.founder, model.beam, slot, score)
     best_base = choice.base[choice.order[0]]
     choice.bounds[BEST] = max(choice.bounds[BEST], score + best_base)
+    choice.bounds[CEILING] = max(choice.bounds[CEILING], score - GUARD)
     by_slack = choice.bounds[BEST] - best_base - (model.slack + GUARD)
     raise_floor(model, scores, choice, max(by_slack, score + choice.bounds[REACH] - GUARD))
 
@@ -131,33 +137,56 @@ def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot:
 @kernel
 def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
     """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
-    base, order = choice.base, choice.order
+    base, order, parents = choice.base, choice.order, 0
     for h in range(beam.meta[WIDTH]):
+        if choice.meta[ALONE] and h != beam.meta[LANE]:
+            continue
         value = beam.select[h] - model.temper * choice.log_total[h]
         base[h] = value
-        i = h
+        i = parents
         while i > 0 and base[order[i - 1]] < value:
             order[i] = order[i - 1]
             i -= 1
         order[i] = h
+        parents += 1
+    choice.meta[PARENTS] = parents
+
+
+@kernel
+def _best_of_lane(model: Model, state: State, scores: Scores, choice: Choice) -> float:
+    """What the greedy lane's best child is offered at least: the best but for the agreed clusters."""
+    pool, lane = state.pool, state.beam.meta[LANE]
+    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
+    best = -np.inf
+    if choice.new_weight[lane] > 0.0:
+        best = model.temper * math.log(choice.new_weight[lane]) + log_value_of_new(scores)
+    for j in range(pool.meta[CONTESTED]):
+        slot = pool.slot_of[j]
+        if pool.holds[pool.meta[HALF], lane, j] and pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
+            best = max(best, log_offer(model, pool.weight[slot], scale, scores.value[slot], reference))
+    return best
 
 
 @kernel
 def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """The bounds before any cluster is looked at: the best founder of a new one is known."""
-    base, width = choice.base, state.beam.meta[WIDTH]
+    base, parents = choice.base, choice.meta[PARENTS]
     best_base = base[choice.order[0]]
     best, log_new = -np.inf, log_value_of_new(scores)
-    for h in range(width):
+    for k in range(parents):
+        h = choice.order[k]
         if choice.new_weight[h] > 0.0:
             best = max(best, base[h] + model.temper * math.log(choice.new_weight[h]) + log_new)
     choice.bounds[BEST] = best
     founds = best > -np.inf
     choice.bounds[ANCHOR] = best - best_base if founds else scores.sums[REFERENCE]
-    full = width == model.beam
-    choice.bounds[REACH] = base[choice.order[width - 1]] - best_base if full else -np.inf
+    full = parents == model.beam
+    choice.bounds[REACH] = base[choice.order[parents - 1]] - best_base if full else -np.inf
     choice.bounds[FLOOR] = -np.inf
     choice.bounds[BAR] = 0.0
+    choice.bounds[CEILING] = np.inf
+    if choice.meta[RESERVED]:
+        choice.bounds[CEILING] = _best_of_lane(model, state, scores, choice) - GUARD
     if founds:
         raise_floor(model, scores, choice, choice.bounds[ANCHOR] - (model.slack + GUARD))
 
@@ -177,7 +206,7 @@ def _sort_candidates(model: Model, state: State, scores: Scores, choice: Choice)
 @kernel
 def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """The contested clusters that may come into the beam, best first."""
-    pool, base, width = state.pool, choice.base, state.beam.meta[WIDTH]
+    pool, base, parents = state.pool, choice.base, choice.meta[PARENTS]
     scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
     contenders = 0
     for j in range(pool.meta[CONTESTED]):
@@ -195,7 +224,7 @@ def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice)
         choice.offer[i] = offer
         choice.contender[i] = j
         contenders += 1
-        for k in range(width):
+        for k in range(parents):
             h = choice.order[k]
             if base[h] + offer <= choice.bounds[BEST]:
                 break

@@ -13,8 +13,8 @@ from streamdp.kernels.rows import new_rows, row_type
 UNIT_NATS = 1e9
 GUARD = 1e-6
 """Nats by which early tests are laxer than the rounded comparison that decides."""
-CANDIDATES, CHILDREN, BEST_CHILD, CONTENDERS = range(4)
-BEST, ANCHOR, FLOOR, BAR, REACH = range(5)
+CANDIDATES, CHILDREN, BEST_CHILD, CONTENDERS, PARENTS, ALONE, LOST, RESERVED, LEADING, LANE_CHILD = range(10)
+BEST, ANCHOR, FLOOR, BAR, REACH, CEILING, LEAD_NOW = range(7)
 """Nats: the best child's score; what candidates are rounded against; below what none survives, as a score and
 as a linear threshold; how far the worst parent of a full beam is behind the best."""
 NEW = -1
@@ -23,7 +23,7 @@ NEW = -1
 class Choice(NamedTuple):
     """Scratch space of a choice, and the children chosen, best first."""
 
-    meta: np.ndarray  # int64[4]
+    meta: np.ndarray  # int64[10]
     candidates: np.ndarray  # CANDIDATE[B] agreed clusters
     contender: np.ndarray  # int64[M] contested columns that may come into the beam, best first
     offer: np.ndarray  # float64[M] their weight and predictive, in nats
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     old_founded: np.ndarray  # int64[B] of the parents
     dropped: np.ndarray  # int64[B]
     stack: np.ndarray  # int64[128] heap positions still to be looked at
-    bounds: np.ndarray  # float64[5] what can survive so far, read by the indices above
+    bounds: np.ndarray  # float64[7] what can survive so far, read by the indices above
 
 
 CANDIDATE = row_type("slot rank", "score")
@@ -56,7 +56,7 @@ joins the same slot, and of that how many do; scores under the tempered and the 
 def new_choice(width: int, columns: int) -> Choice:
     """Scratch space for a beam of this width."""
     return Choice(
-        meta=np.zeros(4, np.int64),
+        meta=np.zeros(10, np.int64),
         candidates=new_rows(width, CANDIDATE),
         contender=np.zeros(columns, np.int64),
         offer=np.zeros(columns),
@@ -75,7 +75,7 @@ def new_choice(width: int, columns: int) -> Choice:
         old_founded=np.zeros(width, np.int64),
         dropped=np.zeros(width, np.int64),
         stack=np.zeros(128, np.int64),
-        bounds=np.zeros(5),
+        bounds=np.zeros(7),
     )
 
 

@@ -15,9 +15,22 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
-from streamdp.beam.choice import BEST_CHILD, CANDIDATES, CHILDREN, CONTENDERS, NEW, Choice, rounded
+from streamdp.beam.choice import (
+    BEST_CHILD,
+    CANDIDATES,
+    CHILDREN,
+    CONTENDERS,
+    LANE_CHILD,
+    LEADING,
+    NEW,
+    PARENTS,
+    RESERVED,
+    Choice,
+    rounded,
+)
+from streamdp.beam.lane import best_of_lane, start_again
 from streamdp.beam.model import Model
-from streamdp.beam.pool import HALF, SCALE, WIDTH
+from streamdp.beam.pool import HALF, LANE, SCALE
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.heap import before, order_last_first, sift, swap
@@ -84,7 +97,7 @@ def _join_all(
     extra = 0.0
     if temper != 1.0:
         extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
-    for k in range(beam.meta[WIDTH]):
+    for k in range(choice.meta[PARENTS]):
         h = choice.order[k]
         select = choice.base[h] + score
         rank = rounded(select - best)
@@ -98,10 +111,40 @@ def _join_all(
 
 
 @kernel
+def _keep_lane(model: Model, state: State, scores: Scores, choice: Choice, best: float, seq: int) -> None:
+    """Find the greedy lane's best child, or put it in the last place where it is to stay anyhow."""
+    n, lane = choice.meta[CHILDREN], state.beam.meta[LANE]
+    choice.meta[LANE_CHILD] = -1
+    for i in range(n):
+        if choice.children[i].parent == lane:
+            choice.meta[LANE_CHILD] = i
+            return
+    if choice.meta[RESERVED]:
+        at = min(n, model.beam - 1)
+        best_of_lane(model, state, scores, choice, best, seq, at)
+        choice.meta[LANE_CHILD] = at
+        choice.meta[CHILDREN] = at + 1
+
+
+@kernel
+def _find_head(choice: Choice) -> None:
+    """The child of the greedy lane where that leads, else the one with the best true log joint."""
+    if choice.meta[LEADING]:
+        choice.meta[BEST_CHILD] = choice.meta[LANE_CHILD]
+        return
+    n, top = choice.meta[CHILDREN], choice.children[0].joint
+    for i in range(1, n):
+        top = max(top, choice.children[i].joint)
+    for i in range(n):
+        if rounded(choice.children[i].joint - top) == 0:
+            choice.meta[BEST_CHILD] = i
+            return
+
+
+@kernel
 def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
-    """Select the children of all hypotheses, best first; find the one with the best true log joint."""
+    """Select the children of all hypotheses, best first; find the one that is to be announced."""
     pool, beam = state.pool, state.beam
-    width = beam.meta[WIDTH]
     limit = model.beam
     temper = model.temper
     rank_parents(model, beam, choice)
@@ -126,7 +169,8 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
         if not more:
             break
     log_new = log_value_of_new(scores)
-    for h in range(width):
+    for k in range(choice.meta[PARENTS]):
+        h = choice.order[k]
         if choice.new_weight[h] <= 0.0:
             continue
         log_weight = math.log(choice.new_weight[h])
@@ -135,16 +179,10 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
         if rank >= cut:
             joint = beam.joint[h] - choice.log_total[h] + log_weight + log_new
             _offer_child(choice, limit, rank, h, NEW, seq, select, joint)
-    n = choice.meta[CHILDREN]
-    order_last_first(Children(choice.children), n)
-    head, top = 0, choice.children[0].joint
-    for i in range(1, n):
-        top = max(top, choice.children[i].joint)
-    for i in range(n):
-        if rounded(choice.children[i].joint - top) == 0:
-            head = i
-            break
-    choice.meta[BEST_CHILD] = head
+    order_last_first(Children(choice.children), choice.meta[CHILDREN])
+    _keep_lane(model, state, scores, choice, best, seq)
+    _find_head(choice)
+    start_again(choice)
 
 
 @kernel

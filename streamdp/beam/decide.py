@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
 from streamdp.beam.model import Model
-from streamdp.beam.pool import CONTESTED, DROPPED, HALF, HEAD, JOINT, WIDTH, add_sum
+from streamdp.beam.pool import CONTESTED, DROPPED, HALF, HEAD, JOINT, LANE, LEAD, WIDTH, add_sum
 from streamdp.beam.state import State
 from streamdp.beam.trellis import NODE_ROOT, add_node, advance_root, branch_of, mark_leaves, prune
 from streamdp.kernels.jit import kernel
@@ -55,6 +55,7 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
                 mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
             branch = trellis.nodes[branch].right
         to = 0
+        lane = beam.meta[LANE]
         for h in range(width):
             if choice.dropped[h]:
                 prune(trellis, lineages, beam.leaf[h])
@@ -62,6 +63,8 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
                 continue
             if h == head:
                 beam.meta[HEAD] = to
+            if h == lane:
+                beam.meta[LANE] = to
             if to != h:
                 beam.joint[to] = beam.joint[h]
                 beam.select[to] = beam.select[h]
@@ -71,6 +74,9 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
                 for j in range(pool.meta[CONTESTED]):
                     holds[to, j] = holds[h, j]
             to += 1
+        if choice.dropped[lane]:
+            beam.meta[LANE] = beam.meta[HEAD]
+            beam.sums[LEAD] = 0.0
         beam.meta[WIDTH] = to
         decided = advance_root(trellis, lineages)
     return decided

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
+from streamdp.beam.choice import BEST_CHILD, CHILDREN, LANE_CHILD, LEAD_NOW, LEADING, NEW, Choice
 from streamdp.beam.clusters import value_of
 from streamdp.beam.pool import ALIVE, HEAD, SCALE, SLOT_HIGH, holds_slot
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
@@ -41,3 +41,6 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) 
     choice.children[0].joint = joint
     choice.meta[CHILDREN] = 1
     choice.meta[BEST_CHILD] = 0
+    choice.meta[LANE_CHILD] = 0
+    choice.meta[LEADING] = 0
+    choice.bounds[LEAD_NOW] = 0.0

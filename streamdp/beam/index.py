@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, append_room, drop_list, new_header, size_index
+from streamdp.kernels.blocks import allocate, append_room, drop_list, new_header, shrink_list, size_index
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import new_rows, row_type
 
@@ -151,6 +151,9 @@ def unindex(index: Index, slot: int) -> None:
         index.posted[0] -= 1
         if index.lists[w].length == 0:
             drop_list(index.postings, index.slot, index.lists, w)
+        else:
+            payloads = (index.slot, index.occurrences, index.back)
+            shrink_list(index.postings, payloads, index.lists, w, index.lists[w].length)
 
 
 @kernel

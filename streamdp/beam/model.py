@@ -10,6 +10,9 @@ FREQUENT_POSTINGS = 256
 MAX_SLACK = 600.0
 """Nats; further below the best, a linear weight would leave the range of a double."""
 
+TRIAL_NATS = 10.0
+"""Nats of evidence that change the lead: by chance alone it changes once in exp(10) tries, at most."""
+
 
 class Model(NamedTuple):
     """Kernels are compiled for the classes of ``prior`` and ``family``."""
@@ -23,3 +26,4 @@ class Model(NamedTuple):
     frequent: int  # postings
     temper: float  # power of the prior in selection
     slack: float  # nats
+    trial: float  # nats of evidence by which greedy search or the beam takes the lead

@@ -47,8 +47,8 @@ class Beam(NamedTuple):
     sums: np.ndarray  # float64: see the indices below
 
 
-SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS = range(10)
-EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW = range(6)
+SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS, LANE, LEADS = range(12)
+EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW, LEAD = range(7)
 
 
 def new_pool(slots: int, width: int, columns: int) -> Pool:
@@ -69,10 +69,10 @@ def new_pool(slots: int, width: int, columns: int) -> Pool:
 
 def new_beam(width: int) -> Beam:
     """One hypothesis: that nothing has been seen."""
-    meta = np.zeros(10, np.int64)
+    meta = np.zeros(12, np.int64)
     meta[WIDTH] = 1
     meta[DECIDED] = -1
-    sums = np.zeros(6)
+    sums = np.zeros(7)
     sums[SCALE] = 1.0
     return Beam(
         meta, np.zeros(width), np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64), sums

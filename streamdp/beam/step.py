@@ -21,6 +21,7 @@ from streamdp.beam.commit import commit_children, settle
 from streamdp.beam.decide import continue_beam, drop_dissenters
 from streamdp.beam.evidence import mass_of, normalise
 from streamdp.beam.force import force
+from streamdp.beam.lane import follow_lane, mass_of_voters, try_lane
 from streamdp.beam.model import Model
 from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
 from streamdp.beam.scores import Scores
@@ -65,7 +66,9 @@ def _absorb(
     if record.founder >= 0:
         force(state, scores, choice, record.seq, record.founder)
     else:
+        log_evidence = try_lane(model, beam, scores, choice, log_evidence)
         choose(model, state, scores, choice, record.seq)
+        mass = mass_of_voters(beam, scores, choice, mass)
     group_children(scores, choice)
     if not room_for_choice(state, out, choice, record.words):
         return False
@@ -84,6 +87,7 @@ def _absorb(
     learn_record(state.clusters, model, scores, record)
     continue_beam(model, state, choice, record.seq)
     beam.meta[HEAD] = head
+    follow_lane(beam, choice)
     add_sum(beam.sums, EVIDENCE, log_evidence)
     founded = head_slot == NEW
     answer.label = announce(state, out, choice.children[head].slot, founded)
@@ -139,7 +143,9 @@ def score_only(
             beam.sums[SCALE] = scale_at(model.prior, state, record)
         score_record(state.clusters, model, state, scores, record)
         log_evidence, mass = normalise(model, state, scores, choice)
+        log_evidence = try_lane(model, beam, scores, choice, log_evidence)
         choose(model, state, scores, choice, seq)
+        mass = mass_of_voters(beam, scores, choice, mass)
         best, answer = choice.children[choice.meta[BEST_CHILD]], out.answers[i]
         slot = best.slot
         answer.probability = min(mass_of(state, scores, choice, slot) / mass, 1.0)

@@ -76,6 +76,24 @@ def append_room(header: np.ndarray, payloads: Any, lists: np.ndarray, i: int, le
 
 
 @kernel
+def shrink_list(header: np.ndarray, payloads: Any, lists: np.ndarray, i: int, length: int) -> None:
+    """Move a list that fills no more than an eighth of its block to one of a quarter, where there is room."""
+    row = lists[i]
+    j = row.block - 2
+    if j < 0 or 8 * length > (4 << row.block):
+        return
+    if header[1 + j] < 0 and header[0] + (4 << j) > payloads[0].shape[0]:
+        return
+    old, new = row.start, allocate(header, payloads[0], j)
+    for payload in payloads:
+        for k in range(length):
+            payload[new + k] = payload[old + k]
+    release(header, payloads[0], old, row.block)
+    row.start = new
+    row.block = j
+
+
+@kernel
 def drop_list(header: np.ndarray, payload: np.ndarray, lists: np.ndarray, i: int) -> None:
     """Give a list's block back, if it has one."""
     row = lists[i]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, Model
+from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, TRIAL_NATS, Model
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import Prior
@@ -105,6 +105,7 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, An
         frequent=FREQUENT_POSTINGS,
         temper=float(settings.temper),
         slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),
+        trial=TRIAL_NATS,
     )
 
 

@@ -13,6 +13,7 @@ GRID = 1e9  # scores compare as integers of this many units per nat
 TIE = 1e-12  # nats; closer scores are equal by construction
 NEAR = 1e-7  # nats; closer scores may be ordered by floating-point noise
 EDGE = 2e-12  # nats; equal scores this near a rounding boundary may round apart
+LEAST_LEAD = 1e-6  # nats; a smaller lead of the greedy lane is none
 
 
 @dataclass
@@ -51,6 +52,20 @@ class Child:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """The greedy lane against the beam: nats of evidence since the lane's start, and whether it leads.
+
+    `alone`: the beam starts anew from the lane. `lost`: the lane starts anew from the head.
+    """
+
+    lead: float
+    leads: bool
+    alone: bool
+    lost: bool
+    margin: float
+
+
+@dataclass(frozen=True)
 class HypothesisView:
     """What a step shows of a hypothesis."""
 
@@ -61,11 +76,17 @@ class HypothesisView:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one record did: survivors in rank order, the announcement, the frontier, the safety margin."""
+    """What one record did: survivors in rank order, the announcement, the frontier, the safety margin.
+
+    `lane` is the rank of the greedy lane, `voters` those of the hypotheses whose mass counts.
+    """
 
     seq: int
     hypotheses: list[HypothesisView]
     head: int
+    lane: int
+    lead: float
+    voters: list[int]
     evidence: float
     probability: float
     founder: int
@@ -83,7 +104,11 @@ def units(score: float, best: float) -> int:
 
 
 class Beam:
-    """A beam of `width` hypotheses, none further than `slack` nats below the best."""
+    """A beam of `width` hypotheses, none further than `slack` nats below the best, but for the greedy lane.
+
+    The greedy lane is the hypothesis that always goes on with its best child. It stays while it has predicted
+    better than the beam since it started, else it starts again from the head; `trial` nats give it the lead.
+    """
 
     def __init__(
         self,
@@ -94,11 +119,13 @@ class Beam:
         slack: float = math.inf,
         temper: float = 1.0,
         max_undecided: int = 10_000,
+        trial: float = 10.0,
     ) -> None:
         self.prior, self.family, self.base = prior, family, base
         self.width, self.slack, self.temper, self.max_undecided = width, slack, temper, max_undecided
         self.hypotheses = [Hypothesis()]
         self.head = 0
+        self.trial, self.lane, self.lead, self.leads = trial, 0, 0.0, False
         self.records: list[Any] = []
         self.times: list[float] = []
         self.views: list[Any] = []
@@ -114,24 +141,47 @@ class Beam:
         closing_gap = self._close(seq)
         before = log_sum_exp([h.lj for h in self.hypotheses])
         children = self._children(seq)
-        total = log_sum_exp([c.lj for c in children])
-        kept = select(children, self.width, self.slack)
-        head = best_by_joint(kept)
-        chosen = kept[head]
-        margin = min(closing_gap, selection_margin(children, self.width, self.slack), head_margin(kept))
+        of_lane = [c for c in children if c.parent == self.lane]
+        evidence = log_sum_exp([c.lj for c in children]) - before
+        evidence_of_lane = log_sum_exp([c.lj for c in of_lane]) - self.hypotheses[self.lane].lj
+        led = evidence_of_lane if self.leads else evidence
+        trial = self._try(evidence_of_lane - evidence)
 
-        probability = math.fsum(math.exp(c.lj - total) for c in children if c.founder == chosen.founder)
+        eligible = of_lane if trial.alone else children
+        greedy = select(of_lane, 1, math.inf)[0]
+        kept = select(eligible, self.width, self.slack)
+        if greedy not in kept and (trial.leads or trial.lead > LEAST_LEAD):
+            kept = [*kept[: self.width - 1], greedy]
+        head = kept.index(greedy) if trial.leads else best_by_joint(kept)
+        chosen = kept[head]
+        margin = min(
+            closing_gap,
+            trial.margin,
+            selection_margin(eligible, self.width, self.slack),
+            selection_margin(of_lane, 1, math.inf),
+            math.inf if trial.leads else head_margin(kept),
+        )
+
+        voting = of_lane if trial.leads else children
+        total = log_sum_exp([c.lj for c in voting])
+        probability = math.fsum(math.exp(c.lj - total) for c in voting if c.founder == chosen.founder)
         earlier = self.hypotheses[chosen.parent].clusters.get(chosen.founder, [])
         self.base.absorb(x, [self.records[j] for j in earlier])
 
         self.hypotheses = [self.hypotheses[c.parent].extended(c.founder, seq, c.lj, c.sel) for c in kept]
         self.head = head
+        goes_on = greedy in kept and not trial.lost
+        self.lane, self.lead = (kept.index(greedy), trial.lead) if goes_on else (head, 0.0)
+        self.leads = trial.leads
         dropped = self._decide(seq)
         return StepResult(
             seq=seq,
             hypotheses=[HypothesisView(h.lj, h.sel, h.founders()) for h in self.hypotheses],
             head=self.head,
-            evidence=total - before,
+            lane=self.lane,
+            lead=self.lead,
+            voters=[self.head] if self.leads else list(range(len(self.hypotheses))),
+            evidence=led,
             probability=probability,
             founder=chosen.founder,
             new=chosen.founder == seq,
@@ -176,6 +226,18 @@ class Beam:
                     children.append(Child(rank, founder, h.lj + share + predictive, sel))
         return children
 
+    def _try(self, gain: float) -> Trial:
+        """Count what a record says for the lane; only where there is something to compare it with."""
+        if len(self.hypotheses) == 1:
+            return Trial(self.lead, self.leads, alone=False, lost=False, margin=math.inf)
+        lead = self.lead + gain
+        margin = min(abs(lead - LEAST_LEAD), abs(lead - self.trial), abs(lead + self.trial))
+        if lead >= self.trial:
+            return Trial(0.0, leads=True, alone=True, lost=False, margin=margin)
+        if lead <= -self.trial:
+            return Trial(0.0, leads=False, alone=False, lost=True, margin=margin)
+        return Trial(lead, self.leads, alone=False, lost=False, margin=margin)
+
     def _frontier(self) -> int:
         """The largest f such that all hypotheses agree on the founder of every record <= f."""
         histories = [h.founders() for h in self.hypotheses]
@@ -195,7 +257,10 @@ class Beam:
             founder = head.founders()[record]
             agreeing = [h for h in self.hypotheses if h.founders()[record] == founder]
             dropped += len(self.hypotheses) - len(agreeing)
+            lane = self.hypotheses[self.lane]
             self.head = next(i for i, h in enumerate(agreeing) if h is head)
+            self.lane = next((i for i, h in enumerate(agreeing) if h is lane), self.head)
+            self.lead = self.lead if agreeing[self.lane] is lane else 0.0
             self.hypotheses = agreeing
         self.dropped += dropped
         return dropped
