@@ -31,7 +31,7 @@ def refused(data: bytes, settings: Settings, header: list[str] | None = None) ->
         (b'{"txt": "storm", "a_long_title": "storm over the coast"}', "try --text-field txt"),
         (b'{"embedding": [1, 2], "n": 5}', "try --vector-field embedding"),
         (b'{"n": 5}', "its fields are 'n'"),
-        (gzip.compress(b"text"), "looks like gzip"),
+        (gzip.compress(b"text", mtime=0), "looks like gzip"),
         (b"PK\x03\x04more", "zip archive"),
         (b"\xff\xfe\x00", "does not look like text"),
     ],
