@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.describe import described, events_of, summarise
+from streamdp.answers.describe import described, events_of, of_closed, summarise
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
 from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
@@ -220,7 +220,9 @@ class Engine:
             labels[start:stop] = out.answers["label"][start:stop]
             self._announcer.announce(out, start, first + start, records[start:stop], answers.lines)
             if self.with_events:
-                answers.events.extend(events_of(search, out, first, records, encoder.words))
+                events = events_of(search, out, first, records, encoder.words)
+                self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+                answers.events.extend(events)
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
 
@@ -270,6 +272,10 @@ class Engine:
             return []
         found = summarise(self._search, self._encoder.words)
         return described(found, self._retained, self._announcer.samples, dated=self._order.dated)
+
+    def closed(self) -> list[ClusterSummary]:
+        """The clusters that closed or retired last, the latest first; none where no events were asked for."""
+        return [of_closed(event, self._announcer.samples) for event in reversed(self._announcer.ended)]
 
     # ---------------------------------------------------------------- state
 

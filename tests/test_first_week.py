@@ -11,8 +11,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import pyarrow as arrow
 import pytest
 from commands import assignments, call, command, environment, fail, parsed, start, succeed, write_headlines
+from pyarrow import parquet
 
 
 @pytest.fixture
@@ -268,3 +270,25 @@ def test_a_folder_of_json_lines(folder: Path) -> None:
     assert [line["cluster"] for line in assignments((folder / "out").read_bytes())] == whole
     (folder / "many" / "notes.txt").write_text("a line")
     assert fail(folder, "consume", "many")[0] == 64
+
+
+def test_parquet(folder: Path) -> None:
+    lines = parsed((folder / "in.jsonl").read_bytes())
+    table = arrow.Table.from_pylist(lines)
+    parquet.write_table(table, folder / "in.parquet", row_group_size=25)
+    whole = [(line["cluster"], line["time"]) for line in assignments(succeed(folder, "consume", "in.jsonl"))]
+    found = assignments(succeed(folder, "consume", "in.parquet"))
+    assert [(line["cluster"], line["time"]) for line in found] == whole
+    assert found[-1]["position"] == {"file": "in.parquet", "line": 60}
+    run = ("consume", "in.parquet", "--state", "s", "--output", "out")
+    parquet.write_table(table.slice(0, 33), folder / "in.parquet", row_group_size=10)
+    succeed(folder, *run)
+    parquet.write_table(table, folder / "in.parquet", row_group_size=10)
+    succeed(folder, *run)
+    assert [(line["cluster"], line["time"]) for line in assignments((folder / "out").read_bytes())] == whole
+    numbers = arrow.table({"a": [float(i % 2) for i in range(220)], "b": [1.0] * 220, "name": ["x"] * 220})
+    parquet.write_table(numbers, folder / "numbers.parquet")
+    assert len({line["cluster"] for line in assignments(succeed(folder, "consume", "numbers.parquet"))}) == 2
+    (folder / "bad.parquet").write_text("no table")
+    assert fail(folder, "consume", "bad.parquet")[0] == 65
+    assert fail(folder, "consume", "none.parquet")[0] == 66

@@ -71,3 +71,28 @@ def test_demo_and_help(tmp_path: Path) -> None:
     for arguments in (("--help",), ("consume", "--help"), ("--version",)):
         assert succeed(tmp_path, *arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_show_what_is_new_growing_and_closed(tmp_path: Path) -> None:
+    """Three stories, one after the other; the first has closed under its window."""
+    words = ("storm coast wave flood", "election vote count ballot", "goal match striker cup")
+    data = b"".join(
+        json.dumps({"text": f"{words[i // 60]} {i % 7}", "time": i}).encode() + b"\n" for i in range(180)
+    )
+    run = ("consume", "-", "--state", "s", "--output", "out", "--decay", "window", "--decay-scale", "70")
+    succeed(tmp_path, *run, "--events", "events", stdin=data)
+    clusters = parsed(succeed(tmp_path, "show", "s", "--json"))
+    newest = parsed(succeed(tmp_path, "show", "s", "--json", "--sort", "new"))
+    assert newest == sorted(clusters, key=lambda c: -c["cluster"])
+    growing = parsed(succeed(tmp_path, "show", "s", "--json", "--sort", "growing"))
+    assert growing[0]["recent"] == max(c["recent"] for c in clusters)
+    assert all(1 <= len(c["samples"]) <= 3 for c in clusters)
+    closed = parsed(succeed(tmp_path, "show", "s", "--json", "--closed"))
+    ended = [e for e in parsed((tmp_path / "events").read_bytes()) if e["event"] == "closed"]
+    assert [(c["cluster"], c["size"]) for c in closed] == [(e["cluster"], e["size"]) for e in reversed(ended)]
+    shown = succeed(tmp_path, "show", "s", "--closed").decode()
+    assert "storm" in shown
+    assert "· storm coast wave flood" in shown
+    table = succeed(tmp_path, "show", "s", "--sort", "growing").decode()
+    assert "180 records;" in table
+    assert "↑" in table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from streamdp.answers.samples import Samples
 from streamdp.beam.state import REVISIONS, Output
-from streamdp.records import Assignment, Final, Record
+from streamdp.records import Assignment, Event, Final, Record
 from streamdp.state.retained import Retained
 
 DIGITS = 6
@@ -18,6 +19,9 @@ DIGITS = 6
 
 FINAL_EVERY = 100
 """Records between two finality lines."""
+
+ENDED = 100
+"""Closed clusters that are remembered."""
 
 Lines = list[Assignment | Final]
 Row = tuple[int, float, bool, int | None, float]
@@ -49,6 +53,8 @@ class Announcer:
     def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
         self.retained = retained
         self.samples = Samples()
+        self.ended: deque[Event] = deque(maxlen=ENDED)
+        """The clusters that were closed last, where events are told."""
         self.final_only = final_only
         self.linked = linked
         self.undecided: dict[int, Assignment] = {}
@@ -152,10 +158,12 @@ class Announcer:
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
+            "ended": list(self.ended),
         }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         self.final = stored["final"]
         self.samples.load(stored["samples"])
+        self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self.undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}

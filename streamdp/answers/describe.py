@@ -136,3 +136,19 @@ def described(
         )
         for each in clusters
     ]
+
+
+def of_closed(event: Event, samples: Samples) -> ClusterSummary:
+    """A cluster as it was when it closed; ``last_seq`` is the record at which that was told."""
+    return ClusterSummary(
+        cluster=event.cluster,
+        size=event.size,
+        first_time=event.first_time,
+        last_time=event.last_time,
+        first_seq=event.seq,
+        last_seq=event.seq,
+        weight=0.0,
+        samples=samples.of(event.cluster),
+        words=event.words,
+        mean=event.mean,
+    )

@@ -271,6 +271,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
     top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
     sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
+    closed: Annotated[bool, typer.Option("--closed", help="those that closed last, instead")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
     ] = False,
@@ -278,7 +279,7 @@ def show(
     """Show the clusters of a snapshot: size, trend, life, top words, some of their records."""
     from streamdp.cli.show import show
 
-    show(state, as_json=json, top=top, sort=sort, watch=watch)
+    show(state, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
 
 
 @app.command()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
 from streamdp_connectors.folder import FolderSource
 from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.parquet import ParquetSource
 from streamdp_connectors.protocol import Source
 
+from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.errors import Exit
 from streamdp.records import Raw, Record, Reject
@@ -95,6 +98,25 @@ def format_of(settings: Settings, file: str | None) -> Format:
     return "text" if name.endswith((".txt", ".log")) else "jsonl"
 
 
+def is_parquet(file: str) -> bool:
+    """Whether a file is Parquet by its name."""
+    return file.lower().endswith(".parquet")
+
+
+def _shape(
+    settings: Settings, names: list[str], numbers: set[str]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Rows as they are where they have a text, a vector or features, else with all numbers as features."""
+    values = {settings.text_field, settings.vector_field, settings.features_field}
+    if values & set(names):
+        return lambda row: row
+    others = {settings.time_field, settings.id_field, TRUTH, *settings.keep}
+    features = [name for name in names if name in numbers and name not in others]
+    if not features:
+        return lambda row: row
+    return lambda row: row | {settings.features_field: {name: row[name] for name in features}}
+
+
 def _format_of_all(settings: Settings, origin: Origin) -> Format:
     """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
     if origin.file is None or not os.path.isdir(origin.file):
@@ -152,6 +174,11 @@ class Reader:
                 self.source = FolderSource(
                     origin.file, functools.partial(FileSource, format=input_format, max_line=longest)
                 )
+                return
+            if is_parquet(origin.file):
+                if origin.follow:
+                    raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
+                self.source = ParquetSource(origin.file, functools.partial(_shape, settings))
                 return
             file = FileSource(origin.file, input_format, origin.follow, max_line=longest)
             self.source = file

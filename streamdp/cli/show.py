@@ -108,14 +108,20 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
     return table
 
 
-def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool) -> None:
-    """Print the live clusters of a snapshot; with ``watch``, again whenever there is a newer one."""
+def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
+    """Print the live clusters of a snapshot, or those closed last; with ``watch``, again and again."""
     header, engine = open_state(state)
     if as_json:
-        for cluster in _sorted(engine.clusters(), sort):
+        for cluster in engine.closed() if closed else _sorted(engine.clusters(), sort):
             sys.stdout.write(msgspec.json.encode(cluster).decode() + "\n")
         return
     console = Console(width=None if sys.stdout.isatty() else 140)
+    if closed:
+        found = engine.closed()[:top]
+        told = "" if header.modes.get("events") else " (they are remembered where --events is given)"
+        title = f"clusters closed last{told}"
+        console.print(cluster_table(title, found, stories=True) if found else f"no {title}", highlight=False)
+        return
     if not watch:
         console.print(story(header, engine, top, sort), highlight=False)
         return

@@ -1,0 +1,135 @@
+"""Read the rows of a Parquet file as JSON objects."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from streamdp.errors import Exit
+from streamdp.records import Raw
+from streamdp_connectors.protocol import SourceError
+
+ROWS = 1000
+"""Rows decoded at a time."""
+
+Row = dict[str, Any]
+
+
+class ParquetSource:
+    """The rows of one Parquet file, each as the bytes of a JSON object of its columns.
+
+    A record's position is ``{"file": path, "line": n}``, n the number of its row from 1. ``shape`` makes the
+    object of a row; it is given the names of the columns that hold numbers first. Raises SourceError.
+    """
+
+    replayable = True
+    """A file keeps its rows."""
+
+    def __init__(
+        self,
+        path: str,
+        shape: Callable[[list[str], set[str]], Callable[[Row], Row]],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        try:
+            import pyarrow as arrow
+            from pyarrow import parquet
+        except ImportError:
+            raise SourceError(
+                f"{path} is Parquet, and reading it needs one more package: pip install pyarrow",
+                Exit.UNAVAILABLE,
+            ) from None
+        self.path, self._clock, self._arrow = path, clock, arrow
+        try:
+            self._file = parquet.ParquetFile(path)
+        except FileNotFoundError:
+            raise SourceError(f"cannot open {path}: no such file", Exit.NO_INPUT) from None
+        except (OSError, arrow.ArrowException) as error:
+            raise SourceError(f"{path} is not valid Parquet: {error}", Exit.BAD_DATA) from None
+        schema = self._file.schema_arrow
+        numbers = {field.name for field in schema if _is_number(arrow, field.type)}
+        self._shape = shape(schema.names, numbers)
+        self._total: int = self._file.metadata.num_rows
+        self._taken = 0
+        self._rows = self._from(0)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all rows were read."""
+        return self._taken >= self._total
+
+    def read(self, max_records: int, timeout: float) -> list[Raw]:
+        """Return the next rows, at most ``max_records``."""
+        found, now = [], self._clock()
+        for row in self._rows:
+            self._taken += 1
+            data = msgspec.json.encode(self._shape(row), enc_hook=str)
+            found.append(Raw(data, {"file": self.path, "line": self._taken}, now))
+            if len(found) >= max_records:
+                break
+        return found
+
+    def positions(self) -> dict[str, Any]:
+        """Return the file, and how many rows were read."""
+        return {"file": self.path, "line": self._taken}
+
+    def seek(self, positions: dict[str, Any]) -> None:
+        """Continue after so many rows."""
+        path, row = positions.get("file"), positions.get("line")
+        if path != self.path:
+            raise SourceError(
+                f"the state continues {path}, not {self.path}; use that name again", Exit.BAD_DATA
+            )
+        if not isinstance(row, int) or row > self._total:
+            raise SourceError(f"{self.path} has only {self._total} rows: it is another file", Exit.BAD_DATA)
+        self._taken, self._rows = row, self._from(row)
+
+    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
+        """A file has one order only."""
+
+    def commit(self) -> None:
+        """Nobody watches how far a file was read."""
+
+    def lag(self) -> None:
+        """The share says it."""
+
+    def share(self) -> float:
+        """How much of the file was read, from 0 to 1."""
+        return self._taken / max(self._total, 1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _from(self, row: int) -> Iterator[Row]:
+        """The rows from one on; whole groups before it are not read."""
+        counts = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
+        first = 0
+        while first < len(counts) and row >= counts[first]:
+            row -= counts[first]
+            first += 1
+        groups = range(first, len(counts))
+        try:
+            for batch in self._file.iter_batches(ROWS, row_groups=list(groups)) if groups else ():
+                rows = self._in_microseconds(batch).to_pylist()
+                yield from rows[row:]
+                row = max(row - len(rows), 0)
+        except self._arrow.ArrowException as error:
+            raise SourceError(f"{self.path} is not valid Parquet: {error}", Exit.BAD_DATA) from None
+
+    def _in_microseconds(self, batch: Any) -> Any:
+        """Python's times know no nanoseconds."""
+        table = self._arrow.Table.from_batches([batch])
+        for i, field in enumerate(table.schema):
+            if self._arrow.types.is_timestamp(field.type) and field.type.unit == "ns":
+                kind = self._arrow.timestamp("us", field.type.tz)
+                table = table.set_column(i, field.name, table.column(i).cast(kind, safe=False))
+        return table
+
+
+def _is_number(arrow: Any, kind: Any) -> bool:
+    types = arrow.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
