@@ -242,7 +242,7 @@ def test_a_signal_ends_with_what_was_found(tmp_path: Path) -> None:
         (("in.jsonl", "--likelihood", "beta-bernoulli"), 65, "each 0 or 1"),
         (("in.jsonl", "--likelihood", "dirichlet-multinomial"), 65, "no records to cluster"),
         (("in.jsonl", "--output", "in.jsonl"), 64, "name the same file"),
-        (("in.jsonl", "--distances", "in.jsonl"), 66, "not a matrix"),
+        (("in.jsonl", "--distances", "in.jsonl"), 65, "no matrix"),
     ],
 )
 def test_refusals(tmp_path: Path, options: tuple[str, ...], code: int, part: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -71,11 +71,9 @@ class Display:
 
 def announce_compilation() -> None:
     """Say why nothing happens for a while, should kernels have to be compiled."""
-    said = threading.Event()
+    on_compilation(_say_once)
 
-    def begun() -> None:
-        if not said.is_set():
-            said.set()
-            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
 
-    on_compilation(begun)
+@functools.cache
+def _say_once() -> None:
+    say("compiling the kernels for this prior and likelihood: about half a minute, only this once")

@@ -83,10 +83,10 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
         return None
     try:
         distances = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: not a matrix of numbers that numpy has saved: {error}", Exit.NO_INPUT
-        ) from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: is no matrix of numbers that numpy has saved", Exit.BAD_DATA) from error
     n = len(collection.records)
     if getattr(distances, "shape", None) != (n, n):
         shape = getattr(distances, "shape", None)
