@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable
 
@@ -70,6 +71,7 @@ class Run:
                 say(f"{origin.label} cannot be read again: going on with what comes")
             self.source.replay(self.sinks.marks())
         self.status = Status()
+        self.on_terminal = paths.output == "-" and not paths.output_topic and sys.stdout.isatty()
         self.first = self.saved = self.engine.seq
         self.saved_at = self.heard_at = time.monotonic()
         self.interrupted = 0
@@ -173,6 +175,10 @@ class Run:
         return new >= self.settings.snapshot_every or bool(
             new and after and time.monotonic() - self.saved_at >= after
         )
+
+    def line(self) -> str:
+        """What a display shows; nothing where the answers themselves go to the terminal."""
+        return "" if self.on_terminal else self.status()
 
     def _tell_status(self) -> None:
         self.status.update(
@@ -290,7 +296,7 @@ def consume(
 def _loop(run: Run, interrupt: Interrupt) -> int:
     started = working_time()
     try:
-        with Display(run.status):  # not before all is open: a wrong file name is told at once
+        with Display(run.line):  # not before all is open: a wrong file name is told at once
             run.watch.ready()
             while not run.source.at_end and not interrupt.asked:
                 run.watch.beat(run.engine, run.source.lag())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -19,6 +20,9 @@ FUNCTIONS = 210
 """Functions that the largest kernel is made of, about."""
 
 PER_SECOND = 5
+
+MOMENT = 0.5
+"""Seconds that a compilation may take in silence."""
 
 
 def compilation_line() -> str | None:
@@ -69,11 +73,19 @@ class Display:
         self._live.stop()
 
 
-def announce_compilation() -> None:
-    """Say why nothing happens for a while, should kernels have to be compiled."""
-    on_compilation(_say_once)
-
-
 @functools.cache
-def _say_once() -> None:
-    say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
+def announce_compilation() -> None:
+    """Say once why nothing happens for a while, should a compilation take more than a moment."""
+    told = threading.Event()
+
+    def tell() -> None:
+        if compiling() is not None and not told.is_set():
+            told.set()
+            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
+
+    def begun() -> None:
+        timer = threading.Timer(MOMENT, tell)
+        timer.daemon = True
+        timer.start()
+
+    on_compilation(begun)
