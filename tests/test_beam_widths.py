@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.beam.model import TRIAL_NATS
-from streamdp.beam.pool import HEAD, LANE, LEADS
+from streamdp.beam.pool import ALIVE, HEAD, LANE, LEADS
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
@@ -76,6 +76,19 @@ def test_a_state_goes_on_where_the_greedy_lane_leads() -> None:
     assert half.head == half.state.beam.meta[LANE]
     again = search("crp", 16, load_state(dump_state(half.state)))
     assert stored(fed(again, strangers(333, 700))) == stored(whole)
+
+
+def test_what_the_leading_lane_cannot_explain_at_all_has_an_evidence() -> None:
+    """A long text that fits the largest cluster of the others is hundreds of nats less likely to the lane."""
+    found = fed(search("crp", 16), strangers(0, 1500))
+    assert found.state.beam.meta[LEADS] == 1
+    pool, index = found.state.pool, found.words.inverted
+    largest = np.argmax(np.where(pool.state == ALIVE, pool.slots["size"], 0))
+    words = index.word[index.own["start"][largest] :][: index.types[largest]]
+    counts = np.full(len(words), 4, np.int32)
+    fed(found, Batch(np.array([0, len(words)]), words.copy(), counts, times=np.array([1500.0])))
+    assert found.state.beam.meta[LEADS] == 0
+    assert np.isfinite(fed(found, strangers(1501, 1600)).log_evidence)
 
 
 def test_a_state_from_before_there_was_a_lane_goes_on() -> None:

@@ -26,6 +26,7 @@ from streamdp.beam.choice import (
     Choice,
     rounded,
 )
+from streamdp.beam.force import LEAST
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, LANE, LEAD, LEADS, SCALE, WIDTH, Beam
 from streamdp.beam.scores import AGREED_SUM, NEW_VALUE, REFERENCE, Scores
@@ -54,8 +55,8 @@ def try_lane(model: Model, beam: Beam, scores: Scores, choice: Choice, log_evide
     leads, lead, led = beam.meta[LEADS], beam.sums[LEAD], log_evidence
     alone, lost = False, False
     if beam.meta[WIDTH] > 1:
-        own = math.log(_mass_of_lane(beam, scores, choice)) - choice.log_total[beam.meta[LANE]]
-        own += scores.sums[REFERENCE]
+        mass = max(_mass_of_lane(beam, scores, choice), LEAST)
+        own = math.log(mass) - choice.log_total[beam.meta[LANE]] + scores.sums[REFERENCE]
         led = own if leads else log_evidence
         lead += own - log_evidence
         alone, lost = lead >= model.trial, lead <= -model.trial

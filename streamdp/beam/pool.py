@@ -47,6 +47,7 @@ class Beam(NamedTuple):
     sums: np.ndarray  # float64: see the indices below
 
 
+# of the greedy lane: its rank; whether it is announced; by how many nats it has predicted better (``sums``)
 SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS, LANE, LEADS = range(12)
 EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW, LEAD = range(7)
 

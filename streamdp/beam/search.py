@@ -287,7 +287,7 @@ class BeamSearch:
 
     @property
     def head(self) -> int:
-        """Rank of the hypothesis with the largest true log joint."""
+        """Rank of the hypothesis that is announced: of the largest true log joint, or the greedy lane."""
         return int(self.state.beam.meta[HEAD])
 
     def head_slots(self) -> np.ndarray:
