@@ -55,7 +55,7 @@ class Problem:
     @cached_property
     def log_coefficient(self) -> float:
         """Sum of the records' log multinomial coefficients, in nats; 0 for vectors."""
-        return float(log_coefficients(self.chain().store.records).sum())
+        return float(log_coefficients(self.chain().store).sum())
 
     def figures(self, chain: Chain) -> Figures:
         """Those of a chain's present clustering, computed anew."""
