@@ -72,8 +72,6 @@ class Engine:
         self.with_events = with_events
         self._order = order_of(settings)
         self._retained = Retained(settings.retain)
-        self.scored = 0
-        """Records answered by :meth:`score`."""
         self._encoder: Encoder | None = None
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
@@ -135,10 +133,10 @@ class Engine:
         self._run(answers)
         return answers
 
-    def score(self, records: Iterable[Record | Reject]) -> Answers:
+    def score(self, records: Iterable[Record | Reject], first: int = 0) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
 
-        ``seq`` counts what was scored by this engine.
+        ``seq`` counts the answers from ``first`` on.
         """
         answers = Answers([], [], [])
         encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
@@ -158,8 +156,7 @@ class Engine:
         if taken and encoder is not None and self._search is not None:
             times = np.array([self._order.latest if r.time is None else r.time for r in taken])
             out = self._search.score(encoder.take(times))
-            self._announcer.announce_frozen(out, taken, self.scored, answers.lines)
-            self.scored += len(taken)
+            self._announcer.announce_frozen(out, taken, first, answers.lines)
         return answers
 
     # ---------------------------------------------------------------- inside

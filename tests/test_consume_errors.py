@@ -23,7 +23,8 @@ GOOD_TEXT = b'{"text": "a good text"}'
     ("arguments", "codes", "says"),
     [
         (("--file", "none.jsonl"), (66,), "none.jsonl"),
-        (("--file", "."), (66,), "."),
+        (("--file", "."), (64,), "several formats"),
+        (("--file", "folder"), (66,), "folder holds no files"),
         (("--beam", "many"), (2, 78), "--beam"),
         (("--beam", "0"), (2, 78), "at least 1"),
         (("--prior", "crpp"), (2, 78), "crp"),
@@ -52,6 +53,7 @@ def test_foreseen_errors_are_one_line(
 ) -> None:
     (tmp_path / "in.jsonl").write_bytes(GOOD_TEXT + b"\n")
     (tmp_path / "existing").write_text("precious\n")
+    (tmp_path / "folder").mkdir()
     (tmp_path / "broken.toml").write_text("beam = 3\nprior = crp\n")
     (tmp_path / "misspelt.toml").write_text("baem = 3\n")
     (tmp_path / "wrong.toml").write_text('beam = "3"\n')

@@ -142,7 +142,7 @@ def test_one_place_to_read_from(tmp_path: Path) -> None:
     for both in ([], ["--file", os.devnull, "--topic", "news"]):
         done = call(tmp_path, "consume", *both)
         assert done.returncode == 64
-        assert b"either --file PATH or --topic NAME" in done.stderr
+        assert b"either FILE or --topic NAME" in done.stderr
 
 
 def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:

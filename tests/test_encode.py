@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from feeds import headlines, record, texts, vectors
@@ -93,7 +94,8 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
     again = engine_of(settings, encoded, rank[numbers], names[np.argsort(first)], int(labels.max()) + 1)
     assert again.seq == 60
     assert retained_of(again)[1].tolist() == labels.tolist()
-    assert again.clusters() == engine.clusters()
+    samples = [msgspec.structs.replace(cluster, samples=[]) for cluster in engine.clusters()]
+    assert again.clusters() == samples
     assert again.log_joint == pytest.approx(engine.log_joint)
     later = maker(80, 4)[60:]
     assert again.advance(later).lines == engine.advance(later).lines

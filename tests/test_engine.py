@@ -78,8 +78,9 @@ def test_rejects_come_in_the_order_of_the_records_however_they_are_cut() -> None
         record("a late text", 3, 50.0),  # found out before
         record("another text", 4, 101.0),
     ]
-    single = feed(Engine(Settings()), records, range(1, 4)).rejects
-    batched = feed(Engine(Settings()), records).rejects
+    strict = Settings(late="refuse")
+    single = feed(Engine(strict), records, range(1, 4)).rejects
+    batched = feed(Engine(strict), records).rejects
     assert [r.position["line"] for r in single] == [2, 3]
     assert batched == single
 

@@ -19,7 +19,7 @@ from streamdp.state.snapshot import Header, newest
 N = 30_000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
 FILES = ("out", "out.rejects.jsonl", "events")
-EVERY = {"snapshot_every": "1500", "max_words": "1000", "retain": "1000"}
+EVERY = {"snapshot_every": "1500", "max_words": "1000", "retain": "1000", "late": "refuse"}
 
 
 def spoil(path: Path) -> None:

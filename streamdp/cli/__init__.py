@@ -19,7 +19,8 @@ def _run() -> int:
 
     try:
         code = app(prog_name="streamdp", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed
+            sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         found = report(error)
         if found is None:
@@ -31,7 +32,7 @@ def _run() -> int:
 
 def _give_up_output() -> None:
     """What could not be written is not tried again when the interpreter ends."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
         return
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

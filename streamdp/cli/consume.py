@@ -71,10 +71,12 @@ class Run:
                 say(f"{origin.label} cannot be read again: going on with what comes")
             self.source.replay(self.sinks.marks())
         self.status = Status()
-        self.on_terminal = paths.output == "-" and not paths.output_topic and sys.stdout.isatty()
+        self.on_terminal = (
+            paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
+        )
         self.first = self.saved = self.engine.seq
         self.saved_at = self.heard_at = time.monotonic()
-        self.interrupted = 0
+        self.interrupted = self.scored = 0
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
 
@@ -146,7 +148,11 @@ class Run:
         if records:
             self.heard_at = time.monotonic()
             self.sinks.mark(self.source.positions())
-            self._answer(lambda: self.engine.score(records) if self.frozen else self.engine.advance(records))
+            self._answer(
+                lambda: (
+                    self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
+                )
+            )
         elif self._silent():
             self._answer(self.engine.flush)
             if self.folder is not None:  # a replay would not know of the silence
@@ -159,6 +165,8 @@ class Run:
     def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
         answers = advance()
+        if self.frozen:
+            self.scored += len(answers.lines)
         advanced = time.perf_counter() - began
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
@@ -192,7 +200,7 @@ class Run:
     @property
     def answered(self) -> int:
         """Records that this run has answered."""
-        return self.engine.scored if self.frozen else self.engine.seq - self.first
+        return self.scored if self.frozen else self.engine.seq - self.first
 
     def end(self, stopped: bool) -> None:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""

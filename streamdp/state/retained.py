@@ -60,13 +60,14 @@ class Retained:
         )
 
     def latest_labels(self, count: int) -> list[int]:
-        """The newest labels of the last ``count`` records that are held, oldest first."""
+        """The newest labels of the last ``count`` records (of ``limit`` at most), oldest first."""
+        count = min(count, self.limit)
         found: list[int] = []
         for part in reversed(self.parts):
             if len(found) >= count:
                 break
             found = part.labels.tolist() + found
-        return found[-count:]
+        return found[-count:] if count else []
 
     def dump(self) -> dict[str, Any] | None:
         """What is held, as plain values."""
