@@ -72,6 +72,7 @@ def engine_of(
     if batch.times is not None:
         order.first, order.timed = float(batch.times[0]), batch.size
         order.latest = order.released = float(batch.times[-1])
+        order.dated = bool(batch.times.any())  # where no record has a time, all are at 0
     all_final = {"undecided": [], "final": batch.size - 1, "samples": [], "ended": []}
     parts = Parts(order, encoder, [], all_final, moments, retained, search.state)
     return Engine.of_parts(settings, parts)
