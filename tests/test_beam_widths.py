@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.beam.model import TRIAL_NATS
-from streamdp.beam.pool import ALIVE, HEAD, LANE, LEADS
+from streamdp.beam.pool import ALIVE, LANE, LEADS
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
@@ -89,13 +89,3 @@ def test_what_the_leading_lane_cannot_explain_at_all_has_an_evidence() -> None:
     fed(found, Batch(np.array([0, len(words)]), words.copy(), counts, times=np.array([1500.0])))
     assert found.state.beam.meta[LEADS] == 0
     assert np.isfinite(fed(found, strangers(1501, 1600)).log_evidence)
-
-
-def test_a_state_from_before_there_was_a_lane_goes_on() -> None:
-    """The lane starts from its best hypothesis."""
-    half = fed(search("pitman-yor", 4), strangers(0, 8))
-    beam = half.state.beam
-    old = half.state._replace(beam=beam._replace(meta=beam.meta[:LANE].copy(), sums=beam.sums[:-1].copy()))
-    again = search("pitman-yor", 4, load_state(dump_state(old)))
-    assert again.state.beam.meta[LANE] == beam.meta[HEAD]
-    assert fed(again, strangers(8, 50)).seq == 50

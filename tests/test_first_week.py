@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as arrow
 import pytest
+import zstandard
 from commands import assignments, call, command, environment, fail, parsed, start, succeed, write_headlines
 from pyarrow import parquet
 
@@ -292,3 +293,19 @@ def test_parquet(folder: Path) -> None:
     (folder / "bad.parquet").write_text("no table")
     assert fail(folder, "consume", "bad.parquet")[0] == 65
     assert fail(folder, "consume", "none.parquet")[0] == 66
+
+
+def test_zstandard(folder: Path) -> None:
+    data = (folder / "in.jsonl").read_bytes()
+    packed = zstandard.compress(data[:3000]) + zstandard.compress(data[3000:])  # frames, one after the other
+    (folder / "in.jsonl.zst").write_bytes(packed)
+    whole = [line["cluster"] for line in assignments(succeed(folder, "consume", "in.jsonl"))]
+    run = ("consume", "in.jsonl.zst", "--state", "s", "--output", "out", "--snapshot-every", "7")
+    succeed(folder, *run)
+    succeed(folder, *run)
+    assert [line["cluster"] for line in assignments((folder / "out").read_bytes())] == whole
+    piped = assignments(succeed(folder, "consume", "-", stdin=packed))
+    assert [line["cluster"] for line in piped] == whole
+    (folder / "cut.zst").write_bytes(packed[:-9])
+    code, message = fail(folder, "consume", "cut.zst", "--output", "o")
+    assert (code, "ends too early" in message) == (65, True)
