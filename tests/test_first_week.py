@@ -45,6 +45,22 @@ def test_a_pipe_goes_on_with_what_comes(folder: Path) -> None:
     assert [line["cluster"] for line in found] == whole
 
 
+def test_a_pipe_that_ended_while_records_were_held_back(tmp_path: Path) -> None:
+    """They are answered at its end, and not twice when it goes on."""
+    lines = [b'{"vector": [%d, %d.5], "id": %d}\n' % (9 * (i % 2), i % 3, i) for i in range(250)]
+    run = ("consume", "-", "--state", "s", "--output", "out")
+    succeed(tmp_path, *run, stdin=b"".join(lines[:100]))
+    answered = {line["seq"] for line in assignments((tmp_path / "out").read_bytes())}
+    assert answered == set(range(100))
+    succeed(tmp_path, *run, stdin=b"".join(lines[100:]))
+    output = (tmp_path / "out").read_bytes()
+    first = [line["id"] for line in assignments(output) if line["revision"] == 0]
+    assert first == list(range(250))
+    final = [line["final_through"] for line in parsed(output) if "seq" not in line]
+    assert final == sorted(set(final))
+    assert final[-1] == 249
+
+
 def test_answers_of_a_killed_pipe_are_kept(folder: Path) -> None:
     run = ("consume", "-", "--state", "s", "--output", "out", "--beam", "1", "--snapshot-seconds", "0")
     process = start(folder, *run)

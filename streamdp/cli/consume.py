@@ -63,7 +63,8 @@ class Run:
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
-        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=self.source.replayable)
+        replayed = self.source.replayable or (resumed is not None and resumed.ended)
+        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=replayed)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {paths.state}")
             tell_of_change(paths, resumed)
@@ -125,7 +126,7 @@ class Run:
         self.engine = Engine.loads(body, self.settings, **modes)
         return header
 
-    def snapshot(self) -> None:
+    def snapshot(self, ended: bool = False) -> None:
         """Make everything written so far durable, and remember where that was."""
         assert self.folder is not None
         self.sinks.flush(sync=True)
@@ -136,6 +137,7 @@ class Run:
             outputs=self.sinks.kept(),
             modes=self.modes,
             written=time.time(),
+            ended=ended,
         )
         self.folder.write(header, self.engine.dumps())
         self.saved, self.saved_at = self.engine.seq, time.monotonic()
@@ -205,7 +207,7 @@ class Run:
     def end(self, stopped: bool) -> None:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""
         if self.folder is not None and not self.frozen:
-            self.snapshot()
+            self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
             self.sinks.write(self.engine.finish())
             self.sinks.flush(sync=True)

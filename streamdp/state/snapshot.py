@@ -37,7 +37,11 @@ Writer = Literal["consume", "fit", "refine"]
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a snapshot says of itself."""
+    """What a snapshot says of itself.
+
+    ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
+    said of records that the state still holds open, and is said anew when it goes on.
+    """
 
     settings: dict[str, Any]
     seq: int
@@ -46,6 +50,7 @@ class Header(msgspec.Struct, frozen=True):
     modes: dict[str, bool]
     written: float
     writer: Writer = "consume"
+    ended: bool = False
 
 
 def pack(header: Header, body: bytes) -> bytes:
