@@ -32,11 +32,11 @@ class Samples:
 
     def of(self, label: int) -> list[str]:
         """What the samples of a cluster say, by number of record; [] where none are held."""
-        return list(dict.fromkeys(sample.text for sample in sorted(self._held.get(label, []))))
+        return list(dict.fromkeys(shown(sample.text) for sample in sorted(self._held.get(label, []))))
 
     def add(self, seq: int, record: Record, label: int, log_predictive: float) -> None:
         """A record has joined a cluster."""
-        said = excerpt(record)
+        said = what_is_said(record)
         if said:
             self._add(label, Sample(seq, log_predictive / (1 + said.count(" ")), said))
 
@@ -66,23 +66,29 @@ class Samples:
 
     def dump(self) -> list[Any]:
         """All that is held, as plain values."""
-        return [(label, held) for label, held in self._held.items()]
+        return [
+            (label, [sample._replace(text=shown(sample.text)) for sample in held])
+            for label, held in self._held.items()
+        ]
 
     def load(self, stored: list[Any]) -> None:
         """The inverse of :meth:`dump`."""
         self._held = OrderedDict((label, [Sample(*sample) for sample in held]) for label, held in stored)
 
 
-def excerpt(record: Record) -> str:
-    """What a record says, in one line: its kept fields, else its text; empty for vectors."""
+def what_is_said(record: Record) -> str:
+    """The beginning of what a record says: its kept fields, else its text; empty for vectors."""
     if record.keep:
         said = ", ".join(
             value if isinstance(value, str) else msgspec.json.encode(value).decode()
             for value in record.keep.values()
         )
-    elif isinstance(record.value, str):
-        said = record.value
     else:
-        return ""
-    said = " ".join(said[: 2 * LONGEST].split())
-    return said if len(said) <= LONGEST else said[: LONGEST - 3] + "..."
+        said = record.value if record.value.__class__ is str else ""
+    return said[: 2 * LONGEST]
+
+
+def shown(said: str) -> str:
+    """The same in one line of bounded length."""
+    line = " ".join(said.split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
