@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 from streamdp.decode.columns import DELIMITERS, parse_row
@@ -14,7 +14,7 @@ from streamdp.records import Raw
 from streamdp_connectors.file_sink import FileSink
 from streamdp_connectors.inputs import Input
 from streamdp_connectors.lines import Block, Lines, Rows, leaves_quote_open
-from streamdp_connectors.protocol import SinkClosed, SinkError, SourceError
+from streamdp_connectors.protocol import SinkClosed, SinkError, SourceError, Unwatched
 
 __all__ = ["FileSink", "FileSource", "SinkClosed", "SinkError", "SourceError"]
 
@@ -22,7 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 _RETURN = 0x0D
 
 
-class FileSource:
+class FileSource(Unwatched):
     """The lines, or CSV rows, of one file; ``-`` is standard input.
 
     A record's position is ``{"file": path, "line": n}``: the number, from 1, of its first line. Its data
@@ -124,15 +124,6 @@ class FileSource:
         self._restart(line, offset)
         self._header_due = False
         self._unfinished = before not in (b"", b"\n")
-
-    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """A file has one order only."""
-
-    def commit(self) -> None:
-        """Nobody watches how far a file was read."""
-
-    def lag(self) -> None:
-        """Nobody knows how many lines are left."""
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

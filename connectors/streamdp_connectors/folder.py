@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.files import FileSource
-from streamdp_connectors.protocol import SourceError
+from streamdp_connectors.protocol import SourceError, Unwatched
 
 
-class FolderSource:
+class FolderSource(Unwatched):
     """The records of all files of a folder; hidden files, folders in it and what is no file are passed over.
 
     ``open_file`` makes the source of one file. Files are listed when the source is made; a run that goes on
@@ -62,15 +62,6 @@ class FolderSource:
             raise SourceError(f"{file} is gone, and the state was reading it", Exit.BAD_DATA)
         self._go_to(self._paths.index(file))
         self._file.seek({name: value for name, value in positions.items() if name != "folder"})
-
-    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """Files have one order only."""
-
-    def commit(self) -> None:
-        """Nobody watches how far files were read."""
-
-    def lag(self) -> None:
-        """Nobody knows how many lines are left."""
 
     def share(self) -> float:
         """How much of all files has been read, from 0 to 1."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.protocol import SourceError
+from streamdp_connectors.protocol import SourceError, Unwatched
 
 ROWS = 1000
 """Rows decoded at a time."""
@@ -18,7 +18,7 @@ ROWS = 1000
 Row = dict[str, Any]
 
 
-class ParquetSource:
+class ParquetSource(Unwatched):
     """The rows of one Parquet file, each as the bytes of a JSON object of its columns.
 
     A record's position is ``{"file": path, "line": n}``, n the number of its row from 1. ``shape`` makes the
@@ -86,15 +86,6 @@ class ParquetSource:
         if not isinstance(row, int) or row > self._total:
             raise SourceError(f"{self.path} has only {self._total} rows: it is another file", Exit.BAD_DATA)
         self._taken, self._rows = row, self._from(row)
-
-    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """A file has one order only."""
-
-    def commit(self) -> None:
-        """Nobody watches how far a file was read."""
-
-    def lag(self) -> None:
-        """The share says it."""
 
     def share(self) -> float:
         """How much of the file was read, from 0 to 1."""

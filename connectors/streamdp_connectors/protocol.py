@@ -73,6 +73,19 @@ class Source(Protocol):
         """Give everything back; a second call does nothing."""
 
 
+class Unwatched:
+    """What a source of files has nothing to do for: it has one order, and nobody asks how far it was read."""
+
+    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
+        """There is one order only."""
+
+    def commit(self) -> None:
+        """Nobody is told."""
+
+    def lag(self) -> None:
+        """Nobody knows how many records are left."""
+
+
 class Sink(Protocol[Item]):
     """Where lines (bytes), or rejects, go."""
 

@@ -34,25 +34,21 @@ class RejectSink:
         path: str,
         left: Mapping[str, Any] | None = None,
         *,
-        overwrite: bool = False,
-        anew: bool = False,
-        replayed: bool = True,
         spare: bool = False,
+        **how: bool,
     ) -> None:
         self.path = path
         """Where the file is, or will be."""
         self._spare = spare
         self._left = left
-        self._how: dict[str, Any] = {
-            "overwrite": overwrite,
-            "anew": anew,
-            "replayed": replayed,
-            "beginnings": BEGINNINGS,
-        }
+        self._how = how
         self._sink: FileSink | None = None
         lost = left is not None and left["length"] > 0
         if path == STANDARD_OUTPUT or path.endswith(".gz") or lost or (os.path.exists(path) and not spare):
-            self._sink = FileSink(path, left, **self._how)
+            self._sink = self._open()
+
+    def _open(self) -> FileSink:
+        return FileSink(self.path, self._left, beginnings=BEGINNINGS, **self._how)
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """A file does not tell how the source was read."""
@@ -62,7 +58,7 @@ class RejectSink:
         if self._sink is None:
             if self._spare:
                 self.path = unused(self.path)
-            self._sink = FileSink(self.path, self._left, **self._how)
+            self._sink = self._open()
         self._sink.write(reject_line(reject))
 
     def flush(self, sync: bool) -> None:

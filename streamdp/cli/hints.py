@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from streamdp_connectors import gunzip, unzstd
 
+from streamdp.decode.columns import DELIMITERS, parse_row
+from streamdp.decode.fields import RefusedError
 from streamdp.records import Reject
 from streamdp.settings import Settings
 
 PACKED = {
-    b"\x1f\x8b": "gzip, though its name does not end in .gz",
-    b"\x28\xb5\x2f\xfd": "Zstandard, though its name does not end in .zst",
+    gunzip.MAGIC: "gzip, though its name does not end in .gz",
+    unzstd.MAGIC: "Zstandard, though its name does not end in .zst",
     b"PK\x03\x04": "a zip archive: unpack it",
     b"BZh": "bzip2: unpack it",
     b"\xfd7zXZ": "xz: unpack it",
     b"PAR1": "Parquet, though its name does not end in .parquet",
 }
 """How files begin that are no lines of text."""
-
-ROLES = ("text_field", "vector_field", "features_field")
 
 
 def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, header: Sequence[str]) -> str:
@@ -38,8 +38,8 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
         return _of_lines(first.data)
     if first.reason in ("missing_field", "null_value"):
         return _of_fields(first.data, settings)
-    if input_format in ("csv", "tsv") and header:
-        return _of_columns(rejects, settings, header)
+    if input_format in DELIMITERS and header:
+        return _of_columns(rejects, settings, input_format, header)
     if first.reason == "wrong_kind" and settings.likelihood != "auto":
         return f"--likelihood {settings.likelihood} is for other records than these: leave it out"
     return ""
@@ -60,51 +60,41 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except msgspec.MsgspecError:
         return ""
-    texts = [name for name, value in found.items() if bytes(value).startswith(b'"')]
-    vectors = [name for name, value in found.items() if bytes(value).startswith(b"[")]
+    fields = f"its fields are {_listed(list(found))}"
     spoken = {settings.time_field, settings.id_field, *settings.keep}
-    for flag, names, wanted in (
-        ("--text-field", texts, settings.text_field),
-        ("--vector-field", vectors, settings.vector_field),
+    for flag, begin, wanted in (
+        ("--text-field", b'"', settings.text_field),
+        ("--vector-field", b"[", settings.vector_field),
     ):
-        names = [name for name in names if name not in spoken]
-        if names:
-            return f"its fields are {_listed(list(found))}: try {flag} {_likeliest(wanted, names, found)}"
-    return f"its fields are {_listed(list(found))}"
+        written = {name: bytes(value) for name, value in found.items() if name not in spoken}
+        lengths = {name: len(value) for name, value in written.items() if value.startswith(begin)}
+        if lengths:
+            return f"{fields}: try {flag} {_likeliest(wanted, lengths)}"
+    return fields
 
 
-def _of_columns(rejects: Sequence[Reject], settings: Settings, header: Sequence[str]) -> str:
+def _of_columns(
+    rejects: Sequence[Reject], settings: Settings, input_format: str, header: Sequence[str]
+) -> str:
     if settings.text_field in header:
         return ""
-    named = [name for name in header if name]
+    columns = f"its columns are {_listed([name for name in header if name])}"
     try:
-        row = next(
-            csv.reader(
-                [rejects[0].data.decode()], delimiter="\t" if "\t" in rejects[0].data.decode() else ","
-            )
-        )
-    except (StopIteration, UnicodeDecodeError, csv.Error):
-        return f"its columns are {_listed(named)}: say --text-field NAME for a column of texts"
-    cells = dict(zip(header, row, strict=False))
+        row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
+    except (UnicodeDecodeError, RefusedError):
+        row = []
     spoken = {settings.time_field, settings.id_field, *settings.keep, ""}
-    texts = [name for name, cell in cells.items() if name not in spoken and not _is_number(cell)]
+    cells = zip(header, row, strict=False)
+    texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
     if not texts:
-        return f"its columns are {_listed(named)}: say --text-field NAME for a column of texts"
-    return (
-        f"its columns are {_listed(named)}: try --text-field {_likeliest(settings.text_field, texts, cells)}"
-    )
+        return f"{columns}: say --text-field NAME for a column of texts"
+    return f"{columns}: try --text-field {_likeliest(settings.text_field, texts)}"
 
 
-def _likeliest(wanted: str, names: Sequence[str], values: object) -> str:
+def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:
     """The name that is most like the wanted one, else that of the longest value."""
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
-    if near:
-        return near[0]
-    assert isinstance(values, dict)
-    return max(
-        names,
-        key=lambda name: len(bytes(values[name]) if not isinstance(values[name], str) else values[name]),
-    )
+    near = difflib.get_close_matches(wanted, lengths, n=1, cutoff=0.6)
+    return near[0] if near else max(lengths, key=lambda name: lengths[name])
 
 
 def _listed(names: Sequence[str]) -> str:

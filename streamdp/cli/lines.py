@@ -55,12 +55,12 @@ class CsvLines:
     def __init__(self, place: Sequence[str], keep: Sequence[str]) -> None:
         self._place, self._keep = tuple(place), tuple(keep)
         own = (*COLUMNS, *self._place)
-        self.header = _row([*own, *(f"kept_{name}" if name in own else name for name in self._keep)])
+        self.header = _rows([[*own, *(f"kept_{name}" if name in own else name for name in self._keep)]])
         self.beginnings: tuple[bytes, ...] = (self.header[:4], *(b"%d" % digit for digit in range(10)))
 
     def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
         """Whole lines."""
-        return b"".join(_row(self.cells(line)) for line in lines if isinstance(line, Assignment))
+        return _rows(self.cells(line) for line in lines if isinstance(line, Assignment))
 
     def cells(self, line: Assignment) -> Iterable[Any]:
         """The cells of one assignment."""
@@ -80,9 +80,9 @@ def _cell(value: Any) -> Any:
     return " ".join(text.splitlines())
 
 
-def _row(cells: Iterable[Any]) -> bytes:
+def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
+    csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue().encode()
 
 

@@ -21,7 +21,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.settings import Settings
-from streamdp.state.snapshot import Header, SnapshotError, newest, read
+from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
 
 CALENDAR = 1e8
 """Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
@@ -49,9 +49,10 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
     return found
 
 
-def open_header(state: str) -> Header:
-    """Only what the newest snapshot says of itself. Raises SnapshotError."""
-    return open_snapshot(state)[0]
+def written_at(state: str) -> int:
+    """When the newest snapshot was written, by its file's own time, 0 for none: it is not read."""
+    newest_file = next(iter(snapshots(Path(state))), Path(state))
+    return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
 
 def open_state(state: str) -> tuple[Header, Engine]:
@@ -110,6 +111,7 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
 
 def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
     """Print the live clusters of a snapshot, or those closed last; with ``watch``, again and again."""
+    seen = written_at(state) if watch else 0
     header, engine = open_state(state)
     if as_json:
         for cluster in engine.closed() if closed else _sorted(engine.clusters(), sort):
@@ -129,7 +131,7 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
         while True:
             live.update(story(header, engine, top, sort), refresh=True)
             time.sleep(SECONDS)
-            if open_header(state) != header:
+            if seen != (seen := written_at(state)):
                 header, engine = open_state(state)
 
 

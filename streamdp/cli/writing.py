@@ -169,12 +169,12 @@ class Sinks:
 
     def write(self, answers: Answers) -> None:
         """Append all answers."""
+        lines = answers.lines
         if self.finality is not None:
-            final = [line for line in answers.lines if isinstance(line, Final)]
-            self.finality.write(self._encoder.encode_lines(final))
-            answers = answers_without_finality(answers)
-        if answers.lines:
-            self.output.write(self._lines.encode(answers.lines))
+            self.finality.write(self._encoder.encode_lines([x for x in lines if isinstance(x, Final)]))
+            lines = [x for x in lines if isinstance(x, Assignment)]
+        if lines:
+            self.output.write(self._lines.encode(lines))
         for reject in answers.rejects:
             self.rejects.write(reject)
             self.refused[reject.reason] += 1
@@ -196,12 +196,6 @@ class Sinks:
         """Close all."""
         for sink in self._all.values():
             sink.close()
-
-
-def answers_without_finality(answers: Answers) -> Answers:
-    """The same, where finality goes elsewhere."""
-    lines: list[Assignment | Final] = [line for line in answers.lines if isinstance(line, Assignment)]
-    return Answers(lines, answers.rejects, answers.events)
 
 
 def tell_of_change(paths: Paths, resumed: Header) -> None:
