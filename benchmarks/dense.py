@@ -65,7 +65,7 @@ def cases(which: list[str]) -> list[Case]:
 def new_search(case: Case) -> BeamSearch:
     """The beam with location and scales learned as the engine does, from the first vectors."""
     first = case.vectors[:WARMUP]
-    moments = Moments(first.mean(axis=0), first.var(axis=0))
+    moments = Moments.of(first)
     likelihood = build_likelihood(case.settings, moments)
     return vector_search(case.settings, build_prior(case.settings, False), likelihood)
 

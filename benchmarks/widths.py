@@ -100,7 +100,7 @@ def new_search(stream: Stream, settings: Settings) -> BeamSearch:
     if stream.vocabulary:
         return word_search(settings, stream.vocabulary)
     first = np.asarray(stream.batch.vectors)[:WARMUP]
-    likelihood = build_likelihood(settings, Moments(first.mean(axis=0), first.var(axis=0)))
+    likelihood = build_likelihood(settings, Moments.of(first))
     return vector_search(settings, build_prior(settings, False), likelihood)
 
 

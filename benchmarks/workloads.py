@@ -86,6 +86,27 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(vectors / vectors.std(axis=0)), truth.astype(np.int64)
 
 
+def pixels() -> tuple[np.ndarray, np.ndarray]:
+    """1,797 digits as 8 by 8 pixels from 0 to 16; and their labels."""
+    from sklearn.datasets import load_digits
+
+    vectors, truth = load_digits(return_X_y=True)
+    return np.ascontiguousarray(vectors), truth.astype(np.int64)
+
+
+def segments() -> tuple[np.ndarray, np.ndarray]:
+    """River's 2,310 image segments, 18 features as its StandardScaler leaves them; and their classes."""
+    from river.datasets import ImageSegments
+    from river.preprocessing import StandardScaler
+
+    scaler, rows, truth = StandardScaler(), [], []
+    for features, kind in ImageSegments():
+        scaler.learn_one(features)
+        rows.append([scaler.transform_one(features)[name] for name in sorted(features)])
+        truth.append(kind)
+    return np.array(rows), np.unique(truth, return_inverse=True)[1].astype(np.int64)
+
+
 # ---------------------------------------------------------------- generated streams
 
 

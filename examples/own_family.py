@@ -22,7 +22,6 @@ from streamdp.likelihoods.vectors import (
     VectorFamily,
     VectorStatistics,
     add,
-    clear,
     log_marginal,
     merge,
     predictive,
@@ -97,21 +96,12 @@ class ExponentialGamma(VectorFamily):
         """The statistics of a row."""
         return {"count": COUNT, "total": slice(SUMS, SUMS + self.dimension)}
 
-    def centre(self, row: np.ndarray) -> np.ndarray:
-        """The mean."""
-        return np.asarray(row[SUMS:] / max(row[COUNT], 1.0))
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The density at the rate 1 / x."""
         return np.asarray(-(1.0 + np.log(rows)).sum(axis=1))
 
     def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
         return bool((statistics["total"] >= vector * (1.0 - 1e-9)).all())
-
-
-@clear.of(ExponentialGammaTerms)
-def _clear(family: ExponentialGammaTerms, row: np.ndarray) -> None:
-    row[:] = 0.0
 
 
 @add.of(ExponentialGammaTerms)

@@ -6,14 +6,17 @@ the records were cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, events_of, of_closed, summarise
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pool import WON
+from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import State
+from streamdp.beam.state import Output, State
 from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
 from streamdp.encode.order import Lateness, refuse
@@ -28,6 +31,7 @@ from streamdp.settings.assemble import (
     build_prior,
     check_model,
     is_sparse,
+    second_look_of,
     warmup_length,
 )
 from streamdp.settings.load import checked
@@ -76,6 +80,7 @@ class Engine:
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
+        self._age = 0
         linked = isinstance(build_prior(settings, sparse=True), DistanceDependent)
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
@@ -118,6 +123,8 @@ class Engine:
         if self._pending and self._search is None:
             self._end_warmup()
         self._run(answers)
+        if self._search is not None:
+            self._review(self._search, answers, last=True)
         self._announcer.finish(self.seq - 1, answers.lines)
         return answers
 
@@ -155,8 +162,9 @@ class Engine:
                 answers.rejects.append(reject)
         if taken and encoder is not None and self._search is not None:
             times = np.array([self._order.latest if r.time is None else r.time for r in taken])
-            out = self._search.score(encoder.take(times))
-            self._announcer.announce_frozen(out, taken, first, answers.lines)
+            batch = encoder.take(times)
+            out = self._search.score(batch)
+            self._announcer.announce_frozen(out, taken, batch.sizes, first, answers.lines)
         return answers
 
     # ---------------------------------------------------------------- inside
@@ -183,7 +191,7 @@ class Engine:
             if self._search is None:
                 if len(self._pending) >= max(warmup_length(self.settings), 1):
                     self._end_warmup()
-            elif (self.seq + len(self._pending)) % EVICT_EVERY == 0:
+            elif (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
         ready.clear()
 
@@ -191,13 +199,20 @@ class Engine:
         """The first record that could be encoded has said whether the stream holds words or vectors."""
         self._encoder = encoder
         if isinstance(encoder, WordEncoder):
-            self._search = new_search(self.settings, None)
+            self._start(new_search(self.settings, None))
 
     def _end_warmup(self) -> None:
         """Learn location and scale from the vectors held back so far."""
         assert isinstance(self._encoder, VectorEncoder)
         self._moments = Moments.of(np.array(self._encoder.rows, float))
-        self._search = new_search(self.settings, self._moments)
+        self._start(new_search(self.settings, self._moments))
+
+    def _start(self, search: BeamSearch) -> None:
+        """Go on with a search; say how long its answers stay open to a second look."""
+        self._search = search
+        prior = build_prior(self.settings, search.sparse)
+        self._age = second_look_of(self.settings, prior, search.likelihood)
+        self._announcer.open_for = self.settings.retain if self._age else 0
 
     def _run(self, answers: Answers) -> None:
         """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
@@ -208,20 +223,43 @@ class Engine:
         records = [record for _, record in self._pending]
         batch = encoder.take(np.array([time for time, _ in self._pending]))
         self._pending = []
-        labels = np.zeros(batch.size, np.int64)
+        labels, sizes = np.zeros(batch.size, np.int64), batch.sizes
         if isinstance(encoder, WordEncoder):
             search.ensure_words(encoder.vocabulary.unknown + 1)
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
         for start, stop, out in search.run(batch, tell=self.with_events):
             labels[start:stop] = out.answers["label"][start:stop]
-            self._announcer.announce(out, start, first + start, records[start:stop], answers.lines)
+            self._announcer.announce(
+                out, start, first + start, records[start:stop], sizes[start:stop], answers.lines
+            )
             if self.with_events:
-                events = events_of(search, out, first, records, encoder.words)
-                self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
-                answers.events.extend(events)
+                self._tell(search, out, first, [record.time for record in records], answers)
+        if search.seq % REVIEW_EVERY == 0:
+            self._review(search, answers)
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
+
+    def _tell(
+        self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
+    ) -> None:
+        """Append events, which records from number ``first`` on, of these times, have caused."""
+        words = None if self._encoder is None else self._encoder.words
+        events = events_of(search, out, first, times, words)
+        self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        answers.events.extend(events)
+
+    def _review(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
+        """Look again at what has come of age."""
+        age = self._age
+        held = self._retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
+        if held is None:
+            return
+        time = float(held.batch.times[-1]) if held.batch.times is not None and self._order.dated else None
+        for out in review(search, held.first, held.batch, held.labels, age, tell=self.with_events, last=last):
+            self._announcer.revise(out, answers.lines)
+            if self.with_events:
+                self._tell(search, out, search.seq - 1, [time], answers)
 
     def _evict(self, search: BeamSearch, vocabulary: Vocabulary) -> None:
         if vocabulary.wants_eviction():
@@ -263,6 +301,11 @@ class Engine:
         """log p(z, x) of the best hypothesis, in nats."""
         return 0.0 if self._search is None else float(self._search.log_joints[self._search.head])
 
+    @property
+    def nats_won(self) -> float:
+        """By how much second looks have raised the log joint."""
+        return 0.0 if self._search is None else float(self._search.state.beam.sums[WON])
+
     def clusters(self) -> list[ClusterSummary]:
         """The live clusters of the best hypothesis, largest first."""
         if self._search is None or self._encoder is None:
@@ -299,7 +342,7 @@ class Engine:
         self._retained = self._announcer.retained = parts.retained
         self._announcer.load(parts.announced)
         if parts.beam is not None:
-            self._search = new_search(settings, parts.moments, parts.beam)
+            self._start(new_search(settings, parts.moments, parts.beam))
         return self
 
     def dumps(self) -> bytes:

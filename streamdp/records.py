@@ -85,8 +85,10 @@ class Reject(msgspec.Struct, frozen=True, gc=False):
 class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The answer to one record, or (``revision`` > 0) a later change of it.
 
-    ``probability`` is the posterior mass of the cluster given the stream so far; ``log_predictive`` is
-    log p(x_t | past) in nats; ``link`` is the likeliest earlier member under a distance-dependent prior.
+    ``probability`` is the posterior mass of the cluster given the stream so far, ``new_probability`` that
+    of a new one when the record came, both in [0, 1]; ``log_predictive`` is log p(x_t | past) in nats,
+    ``novelty`` its negative by token or dimension; ``link`` is the likeliest earlier member under a
+    distance-dependent prior.
     """
 
     seq: int
@@ -95,9 +97,11 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     time: float | None
     cluster: int
     probability: float
+    new_probability: float
     new: bool
     link: int | None
     log_predictive: float
+    novelty: float
     revision: int = 0
     keep: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 

@@ -26,6 +26,7 @@ from streamdp.likelihoods import (
     VonMisesFisher,
     WordStatistics,
 )
+from streamdp.likelihoods.words import WORD_SPACE
 
 Records = st.SearchStrategy[Any]
 
@@ -40,7 +41,8 @@ class Case(NamedTuple):
     """A family, its oracle, and which records it takes.
 
     ``exchangeable``: whether the predictive is a ratio of marginals. ``reversible``: whether records can
-    be removed. ``exact``: how close to its oracle it is to be.
+    be removed. ``exact``: how close to its oracle it is to be. ``unseen``: how many words like word V there
+    are, which no record holds, besides those of the records.
     """
 
     family: Likelihood[Any, Any]
@@ -51,6 +53,7 @@ class Case(NamedTuple):
     exchangeable: bool = True
     reversible: bool = True
     exact: float = 1e-9
+    unseen: int = 0
 
     @property
     def sparse(self) -> bool:
@@ -92,7 +95,14 @@ _sphere = _vectors(3, _real).filter(any).map(_unit)
 
 CASES = {
     "dirichlet-multinomial": Case(DirichletMultinomial(0.3, V), fa.DirichletMultinomial(0.3, V), _words),
-    "growing vocabulary": Case(DirichletMultinomial(0.3), fa.DirichletMultinomial(0.3), _words, V, V),
+    "growing vocabulary": Case(
+        DirichletMultinomial(0.3, escape=0.7),
+        fa.DirichletMultinomial(0.3, None, 0.7),
+        _words,
+        {0, 1, 3},
+        {0, 1, 3},
+        unseen=WORD_SPACE - V,
+    ),
     "hierarchical dirichlet": Case(
         HierarchicalDirichlet(4.0), fa.HierarchicalDirichlet(4.0), _words, np.array(P), BASE
     ),

@@ -117,8 +117,8 @@ def _words(name: str) -> tuple[Any, Any, Any]:
         naive = families.DirichletMultinomial(0.4, WORDS)
         return lk.DirichletMultinomial(0.4, WORDS), naive, families.NoBase()
     if name == "flat_growing":
-        naive = families.DirichletMultinomial(0.4, None)
-        return lk.DirichletMultinomial(0.4), naive, families.VocabularySize()
+        naive = families.DirichletMultinomial(0.4, None, 1.5)
+        return lk.DirichletMultinomial(0.4, escape=1.5), naive, families.WordsSeen()
     if name.startswith("dirichlet"):
         beta = 1.3 if name == "dirichlet_document" else None
         family = lk.HierarchicalDirichlet(base_concentration=2.0, document_beta=beta, **base)

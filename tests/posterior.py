@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.stats import chi2, ncx2
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
+from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.prepare import Data
 
@@ -132,6 +133,74 @@ class Problem:
         """A chain over the records, started from singletons (which every prior but a finite one allows)."""
         start = np.zeros(self.n) if isinstance(prior, pr.FiniteMixture) else np.arange(self.n)
         return Chain(self.data, self.likelihood, prior, start, seed=seed, **options)
+
+    def beside(self, frozen: Sequence[int], prior: Any, seed: int = 0, *, lumped: bool = False) -> Chain:
+        """A chain over the later records, beside the first ones clustered so.
+
+        ``lumped``: what they still weigh stands at one place, as an exponential decay allows.
+        """
+        z = canonical(frozen)
+        members = [np.flatnonzero(z == k) for k in range(int(z.max()) + 1)]
+        positions = np.arange(float(self.n))
+        if getattr(prior, "unit", "") == "seconds":
+            positions = np.asarray(self.data.times, float)
+        places = [positions[m] for m in members]
+        shares = [np.ones(len(m)) for m in members]
+        first = len(z)
+        if lumped:
+            shares = [np.array([prior.decay(positions[first] - p).sum()]) for p in places]
+            places = [positions[first : first + 1] for _ in places]
+        words, rows = Data(), None
+        if self.data.sparse:
+            words = Data.of_words([_summed([self.records[i] for i in m]) for m in members])
+        else:
+            rows = np.array([self._row(m) for m in members])
+        starts = np.cumsum([0, *map(len, places)])
+        anchors = Anchors(
+            np.array([len(m) for m in members]),
+            words,
+            rows,
+            starts,
+            np.concatenate(places),
+            np.concatenate(shares),
+            positions[first:],
+        )
+        start = np.zeros(self.n - first) if isinstance(prior, pr.FiniteMixture) else np.arange(first, self.n)
+        data = self.data.slice(first)
+        return Chain(data, self.likelihood, prior, start, seed=seed, anchors=anchors)
+
+    def _row(self, members: np.ndarray) -> np.ndarray:
+        statistics = self.likelihood.empty()
+        for i in members:
+            self.likelihood.add(statistics, self.records[i])
+        return np.asarray(statistics.row)
+
+    def given(self, frozen: Sequence[int], posterior: dict[Any, float]) -> dict[Any, float]:
+        """p(z of the later records | that of the first ones, x), as a posterior of all is given."""
+        z = tuple(canonical(frozen).tolist())
+        some = {all_: p for all_, p in posterior.items() if all_[: len(z)] == z}
+        total = math.fsum(some.values())
+        return {all_: p / total for all_, p in some.items()}
+
+
+def _summed(records: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The counts of several records together."""
+    counts: Counter[int] = Counter()
+    for words, held in records:
+        for w, c in zip(words.tolist(), held.tolist(), strict=True):
+            counts[w] += c
+    words = np.array(sorted(counts))
+    return words, np.array([counts[w] for w in words.tolist()])
+
+
+def draw_beside(
+    chain: Chain, frozen: Sequence[int], moves: Iterable[Any], draws: int, thin: int = 2
+) -> Counter[Any]:
+    """As :func:`draw`, the frozen records before the others."""
+    counts: Counter[Any] = Counter()
+    for labels, times in draw(chain, moves, draws, thin).items():
+        counts[tuple(canonical([*canonical(frozen), *labels]).tolist())] += times
+    return counts
 
 
 def draw(chain: Chain, moves: Iterable[Any], draws: int, thin: int = 2) -> Counter[Any]:

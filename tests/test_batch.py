@@ -57,6 +57,13 @@ def test_records_taken_keep_the_order_of_time(dense: bool) -> None:
         np.testing.assert_array_equal(getattr(taken, name), getattr(records, name))
 
 
+def test_sizes_are_tokens_or_dimensions() -> None:
+    assert some(7, dense=False).sizes.tolist() == [0, 1, 3, 0, 1, 3, 0]
+    assert some(7, dense=False).slice(2, 5).sizes.tolist() == [3, 0, 1]
+    assert some(3, dense=True).sizes.tolist() == [2, 2, 2]
+    assert Batch().sizes.tolist() == []
+
+
 def test_rows_say_where_words_are() -> None:
     assert some(6, dense=False).rows.tolist() == [1, 2, 2, 4, 5, 5]
     assert some(6, dense=True).rows.tolist() == []

@@ -87,6 +87,8 @@ def compare(
         )
         assert out.answers["log_predictive"][0] == pytest.approx(expected.evidence, rel=1e-10, abs=1e-9)
         assert out.answers["probability"][0] == pytest.approx(expected.probability, rel=1e-9, abs=1e-12)
+        new = float(out.answers["new_probability"][0])
+        assert new == pytest.approx(expected.new_probability, rel=1e-9, abs=1e-12)
         assert bool(out.answers["founded"][0]) == expected.new
         assert int(out.answers["link"][0]) == (-1 if expected.link is None else expected.link)
         assert int(out.answers["label"][0]) == announced.label

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from models import SPARSE, WORDS, pair, pairs
 from streams import encode, random_stream
 
+from streamdp.beam.pool import ALIVE
+from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.likelihoods.shared_base import WORD_SPACE
+from streamdp.likelihoods.words import WORD_SPACE
+
+GROWING = ("flat_growing", "dirichlet", "dirichlet_document", "pitman_yor")
+"""The base of these leaves something to words that never came."""
 
 CONTINUOUS = ("gaussian", "gaussian_forget", "gamma", "gamma_forget", "wishart", "wishart_forget")
 
@@ -32,12 +39,47 @@ def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> Non
     out = beam.score(encode([[(w, 1)] for w in range(WORDS + 1)], later, dense=False))
     p = np.exp(out.answers["log_predictive"][: WORDS + 1])
     seen = int(np.count_nonzero(beam.words.learned.counts[:WORDS]))
-    if family in ("dirichlet", "dirichlet_document", "pitman_yor"):
+    if family in GROWING:
         assert seen == WORDS
         total = p[:WORDS].sum() + p[WORDS] * (WORD_SPACE - seen)
     else:
         total = p[:WORDS].sum()
     assert total == pytest.approx(1.0, abs=1e-9)
+
+
+def of_each_cluster(beam: BeamSearch) -> list[float]:
+    """Predictive of the record that was scored last: under each cluster by slot, then under an empty one."""
+    pool, scores = beam.state.pool, beam.scores
+    words, sizes = scores.words, beam.words.sizes
+    reference = math.exp(scores.sums[REFERENCE])
+    touched = words.stamp == words.meta[TICK]
+    slots = np.flatnonzero(pool.state == ALIVE)
+    values = [scores.value[s] if touched[s] else words.ratio[sizes.of[s]] for s in slots]
+    return [reference * float(value) for value in (*values, scores.sums[NEW_VALUE])]
+
+
+@pytest.mark.parametrize("records", [0, 1, 5, 20])
+@pytest.mark.parametrize("family", SPARSE)
+def test_every_cluster_foretells_some_word(family: str, records: int) -> None:
+    """Over the words seen so far and all that were not, in each cluster and in one that has no record yet."""
+    beam = pair("crp", family, 7).search()
+    some, times = random_stream(np.random.default_rng(5), 20, False, WORDS)
+    for _ in beam.run(encode(some[:records], times[:records], False)):
+        pass
+    seen = sorted({w for record in some[:records] for w, _ in record})
+    growing = family in GROWING
+    words = [*seen, WORDS] if growing else list(range(WORDS))
+    times_of = [1.0] * len(words)
+    if growing:
+        times_of[-1] = WORD_SPACE - len(seen)
+    totals = np.zeros(len(beam.state.pool.state))
+    for word, many in zip(words, times_of, strict=True):
+        beam.score(encode([[(word, 1)]], [times[-1]], False))
+        each = of_each_cluster(beam)
+        totals[: len(each)] += many * np.array(each)
+    clusters = int(np.count_nonzero(beam.state.pool.state == ALIVE))
+    assert (clusters > 0) == (records > 0)
+    assert totals[: clusters + 1] == pytest.approx(1.0, abs=1e-9)
 
 
 @pytest.mark.parametrize(("prior", "family"), [p for p in pairs() if p[1] in CONTINUOUS])

@@ -35,9 +35,9 @@ def run(problem: Problem, records: list[SparseRecord]) -> tuple[BeamSearch, list
     for i, record in enumerate(records):
         _, _, out = next(beam.run(encode([record], [float(i)], False)))
         row = out.answers[0]
-        names = ("label", "link", "decided", "probability", "log_predictive")
+        names = ("label", "link", "decided", "probability", "new_probability", "log_predictive")
         answers.append(np.array([row[name] for name in names]))
-        touched += int(beam._scores.words.meta[TOUCHED])
+        touched += int(beam.scores.words.meta[TOUCHED])
     return beam, answers, touched
 
 

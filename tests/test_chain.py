@@ -392,7 +392,10 @@ def test_links_cannot_start_where_none_is_possible() -> None:
 
 @pytest.mark.parametrize("discount", [None, 0.4])
 def test_base_measure(discount: float | None) -> None:
-    """As given to the chain, or to the family, or learned: of tokens, or of the records with a word."""
+    """As given to the chain, or to the family, or learned by the rule of the stream.
+
+    That counts tokens, or the records with a word.
+    """
     data = words(([0, 1], [3, 1]), ([1], [2]), ([1, 2], [1, 1]))
 
     def family(base: Any) -> Any:
@@ -400,10 +403,11 @@ def test_base_measure(discount: float | None) -> None:
             return lk.HierarchicalDirichlet(base_concentration=2.0, base=base)
         return lk.HierarchicalPitmanYor(base_concentration=2.0, word_discount=discount, base=base)
 
-    seen = np.array([3.5, 4.5, 1.5] if discount is None else [1.5, 3.5, 1.5])
+    seen = np.array([3.0, 4.0, 1.0] if discount is None else [1.0, 3.0, 1.0])
     labels = [0, 0, 1]
     learned = Chain(data, family(None), pr.CRP(1.0), labels)
-    same = Chain(data, family(tuple(seen / seen.sum())), pr.CRP(1.0), labels)
+    stream = (seen - 0.35) / (seen.sum() + 1000.0)
+    same = Chain(data, family(None), pr.CRP(1.0), labels, base=stream)
     assert learned.log_joint == pytest.approx(same.log_joint, rel=1e-12)
     given = Chain(data, family(None), pr.CRP(1.0), labels, base=np.array([0.2, 0.5, 0.3]))
     same = Chain(data, family((0.2, 0.5, 0.3)), pr.CRP(1.0), labels)

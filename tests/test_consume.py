@@ -27,7 +27,8 @@ from commands import (
 )
 
 KEYS = [
-    "seq", "id", "position", "time", "cluster", "probability", "new", "link", "log_predictive", "revision",
+    "seq", "id", "position", "time", "cluster", "probability", "new_probability", "new", "link",
+    "log_predictive", "novelty", "revision",
 ]  # fmt: skip
 
 

@@ -87,13 +87,14 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
     maker = vectors if dense else texts
     engine = Engine(settings)
     engine.advance(maker(60, 4))
-    encoded, labels = retained_of(engine)
+    encoded, held = retained_of(engine)
+    labels = held.labels
     names, numbers = np.unique(labels, return_inverse=True)
     first = np.unique(numbers, return_index=True)[1]
     rank = np.argsort(np.argsort(first))
     again = engine_of(settings, encoded, rank[numbers], names[np.argsort(first)], int(labels.max()) + 1)
     assert again.seq == 60
-    assert retained_of(again)[1].tolist() == labels.tolist()
+    assert retained_of(again)[1].labels.tolist() == labels.tolist()
     samples = [msgspec.structs.replace(cluster, samples=[]) for cluster in engine.clusters()]
     assert again.clusters() == samples
     assert again.log_joint == pytest.approx(engine.log_joint)
@@ -101,13 +102,13 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
     assert again.advance(later).lines == engine.advance(later).lines
 
 
-def test_older_records_must_be_held() -> None:
+def test_what_is_held_is_known_by_its_first_record() -> None:
     engine = Engine(Settings(retain=10))
     with pytest.raises(ValueError, match="no records"):
         retained_of(engine)
     engine.advance(texts(30, 1))
-    with pytest.raises(ValueError, match="only the last 10 of 30"):
-        retained_of(engine)
+    held = retained_of(engine)[1]
+    assert (held.first, len(held.labels)) == (20, 10)
 
 
 def test_a_collection_of_nothing_is_refused() -> None:

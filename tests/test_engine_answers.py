@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 from engine_cases import CASES, case
-from feeds import Told, feed, nothing, texts
+from feeds import Told, feed, nothing, record, texts, vectors
 from oracle.enumeration import founders_of
 
 from streamdp.engine import Engine
-from streamdp.records import Final
+from streamdp.records import Assignment, Final
 from streamdp.settings import Settings
 
 
 def check_lines(told: Told) -> int:
     """Probabilities, counting revisions, links back, finality never taken back; how many were revised."""
     revisions: dict[int, int] = {}
+    once: dict[int, tuple[float, float, float]] = {}
     final = last = -1
     for line in told.lines:
         if isinstance(line, Final):
@@ -22,14 +23,22 @@ def check_lines(told: Told) -> int:
             final = line.final_through
             continue
         assert 0.0 <= line.probability <= 1.0
+        assert 0.0 <= line.new_probability <= 1.0
         assert line.log_predictive == line.log_predictive
+        unrevised = line.new_probability, line.log_predictive, line.novelty
         assert line.link is None or (line.link < line.seq and not line.new)
         if line.revision == 0:
             assert line.seq == last + 1
             last = line.seq
+            once[line.seq] = unrevised
+            if line.new:
+                assert line.probability == line.new_probability
+            else:
+                assert line.probability + line.new_probability <= 1.0 + 1.1e-6  # six decimals each
         else:
             assert line.seq > final
             assert line.revision == revisions[line.seq] + 1
+            assert unrevised == once[line.seq]
         revisions[line.seq] = line.revision
     return sum(1 for count in revisions.values() if count)
 
@@ -70,6 +79,33 @@ def test_revisions_happen() -> None:
     """Or the tests above would prove little."""
     settings = Settings(prior="crp", likelihood="dirichlet-multinomial", beta=0.3, slack=50.0, beam=16)
     assert sum(check_lines(feed(Engine(settings), texts(400, seed))) for seed in range(3)) > 20
+
+
+@pytest.mark.parametrize("name", ["crp", "vectors"])
+def test_a_record_that_is_only_scored_is_answered_like_the_next(name: str) -> None:
+    settings, maker = case(name)
+    engine, between = Engine(settings), 0
+    records = maker(90, 4)
+    engine.advance(records[:30])
+    for item in records[30:]:
+        (asked,) = engine.score([item]).lines
+        (line,) = (x for x in engine.advance([item]).lines if isinstance(x, Assignment) and not x.revision)
+        assert isinstance(asked, Assignment)
+        for field in ("probability", "new_probability", "log_predictive", "novelty"):
+            assert getattr(asked, field) == pytest.approx(getattr(line, field), abs=2e-6)
+        between += 0.001 < line.new_probability < 0.999
+    assert between
+
+
+def test_novelty_is_surprise_by_token_or_dimension() -> None:
+    said = ["rain", "rain rain rain wind", "rain wind", "a rain b storm"]
+    records = [record(text, i + 1) for i, text in enumerate(said)]
+    lines = feed(Engine(case("crp")[0]), records).first()
+    lines += feed(Engine(case("vectors")[0]), vectors(30, 1)).first()
+    sizes = [1, 4, 2, 2] + [3] * 30
+    assert [line.novelty for line in lines] == pytest.approx(
+        [-line.log_predictive / size for line, size in zip(lines, sizes, strict=True)], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -176,11 +176,6 @@ def test_one_file_named_in_two_ways(folder: Path) -> None:
         (("nonsense",), 64, "No such command"),
         (("fit", "in.jsonl", "--method", "nonsense"), 64, "'nonsense' is not one of"),
         (("fit", "in.jsonl", "--plot", "/no-such-folder/x", "--budget", "1h"), 73, "does not exist"),
-        (
-            ("fit", "in.jsonl", "--base-smoothing", "0.5", "--budget", "1h"),
-            78,
-            "base_smoothing is for streams",
-        ),
         (("fit", os.devnull), 65, "no records"),
         (("fit", "-"), 65, "no records"),
     ],

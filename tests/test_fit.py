@@ -129,7 +129,7 @@ def test_a_stream_begins_with_a_snapshot(fitted: Path, tmp_path: Path) -> None:
         "x",
     )
     assert code == 78
-    assert "prior: was crp, is uniform" in message
+    assert "prior: was distance-dependent, is uniform" in message
 
 
 @pytest.mark.parametrize(
@@ -252,12 +252,35 @@ def test_refusals(tmp_path: Path, options: tuple[str, ...], code: int, part: str
     assert part in message
 
 
-def test_refine_says_what_it_cannot_do(tmp_path: Path) -> None:
+def test_older_records_stay_where_they_are(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     succeed(tmp_path, "consume", "--file", "in.jsonl", "--retain", "100", "--state", "s", "--output", "out")
-    code, message = fail(tmp_path, "refine", "s")
+    done = call(tmp_path, "refine", "s", "--budget", "4")
+    assert done.returncode == 0, done.stderr
+    assert b"100 records can move; older ones stay in" in done.stderr
+    labels = labels_of((tmp_path / "out").read_bytes())
+    for change in parsed(done.stdout):
+        assert change["seq"] >= 200
+        assert change["cluster"] != change["was"]
+    assert len(labels) >= 300
+    assert call(tmp_path, "refine", "s", "--budget", "4").stdout == done.stdout
+
+
+def test_refine_says_what_it_cannot_do(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 300)
+    run = ("consume", "--file", "in.jsonl")
+    succeed(tmp_path, *run, "--retain", "100", "--state", "s", "--output", "out")
+    code, message = fail(tmp_path, "refine", "s", "--into", "t")
     assert code == 65
-    assert "only the last 100 of 300 records" in message
+    assert "--into needs all records, and the state has let older ones go" in message
+    assert not (tmp_path / "t").exists()
+    code, message = fail(tmp_path, "refine", "s", "--hyper")
+    assert code == 65
+    assert "--hyper needs all records" in message
+    succeed(tmp_path, *run, "--retain", "0", "--state", "none", "--output", "out2")
+    code, message = fail(tmp_path, "refine", "none")
+    assert code == 65
+    assert "holds no records" in message
 
 
 def test_labels_are_inherited_by_overlap() -> None:

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from posterior import Problem
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain
 from streamdp.offline.diagnostics import effective_sample_size
-from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
 from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data
 from streamdp.priors.base import Prior
@@ -133,11 +134,12 @@ SAMPLERS: dict[str, Callable[[], Move]] = {
 }
 
 
-def clustering(prior: Prior, rng: Random) -> np.ndarray:
-    """A draw from the prior."""
-    members: list[list[int]] = []
+def clustering(prior: Prior, rng: Random, frozen: tuple[int, ...] = ()) -> np.ndarray:
+    """A draw from the prior, given where the first records are."""
+    members = [[i for i, k in enumerate(frozen) if k == label] for label in range(len(set(frozen)))]
     labels = np.zeros(N, np.int64)
-    for i in range(N):
+    labels[: len(frozen)] = frozen
+    for i in range(len(frozen), N):
         joins, new = prior.weights(members, i, [0.0] * (i + 1))
         weights = np.array([*joins, new])
         labels[i] = np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right")
@@ -223,3 +225,38 @@ def test_finds_another_likelihood(family: str) -> None:
     other = dataclasses.replace(MODELS[family].likelihood, **OTHERS[family])
     z = gaps(family, "crp", Gibbs, likelihood=other)
     assert np.abs(z).max() > PLANTED
+
+
+FROZEN = (0, 1, 0)
+BESIDE: dict[str, tuple[Any, Callable[[], Move]]] = {
+    "crp": (pr.CRP(1.2), lambda: SplitMerge(3, scans=1, proposals=2)),
+    "exponential": (pr.DistanceDependent(0.9, pr.Exponential(2.0)), LinkGibbs),
+}
+
+
+def gaps_beside(prior: Any, make: Callable[[], Move], told: Any = None) -> np.ndarray:
+    """As :func:`gaps`, for normal records of which the first are frozen."""
+    model, rng = MODELS["normal"], np.random.default_rng(3)
+    forwards, backwards = [], []
+    for _ in range(STEPS):
+        labels = clustering(prior, rng, FROZEN)
+        forwards.append(watched(labels, records(model, labels, rng)))
+    x = records(model, labels, rng)
+    for step in range(STEPS):
+        chain = Problem.of(x, model.likelihood).beside(FROZEN, told or prior, seed=step)
+        chain.set_labels(labels[len(FROZEN) :])
+        make()(chain)
+        labels = np.concatenate([FROZEN, chain.labels])
+        x = records(model, labels, rng, x)
+        backwards.append(watched(labels, x))
+    a, b = np.array(forwards), np.array(backwards)
+    worth = np.array([effective_sample_size(trace[np.newaxis]) for trace in b.T])
+    return np.asarray((b.mean(axis=0) - a.mean(axis=0)) / np.sqrt(a.var(0) / STEPS + b.var(0) / worth))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_both_ways_agree_beside_frozen_records(name: str) -> None:
+    prior, move = BESIDE[name]
+    assert (np.abs(gaps_beside(prior, move)) < MOST).all()
+    told = dataclasses.replace(prior, concentration=3.0 * prior.concentration)
+    assert np.abs(gaps_beside(prior, move, told)).max() > PLANTED

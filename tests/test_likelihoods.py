@@ -161,8 +161,8 @@ def test_terms_name_the_kernels(case: Case) -> None:
 
 
 TERMS: list[tuple[Likelihood[Any, Any], dict[str, Any]]] = [
-    (DirichletMultinomial(0.1, 9), {"beta": 0.1, "vocabulary": 9}),
-    (DirichletMultinomial(), {"beta": 0.03, "vocabulary": 0}),
+    (DirichletMultinomial(0.1, 9), {"beta": 0.1, "vocabulary": 9, "escape": 0.0}),
+    (DirichletMultinomial(), {"beta": 0.03, "vocabulary": 0, "escape": 10.0}),
     (
         HierarchicalDirichlet(50.0, 4.0, smoothing=0.3, discount=0.1, escape=2.0),
         {

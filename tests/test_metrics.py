@@ -25,6 +25,9 @@ COUNTERS = {
     "words": 4096,
     "held_back": 5,
     "switches": 3,
+    "second_looks": 40,
+    "records_moved": 6,
+    "clusters_merged": 2,
 }
 
 
@@ -91,6 +94,9 @@ def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: C
         "streamdp_clusters_created_total": 19,
         "streamdp_clusters_closed_total": 15,
         "streamdp_clusters_retired_total": 12,
+        "streamdp_second_looks_total": 40,
+        "streamdp_records_moved_total": 6,
+        "streamdp_clusters_merged_total": 2,
         "streamdp_lag_records": 250,
         "streamdp_clusters_live": 7,
         "streamdp_hypotheses": 30,

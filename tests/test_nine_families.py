@@ -103,7 +103,7 @@ def test_fit_and_a_stream_that_begins_there(whole: Path, family: str, tmp_path: 
     lines = lines_of(family)
     write(tmp_path, lines[:200])
     write(tmp_path, lines[200:], "more.jsonl")
-    fit = ("fit", "in.jsonl", "--likelihood", family, "--budget", "8", "--method", "gibbs")
+    fit = ("fit", "in.jsonl", "--likelihood", family, "--prior", "crp", "--budget", "8", "--method", "gibbs")
     succeed(tmp_path, *fit, "--output", "fitted", "--state", "f")
     fitted = labels_of((tmp_path / "fitted").read_bytes())
     assert agreement(TRUTH[:199], fitted).nmi > 0.7

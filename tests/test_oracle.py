@@ -45,7 +45,7 @@ def cases():
     learned = fa.LearnedBase("tables", 0.2, 1.0)
     return [
         (pr.CRP(1.3), fa.DirichletMultinomial(0.3, 4), fa.NoBase(), WORDS),
-        (pr.Uniform(0.9), fa.DirichletMultinomial(0.3), fa.VocabularySize(), WORDS),
+        (pr.Uniform(0.9), fa.DirichletMultinomial(0.3, escape=1.5), fa.WordsSeen(), WORDS),
         (pr.PitmanYor(0.7, 0.4), fa.HierarchicalPitmanYor(2.0, 0.5), vocabulary, WORDS),
         (pr.PitmanYor(0.7, 0.4, retire_after=2), fa.HierarchicalPitmanYor(2.0, 0.5), learned, WORDS),
         (pr.CRP(2.0), fa.HierarchicalDirichlet(2.0, 1.5), fa.LearnedBase("tokens", 0.2, 1.0), WORDS),
@@ -109,6 +109,17 @@ def test_predictive_sums_to_one(family, size):
     one_token = [[(w, 1)] for w in range(4)]
     total = math.fsum(math.exp(family.log_predictive(WORDS[:size], x, base.view(x))) for x in one_token)
     assert total == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_predictive_of_a_growing_vocabulary_sums_to_one(size):
+    family, base = fa.DirichletMultinomial(0.3, escape=1.5), fa.WordsSeen()
+    for x in WORDS[:size]:
+        base.absorb(x, [])
+    seen = base.view([])
+    one = {w: math.exp(family.log_predictive(WORDS[:size], [(w, 1)], seen)) for w in (*seen, 99)}
+    unseen = one.pop(99) * (fa.UNIVERSE - len(seen))
+    assert math.fsum([unseen, *one.values()]) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["tables", "tokens"])

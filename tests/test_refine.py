@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -10,14 +11,19 @@ import pytest
 from feeds import record, texts, vectors
 
 from streamdp.engine import Engine
+from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
-from streamdp.offline.refine import refine
+from streamdp.offline.prepare import counts_of
+from streamdp.offline.recount import recount
+from streamdp.offline.refine import Task, refine, task_of
+from streamdp.offline.schedule import Best
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
 FEW = Plan(rounds=6, seconds=None)
+SHORT = Plan(rounds=6, seconds=None, hyper=False)
 
 
 @pytest.mark.parametrize("maker", [texts, vectors])
@@ -87,11 +93,75 @@ def test_what_cannot_be_bettered_is_kept() -> None:
     refined = refine(engine, Plan(rounds=10, seconds=None, hyper=False))
     assert refined.improved
     assert refined.changes
-    found = refine(refined.engine(), Plan(method="beam"))
+    goes_on = refined.engine()
+    found = refine(goes_on, Plan(method="beam"))
     assert not found.improved
-    assert found.log_joint == pytest.approx(refined.log_joint)
+    assert found.log_joint == found.started
     assert found.changes == []
     assert found.labels.tolist() == found.task.before.tolist()
+
+
+def test_a_refinement_is_under_the_base_measure_of_the_stream() -> None:
+    engine = Engine(Settings(beam=2, base_smoothing=0.2, base_escape=50.0))
+    engine.advance(texts(90, 5))
+    search = engine._search
+    assert search is not None
+    counts = search.words.learned.counts
+    seen, total = np.count_nonzero(counts), counts.sum()
+    base = refine(engine, FEW).solution.chain.base
+    assert base is not None
+    held = counts > 0
+    expected = (counts[held] + 0.2 - 0.35) / (total + 0.2 * seen + 50.0)
+    np.testing.assert_allclose(base[held], expected, rtol=1e-12)
+    left = base[~held]
+    np.testing.assert_allclose(left, (50.0 + 0.35 * seen) / (total + 0.2 * seen + 50.0) / (2**20 - seen))
+
+
+def test_a_set_counts_its_words_by_its_clusters() -> None:
+    records = texts(120, 2)
+    found = fit(records, Settings(), Plan(rounds=6, seconds=None, hyper=False))
+    chain, data = found.solution.chain, found.problem.data
+    assert isinstance(chain.likelihood, HierarchicalPitmanYor)
+    # held fixed while the draws were made, it is that of a clustering met before
+    joint = found.problem.chain(0, found.labels)
+    assert joint.log_joint != pytest.approx(found.log_joint)
+    joint.rebase(chain.base)  # type: ignore[arg-type]
+    assert joint.log_joint == pytest.approx(found.log_joint)
+    tables = counts_of(data, chain.likelihood, found.labels)
+    clusters = [set(data.words[found.labels[data.rows] == k]) for k in range(int(found.labels.max()) + 1)]
+    assert tables.tolist() == [sum(w in words for words in clusters) for w in range(len(tables))]
+    engine = found.engine()
+    assert engine.parts().beam.clusters.learned.counts[: len(tables)].tolist() == tables.tolist()  # type: ignore[union-attr]
+
+
+def test_what_was_best_is_judged_again_when_words_are_counted_again() -> None:
+    problem = fit(texts(60, 2), Settings(prior="crp"), Plan(method="beam")).problem
+    chain = problem.chain(0, np.arange(60) % 3)
+    recount([chain])
+    best = Best.of(chain)
+    chain.set_labels(np.arange(60) % 7)
+    before = chain.labels
+    recount([chain])
+    again = best.under(chain)
+    assert chain.labels.tolist() == before.tolist()
+    assert again.labels.tolist() == best.labels.tolist()
+    assert again.log_joint != best.log_joint
+    chain.set_labels(best.labels)
+    assert chain.log_joint == again.log_joint
+    both = [problem.chain(0, labels) for labels in (best.labels, before)]
+    recount(both)
+    assert both[0].base is both[1].base
+
+
+def test_dated_texts_have_the_prior_of_a_stream() -> None:
+    def prior(records: Any, **asked: Any) -> str:
+        plan = Plan(method="beam")
+        return type(fit(records, Settings(beam=1, **asked), plan).problem.prior).__name__
+
+    assert prior(texts(12, 1)) == "DistanceDependent"
+    assert prior(texts(12, 1), prior="crp") == "CRP"
+    assert prior([msgspec.structs.replace(r, time=None) for r in texts(12, 1)]) == "CRP"
+    assert prior(vectors(12, 1)) == "CRP"
 
 
 def test_vectors_that_a_stream_forgot_count_in_full() -> None:
@@ -113,3 +183,127 @@ def test_the_seed_is_the_engines_unless_another_is_given() -> None:
     np.testing.assert_array_equal(one.labels, two.labels)
     assert one.log_joint == two.log_joint
     assert refine(engine, FEW, seed=7).task.problem.settings.seed == 7
+
+
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "words": (texts, {"decay_scale": 12.0, "concentration": 1.0}),
+    "words, none forgotten": (texts, {"prior": "crp"}),
+    "words in a window": (texts, {"decay": "window", "decay_scale": 9.0, "concentration": 1.0}),
+    "vectors": (
+        vectors,
+        {"warmup": 20, "likelihood": "normal-inverse-gamma", "forget": 1.0, "decay_scale": 30.0},
+    ),
+    "vectors, none forgotten": (
+        vectors,
+        {"warmup": 20, "likelihood": "normal-inverse-gamma", "prior": "crp", "forget": 1.0},
+    ),
+}
+
+
+def split_in_two(kind: str, beam: int) -> tuple[Task, Task, int]:
+    """What there is to refine of one stream where 40 of 100 records are held, and where all are."""
+    maker, given = KINDS[kind]
+    tasks = []
+    for retain in (40, 5000):
+        engine = Engine(Settings(beam=beam, retain=retain, **given))
+        engine.advance(maker(100, 6))
+        tasks.append(task_of(engine))
+    return tasks[0], tasks[1], 60
+
+
+@pytest.mark.parametrize("beam", [1, 16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> None:
+    some, whole, first = split_in_two(kind, beam)
+    anchors, data = some.problem.anchors, whole.problem.data
+    assert anchors is not None
+    free = np.isin(whole.seqs, some.seqs)
+    assert free[:first].sum() == 0
+    np.testing.assert_array_equal(some.before, whole.before[free])
+    labels = whole.before[:first]
+    for k, label in enumerate(some.names.tolist()):
+        members = np.flatnonzero(labels == label)
+        assert anchors.sizes[k] == len(members) > 0
+        if data.sparse:
+            held, ours = data.take(members), anchors.words.take(np.array([k]))
+            total = np.bincount(held.words, held.counts)
+            assert ours.counts.tolist() == total[ours.words].tolist()
+            assert ours.counts.sum() == total.sum()
+        else:
+            assert anchors.rows is not None
+            assert data.vectors is not None
+            family: Any = some.problem.likelihood
+            statistics = family.empty()
+            for i in members:
+                family.add(statistics, data.vectors[i])
+            np.testing.assert_allclose(anchors.rows[k], statistics.row, rtol=1e-9, atol=1e-9)
+    # those of clusters that are gone
+    stay = ~free[first:]
+    assert not np.isin(whole.before[first:][stay], some.names).any()
+
+
+@pytest.mark.parametrize("kind", ["words", "words, none forgotten", "vectors", "vectors, none forgotten"])
+def test_what_is_compared_is_the_joint_given_older_records(kind: str) -> None:
+    some, whole, _ = split_in_two(kind, 1)
+    free = np.isin(whole.seqs, some.seqs)
+    chain = some.problem.chain(0, some.start)
+
+    def joint(labels: np.ndarray) -> float:
+        return whole.problem.chain(0, labels).log_joint
+
+    other = whole.before.copy()
+    place = np.flatnonzero(free)[-1]
+    target = int(some.names[0]) if other[place] != some.names[0] else int(some.names[-1])
+    other[place] = target
+    moved = some.start.copy()
+    moved[-1] = some.names.tolist().index(target)
+    before = chain.log_joint
+    chain.set_labels(moved)
+    expected = joint(other) - joint(whole.before)
+    assert chain.log_joint - before == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_that_let_records_go_is_refined(kind: str) -> None:
+    maker, given = KINDS[kind]
+    engine = Engine(Settings(beam=1, retain=40, **given))
+    engine.advance(maker(100, 6))
+    before = engine.dumps()
+    found = refine(engine, SHORT)
+    assert engine.dumps() == before
+    assert found.log_joint >= found.started - 1e-9
+    assert any("can move" in note for note in found.task.notes)
+    told = dict(zip(found.task.seqs.tolist(), found.task.before.tolist(), strict=True))
+    for change in found.changes:
+        assert told[change.seq] == change.was != change.cluster
+        assert change.seq >= 60
+    with pytest.raises(ValueError, match="has let older ones go"):
+        found.engine()
+    with pytest.raises(ConfigError, match="needs all records"):
+        refine(engine, Plan(method="beam"))
+    with pytest.raises(ConfigError, match="needs all records"):
+        refine(engine, Plan(rounds=2, seconds=None))
+
+
+def test_vectors_that_a_stream_forgot_are_frozen_as_they_counted() -> None:
+    engine = Engine(Settings(beam=1, retain=40, warmup=20, likelihood="normal-inverse-gamma"))
+    records = vectors(100, 6)
+    engine.advance(records[:60])
+    early = engine.clusters()
+    engine.advance(records[60:])
+    task = task_of(engine)
+    anchors = task.problem.anchors
+    assert anchors is not None
+    assert anchors.rows is not None
+    counted = {cluster.cluster: cluster.size for cluster in early}
+    mean = {c.cluster: c.mean for c in early}
+    for k, label in enumerate(task.names.tolist()):
+        assert anchors.sizes[k] == counted[label]
+        assert anchors.rows[k][0] <= counted[label] + 1e-9
+        found = task.problem.likelihood.centre(anchors.rows[k])  # type: ignore[attr-defined]
+        np.testing.assert_allclose(found, mean[label], atol=1e-6)
+    assert refine(engine, SHORT).log_joint >= -math.inf
+    full = Engine(Settings(beam=1, retain=40, warmup=20, likelihood="normal-inverse-wishart", forget=0.9))
+    full.advance(records)
+    with pytest.raises(ValueError, match="cannot be told"):
+        refine(full, SHORT)

@@ -20,9 +20,11 @@ def assignment(seq: int, cluster: int, revision: int = 0, **other: Any) -> dict[
         "time": float(seq),
         "cluster": cluster,
         "probability": 0.5,
+        "new_probability": 0.25,
         "new": False,
         "link": None,
         "log_predictive": -3.5,
+        "novelty": 0.5,
         "revision": revision,
         **other,
     }

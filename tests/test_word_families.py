@@ -24,8 +24,10 @@ from streamdp.likelihoods import (
 @given(data=st.data())
 def test_one_token_has_total_probability_one(case: Case, data: st.DataObject) -> None:
     statistics = case.of(data.draw(st.lists(case.records, max_size=7)))
-    each = [case.family.log_predictive(statistics, case.encoded([(w, 1)]), case.base) for w in range(V)]
-    assert math.fsum(map(math.exp, each)) == pytest.approx(1.0)
+    words = range(V + 1 if case.unseen else V)
+    each = [case.family.log_predictive(statistics, case.encoded([(w, 1)]), case.base) for w in words]
+    times = [1] * V + [case.unseen]
+    assert math.fsum(n * math.exp(p) for n, p in zip(times, each, strict=False)) == pytest.approx(1.0)
 
 
 @few
@@ -115,6 +117,7 @@ def test_malformed_records_are_refused(x: Any) -> None:
     [
         (DirichletMultinomial, {"beta": 0.0}, "beta must be a positive number, not 0.0"),
         (DirichletMultinomial, {"beta": math.inf}, "beta"),
+        (DirichletMultinomial, {"escape": 0.0}, "escape must be a positive"),
         (DirichletMultinomial, {"vocabulary_size": 0}, "vocabulary_size must be an integer of at least 1"),
         (DirichletMultinomial, {"vocabulary_size": 2.5}, "vocabulary_size"),
         (DirichletMultinomial, {"vocabulary_size": True}, "vocabulary_size"),

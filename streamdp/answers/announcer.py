@@ -24,12 +24,25 @@ ENDED = 100
 """Closed clusters that are remembered."""
 
 Lines = list[Assignment | Final]
-Row = tuple[int, float, bool, int | None, float]
-"""Label, probability, new, link, log predictive."""
+Row = tuple[int, float, float, bool, int | None, float, float]
+"""Label, probability, that of a new cluster, new, link, log predictive, novelty."""
+
+
+def novelty(log_predictive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Nats of surprise by token or dimension, shape (n,): long records would else look novel.
+
+    Parameters
+    ----------
+    log_predictive
+        Of each record, in nats, shape (n,).
+    sizes
+        Tokens of each record, or numbers of its vector, shape (n,).
+    """
+    return np.asarray(-log_predictive / np.maximum(sizes, 1))
 
 
 def _assignment(seq: int, record: Record, row: Row) -> Assignment:
-    label, probability, new, link, log_predictive = row
+    label, probability, new_probability, new, link, log_predictive, surprise = row
     return Assignment(
         seq=seq,
         id=record.id,
@@ -37,15 +50,17 @@ def _assignment(seq: int, record: Record, row: Row) -> Assignment:
         time=record.time,
         cluster=label,
         probability=probability,
+        new_probability=new_probability,
         new=new,
         link=link,
         log_predictive=log_predictive,
+        novelty=surprise,
         keep=msgspec.UNSET if record.keep is None else record.keep,
     )
 
 
 class Announcer:
-    """Remembers what was announced of the records that are not decided yet.
+    """Remembers what was announced of the records that are not final yet.
 
     ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
     """
@@ -57,25 +72,37 @@ class Announcer:
         """The clusters that were closed last, where events are told."""
         self.final_only = final_only
         self.linked = linked
+        self.open_for = 0
+        """For how many records an assignment may still be revised, decided as it is."""
         self.undecided: dict[int, Assignment] = {}
         self.final = -1
 
-    def announce(self, out: Output, start: int, seq: int, records: Sequence[Record], lines: Lines) -> None:
+    def announce(
+        self,
+        out: Output,
+        start: int,
+        seq: int,
+        records: Sequence[Record],
+        sizes: np.ndarray,
+        lines: Lines,
+    ) -> None:
         """Append a stretch of the beam's output to ``lines``, in processing order.
 
-        Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``.
+        Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``; ``sizes`` are those of
+        the records (``Batch.sizes``).
         """
         stop = start + len(records)
         by = out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
         r = 0
         undecided, final_only = self.undecided, self.final_only
         add_sample = self.samples.add
-        rows = self._rows(out, start, stop)
-        for record, row, through in zip(
+        rows = self._rows(out, start, stop, sizes)
+        for record, row, decided in zip(
             records, rows, out.answers["decided"][start:stop].tolist(), strict=True
         ):
+            through = min(decided, seq - self.open_for) if self.open_for else decided
             assignment = _assignment(seq, record, row)
-            add_sample(seq, record, assignment.cluster, assignment.log_predictive)
+            add_sample(seq, record, assignment.cluster, assignment.novelty)
             if not final_only:
                 lines.append(assignment)
             if through < seq or undecided:
@@ -92,9 +119,16 @@ class Announcer:
                 if not final_only:
                     lines.append(Final(through))
 
-    def announce_frozen(self, out: Output, records: Sequence[Record], first: int, lines: Lines) -> None:
+    def revise(self, out: Output, lines: Lines) -> None:
+        """Append the revisions of records that were looked at again."""
+        for r in range(int(out.meta[REVISIONS])):
+            self._revise(out, r, lines)
+
+    def announce_frozen(
+        self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
+    ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
-        rows = self._rows(out, 0, len(records))
+        rows = self._rows(out, 0, len(records), sizes)
         lines.extend(
             _assignment(first + i, record, row)
             for i, (record, row) in enumerate(zip(records, rows, strict=True))
@@ -109,18 +143,21 @@ class Announcer:
         self.undecided.clear()
         self.final = last
 
-    def _rows(self, out: Output, start: int, stop: int) -> Iterable[Row]:
+    def _rows(self, out: Output, start: int, stop: int, sizes: np.ndarray) -> Iterable[Row]:
         links: list[int | None] = out.answers["link"][start:stop].tolist()
         if self.linked:
             links = [None if link is None or link < 0 else link for link in links]
         else:
             links = [None] * (stop - start)
+        log_predictive = out.answers["log_predictive"][start:stop]
         return zip(
             out.answers["label"][start:stop].tolist(),
             np.round(out.answers["probability"][start:stop], DIGITS).tolist(),
+            np.round(out.answers["new_probability"][start:stop], DIGITS).tolist(),
             out.answers["founded"][start:stop].astype(bool).tolist(),
             links,
-            np.round(out.answers["log_predictive"][start:stop], DIGITS).tolist(),
+            np.round(log_predictive, DIGITS).tolist(),
+            np.round(novelty(log_predictive, sizes), DIGITS).tolist(),
             strict=True,
         )
 

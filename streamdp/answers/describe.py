@@ -15,7 +15,7 @@ from streamdp.beam.pool import CLOSED, OPEN, SCALE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, MOVES, Output
 from streamdp.likelihoods import Likelihood, VectorFamily
-from streamdp.records import ClusterSummary, Event, Record
+from streamdp.records import ClusterSummary, Event
 from streamdp.state.retained import Retained
 
 KINDS = ("born", "closed", "retired", "merged", "split", "vanished")
@@ -32,15 +32,15 @@ def events_of(
     search: BeamSearch,
     out: Output,
     first: int,
-    records: Sequence[Record],
+    times: Sequence[float | None],
     words: Sequence[str | None] | None,
 ) -> list[Event]:
-    """The beam's events, which records from number ``first`` on have caused."""
+    """The beam's events, which records from number ``first`` on have caused, and when those happened."""
     count = int(out.meta[EVENTS])
     causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.meta[MOVES])].tolist()
     ends = np.cumsum(out.events["moves"][:count]).tolist()
     return [
-        event_of(search.likelihood, out, e, records[seq - first].time, moves[start:end], words)
+        event_of(search.likelihood, out, e, times[seq - first], moves[start:end], words)
         for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False))
     ]
 

@@ -34,11 +34,11 @@ class Samples:
         """What the samples of a cluster say, by number of record; [] where none are held."""
         return list(dict.fromkeys(shown(sample.text) for sample in sorted(self._held.get(label, []))))
 
-    def add(self, seq: int, record: Record, label: int, log_predictive: float) -> None:
+    def add(self, seq: int, record: Record, label: int, novelty: float) -> None:
         """A record has joined a cluster."""
         said = what_is_said(record)
         if said:
-            self._add(label, Sample(seq, log_predictive / (1 + said.count(" ")), said))
+            self._add(label, Sample(seq, -novelty, said))
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)

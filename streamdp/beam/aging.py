@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.beam.closing import change_weight, close_slot
 from streamdp.beam.clusters import rescale
 from streamdp.beam.expiry import set_expiry
-from streamdp.beam.members import push_member
+from streamdp.beam.members import drop_member, push_member
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH, holds_slot
 from streamdp.beam.state import Incoming, Output, State
@@ -47,6 +47,22 @@ def weigh_joined(prior: Any, model: Model, state: State, slot: int, record: Inco
 
 
 @generic
+def weigh_left(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    """A slot's weight and expiry after an earlier record has left it (its size does not count it any more).
+
+    The slot stands in no class's sums while this is called, and is not empty.
+    """
+
+
+@generic
+def weigh_united(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
+    """Weight and expiry of a slot that has taken in all records of another (its size counts them).
+
+    It stands in no class's sums while this is called.
+    """
+
+
+@generic
 def scale_at(prior: Any, state: State, record: Incoming) -> float:
     """The common factor of all stored weights at the time of a record that is only asked about."""
     raise NotImplementedError
@@ -55,6 +71,16 @@ def scale_at(prior: Any, state: State, record: Incoming) -> float:
 @generic
 def _add_member(decay: Any, state: State, slot: int, here: float) -> None:
     """Let a record at a position weigh in a slot that it has joined."""
+
+
+@generic
+def _take_member(decay: Any, state: State, slot: int, here: float) -> None:
+    """Take the weight of a record at a position out of a slot that it has left."""
+
+
+@generic
+def _unite_members(decay: Any, state: State, slot: int, into: int) -> None:
+    """Let all that weighs in one slot weigh in another too."""
 
 
 @generic
@@ -85,7 +111,19 @@ def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: In
     pool = state.pool
     pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
     if model.retire_after > 0 or model.max_clusters > 0:
-        set_expiry(state.expiry, slot, np.float64(record.seq))
+        set_expiry(state.expiry, slot, np.float64(pool.slots[slot].last))
+
+
+@weigh_left.otherwise
+def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
+
+
+@weigh_united.otherwise
+def _weigh_union(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
+    state.pool.weight[into] = join_weight(prior, np.float64(state.pool.slots[into].size))
+    if model.retire_after > 0 or model.max_clusters > 0:
+        set_expiry(state.expiry, into, np.float64(state.pool.slots[into].last))
 
 
 @kernel
@@ -133,6 +171,18 @@ def _weigh_by_distance(
     _add_member(prior.decay, state, slot, _position(prior, record))
 
 
+@weigh_united.of(DistanceDependentTerms)
+def _unite_weights(prior: DistanceDependentTerms, model: Model, state: State, slot: int, into: int) -> None:
+    _unite_members(prior.decay, state, slot, into)
+
+
+@weigh_left.of(DistanceDependentTerms)
+def _weigh_without(
+    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
+) -> None:
+    _take_member(prior.decay, state, slot, _position(prior, record))
+
+
 @begin_record.of(DistanceDependentTerms)
 def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
     now = _position(prior, record)
@@ -161,10 +211,21 @@ def _same_scale(decay: Any, state: State, now: float) -> float:
 
 @_add_member.of(WindowTerms)
 def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+    if decay_weight(decay, state.beam.sums[NOW] - here) == 0.0:
+        return
     push_member(state.members, slot, here)
     state.pool.weight[slot] += 1.0
     queue = state.members.queues[slot]
     set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
+
+
+@_take_member.of(WindowTerms)
+def _take_from_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+    if drop_member(state.members, slot, here):
+        state.pool.weight[slot] -= 1.0
+        queue = state.members.queues[slot]
+        if queue.head < queue.length:
+            set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
 
 
 @_age.of(WindowTerms)
@@ -186,9 +247,31 @@ def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, n
 
 
 @_add_member.of(ExponentialTerms)
-def _add_unfaded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
-    state.pool.weight[slot] += 1.0 / state.beam.sums[SCALE]
+def _add_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+    sums = state.beam.sums
+    state.pool.weight[slot] += decay_weight(decay, sums[NOW] - here) / sums[SCALE]
     set_expiry(state.expiry, slot, state.pool.weight[slot])
+
+
+@_take_member.of(ExponentialTerms)
+def _take_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+    sums = state.beam.sums
+    weight = state.pool.weight[slot] - decay_weight(decay, sums[NOW] - here) / sums[SCALE]
+    state.pool.weight[slot] = max(weight, 0.0)
+    set_expiry(state.expiry, slot, state.pool.weight[slot])
+
+
+@_unite_members.of(ExponentialTerms)
+def _add_up(decay: ExponentialTerms, state: State, slot: int, into: int) -> None:
+    state.pool.weight[into] += state.pool.weight[slot]
+    set_expiry(state.expiry, into, state.pool.weight[into])
+
+
+@_unite_members.otherwise
+def _add_each(decay: Any, state: State, slot: int, into: int) -> None:
+    queue = state.members.queues[slot]
+    for i in range(queue.start + queue.head, queue.start + queue.length):
+        _add_member(decay, state, into, state.members.time[i])
 
 
 @_age.of(ExponentialTerms)
@@ -215,8 +298,16 @@ def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> flo
 
 @_add_member.otherwise
 def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
+    gap = state.beam.sums[NOW] - here
     push_member(state.members, slot, here)
-    state.pool.weight[slot] += 1.0
+    state.pool.weight[slot] += decay_weight(decay, gap) if gap > 0.0 else 1.0
+
+
+@_take_member.otherwise
+def _take_in_full(decay: Any, state: State, slot: int, here: float) -> None:
+    if drop_member(state.members, slot, here):
+        weight = state.pool.weight[slot] - decay_weight(decay, state.beam.sums[NOW] - here)
+        state.pool.weight[slot] = max(weight, 0.0)
 
 
 @_age.otherwise

@@ -47,7 +47,7 @@ def _moved_pairs(state: State, walk: Walk, count: int) -> int:
 
 
 @kernel
-def _add_move(out: Output, label: int, records: int) -> None:
+def add_move(out: Output, label: int, records: int) -> None:
     """Add to the moves of the newest event: the most records first, the older label among equals."""
     m, event = out.meta[MOVES], out.events[out.meta[EVENTS] - 1]
     first = m - event.moves
@@ -77,7 +77,7 @@ def _tell_splits(
         emit_event(state, out, SPLIT, _slot_of(state.pool, heir, row.founder), row.label)
         for a in range(pairs):
             if lineage_of(walk.pair[a]) == lineage:
-                _add_move(out, label_of(walk.pair[a]), walk.overlap[a])
+                add_move(out, label_of(walk.pair[a]), walk.overlap[a])
 
 
 @kernel
@@ -92,7 +92,7 @@ def _tell_ends(state: State, out: Output, walk: Walk, count: int, pairs: int) ->
         emit_event(state, out, MERGED, _slot_of(state.pool, beam.meta[HEAD], founder), label)
         for a in range(pairs):
             if label_of(walk.pair[a]) == label:
-                _add_move(out, state.lineages.rows[lineage_of(walk.pair[a])].label, walk.overlap[a])
+                add_move(out, state.lineages.rows[lineage_of(walk.pair[a])].label, walk.overlap[a])
         if out.events[out.meta[EVENTS] - 1].moves > 1:
             out.events[out.meta[EVENTS] - 1].kind = VANISHED
 

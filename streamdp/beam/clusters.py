@@ -50,6 +50,32 @@ def join_slot(clusters: Any, model: Model, scores: Scores, slot: int, record: In
 
 
 @generic
+def leave_slot(clusters: Any, model: Model, slot: int, record: Incoming) -> None:
+    """Take a record out of the statistics of a slot that stands in no size class."""
+
+
+@generic
+def hide_slot(clusters: Any, slot: int) -> None:
+    """Let a slot that stands in no size class be found by nothing, until it is shown again."""
+
+
+@generic
+def show_slot(clusters: Any, slot: int) -> None:
+    """Undo :func:`hide_slot`."""
+
+
+@generic
+def bag_of_slot(clusters: Any, state: State, bag: Any, slot: int) -> Incoming:
+    """All records of a slot as one, written into ``bag``."""
+    raise NotImplementedError
+
+
+@generic
+def room_for_bag(clusters: Any, out: Output, slot: int, words: np.ndarray) -> None:
+    """Note the arena space that these words may want in a slot."""
+
+
+@generic
 def learn_record(clusters: Any, model: Model, scores: Scores, record: Incoming) -> None:
     """Learn of the record what all clusters share; after the cluster that was announced has taken it in."""
 

@@ -113,6 +113,43 @@ def add_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, fr
 
 
 @kernel
+def take_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray) -> None:
+    """Take a record's counts out of a slot that holds them; it keeps its blocks, so that they can return."""
+    for i in range(words.shape[0]):
+        w = words[i]
+        e = _posting_of(index, w, slot)
+        index.tokens[slot] -= counts[i]
+        index.occurrences[e] -= counts[i]
+        if index.occurrences[e] > 0:
+            continue
+        start, begin = index.lists[w].start, index.own[slot].start
+        entry, end = begin + index.back[e], begin + index.types[slot] - 1
+        last = start + index.lists[w].length - 1
+        index.lists[w].length -= 1
+        index.posted[0] -= 1
+        if e != last:
+            index.slot[e] = index.slot[last]
+            index.occurrences[e] = index.occurrences[last]
+            index.back[e] = index.back[last]
+            index.where[index.own[index.slot[e]].start + index.back[e]] = e - start
+        index.types[slot] -= 1
+        if entry != end:
+            index.word[entry] = index.word[end]
+            index.where[entry] = index.where[end]
+            index.back[index.lists[index.word[entry]].start + index.where[entry]] = entry - begin
+
+
+@kernel
+def relink(index: Index, slot: int) -> None:
+    """Put an unindexed slot's postings back."""
+    begin = index.own[slot].start
+    for i in range(index.types[slot]):
+        index.where[begin + i] = _append_posting(
+            index, index.word[begin + i], slot, index.where[begin + i], i
+        )
+
+
+@kernel
 def copy_words(index: Index, source: int, target: int) -> None:
     """Give an empty slot the words of another."""
     types = index.types[source]

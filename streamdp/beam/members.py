@@ -30,7 +30,7 @@ def new_members(slots: int, room: int) -> Members:
 
 @kernel
 def push_member(members: Members, slot: int, time: float) -> None:
-    """Append a time to a slot's queue."""
+    """Put a time into a slot's queue, which is in order: nearly always at its end."""
     j = members.queues[slot].block
     if j < 0:
         j = 0
@@ -53,8 +53,28 @@ def push_member(members: Members, slot: int, time: float) -> None:
             members.queues[slot].block = j + 1
         members.queues[slot].head = 0
         n -= head
-    members.time[members.queues[slot].start + n] = time
+    start, head = members.queues[slot].start, members.queues[slot].head
+    at = n
+    while at > head and members.time[start + at - 1] > time:
+        members.time[start + at] = members.time[start + at - 1]
+        at -= 1
+    members.time[start + at] = time
     members.queues[slot].length = n + 1
+
+
+@kernel
+def drop_member(members: Members, slot: int, time: float) -> bool:
+    """Take a time out of a slot's queue; False where it has expired."""
+    start, n = members.queues[slot].start, members.queues[slot].length
+    at = n - 1
+    while at >= members.queues[slot].head and members.time[start + at] > time:
+        at -= 1
+    if at < members.queues[slot].head or members.time[start + at] != time:
+        return False
+    for i in range(start + at, start + n - 1):
+        members.time[i] = members.time[i + 1]
+    members.queues[slot].length = n - 1
+    return True
 
 
 @kernel

@@ -10,6 +10,9 @@ FREQUENT_POSTINGS = 256
 MAX_SLACK = 600.0
 """Nats; further below the best, a linear weight would leave the range of a double."""
 
+REVIEW_EVERY = 512
+"""Records between two reviews of those that have come of age for a second look."""
+
 TRIAL_NATS = 10.0
 """Nats of evidence that change the lead: by chance alone it changes once in exp(10) tries, at most."""
 

@@ -49,7 +49,9 @@ class Beam(NamedTuple):
 
 # of the greedy lane: its rank; whether it is announced; by how many nats it has predicted better (``sums``)
 SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS, LANE, LEADS = range(12)
-EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW, LEAD = range(7)
+# of second looks: how many, records that moved, clusters that became part of others; nats won (``sums``)
+LOOKS, MOVED, MERGERS = range(12, 15)
+EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW, LEAD, WON = range(8)
 
 
 def new_pool(slots: int, width: int, columns: int) -> Pool:
@@ -70,10 +72,10 @@ def new_pool(slots: int, width: int, columns: int) -> Pool:
 
 def new_beam(width: int) -> Beam:
     """One hypothesis: that nothing has been seen."""
-    meta = np.zeros(12, np.int64)
+    meta = np.zeros(15, np.int64)
     meta[WIDTH] = 1
     meta[DECIDED] = -1
-    sums = np.zeros(7)
+    sums = np.zeros(8)
     sums[SCALE] = 1.0
     return Beam(
         meta, np.zeros(width), np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64), sums

@@ -24,6 +24,9 @@ from streamdp.beam.pool import (
     HEAD,
     JOINT,
     JOINT_LOW,
+    LOOKS,
+    MERGERS,
+    MOVED,
     NEXT_LABEL,
     RETIRED,
     SEQ,
@@ -107,7 +110,7 @@ class BeamSearch:
         self.model, self.likelihood = model, likelihood
         self.state = new_state(model.beam, likelihood) if state is None else state
         self._row_width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
-        self._scores = new_scores(1, np.zeros(0))
+        self.scores = new_scores(1, np.zeros(0))
         self._choice = new_choice(model.beam, 1)
         self._walk = new_walk(1, model.beam)
         self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
@@ -119,6 +122,11 @@ class BeamSearch:
         if not isinstance(clusters, WordClusters):
             raise TypeError("this beam is over vectors")
         return clusters
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it is over words."""
+        return self.likelihood.sparse
 
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
@@ -137,7 +145,7 @@ class BeamSearch:
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0
 
-    def _prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
+    def prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
         """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
         state, n = self.state, batch.size
         offsets = np.zeros(n + 1, np.int64) if batch.dense else batch.offsets
@@ -154,11 +162,11 @@ class BeamSearch:
     def _prepare_scores(self, longest: int) -> None:
         slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
         if not isinstance(clusters, WordClusters):
-            if self._scores.value.shape[0] != slots:
-                self._scores = new_scores(slots, np.zeros(0))
+            if self.scores.value.shape[0] != slots:
+                self.scores = new_scores(slots, np.zeros(0))
             return
         classes, vocabulary = clusters.sizes.classes.shape[0], clusters.learned.counts.shape[0]
-        held = self._scores.words
+        held = self.scores.words
         if (
             not isinstance(held, WordScores)
             or held.touched.shape[0] != slots
@@ -169,7 +177,14 @@ class BeamSearch:
             fresh = new_word_scores(slots, classes, power_of_two(max(longest, 16)), vocabulary)
             if isinstance(held, WordScores):
                 fresh.meta[:] = held.meta
-            self._scores = new_scores(slots, fresh)
+            self.scores = new_scores(slots, fresh)
+
+    def output_for(self, revisions: int, longest: int) -> Output:
+        """Buffers for at least so many revisions, scratch space for a record of so many distinct words."""
+        self._prepare_scores(longest)
+        self._out.meta[NEED_REVISIONS] = revisions
+        self._prepare_output(1)
+        return self._out
 
     def _prepare_output(self, records: int) -> None:
         out = self._out
@@ -207,9 +222,9 @@ class BeamSearch:
         self._out.meta[:] = 0
         self._out.meta[TELL] = tell
         while start < n:
-            records = self._prepare(batch, founders)
+            records = self.prepare(batch, founders)
             out = self._out
-            advance(self.model, self.state, self._scores, self._choice, self._walk, out, records)
+            advance(self.model, self.state, self.scores, self._choice, self._walk, out, records)
             status = int(out.meta[STATUS])
             if status == GROW:
                 self.state = make_room(self.state, out.meta)
@@ -227,8 +242,8 @@ class BeamSearch:
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
         self._out.meta[:] = 0
-        records = self._prepare(batch)
-        score_only(self.model, self.state, self._scores, self._choice, self._walk, self._out, records)
+        records = self.prepare(batch)
+        score_only(self.model, self.state, self.scores, self._choice, self._walk, self._out, records)
         return self._out
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
@@ -310,6 +325,9 @@ class BeamSearch:
             "cluster_copies": int(meta[COPIES]),
             "dissenters_dropped": int(meta[DROPPED]),
             "switches": int(meta[SWITCHES]),
+            "second_looks": int(meta[LOOKS]),
+            "records_moved": int(meta[MOVED]),
+            "clusters_merged": int(meta[MERGERS]),
             "undecided": int(meta[SEQ] - 1 - meta[DECIDED]),
             "trellis_nodes": int(self.state.trellis.meta[NODE_USED]),
         }

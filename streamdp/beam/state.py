@@ -80,7 +80,7 @@ class Output(NamedTuple):
     event_rows: np.ndarray  # float64[E, width]
 
 
-ANSWER = row_type("label founded link decided", "probability log_predictive")
+ANSWER = row_type("label founded link decided", "probability new_probability log_predictive")
 """Label, whether the cluster is new, its latest earlier member or -1, the last record decided after this."""
 
 REVISION = row_type("by seq label link founded", "probability")

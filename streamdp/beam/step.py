@@ -42,11 +42,19 @@ class Records(NamedTuple):
 
 
 @kernel
-def _record(records: Records, i: int, seq: int) -> Incoming:
+def record_at(records: Records, i: int, seq: int) -> Incoming:
+    """Record i of a batch, which is number ``seq`` of the stream."""
     a, b = records.offsets[i], records.offsets[i + 1]
     x = records.vectors[i if records.vectors.shape[1] > 0 else 0]
     founder = records.founders[i] if records.founders.shape[0] > 0 else -1
     return Incoming(seq, records.times[i], records.words[a:b], records.counts[a:b], x, founder)
+
+
+@kernel
+def _weigh(state: State, scores: Scores, choice: Choice, out: Output, i: int, slot: int, mass: float) -> None:
+    """Write the shares of all ``mass`` that join the cluster of ``slot``, and that found one."""
+    out.answers[i].probability = min(mass_of(state, scores, choice, slot) / mass, 1.0)
+    out.answers[i].new_probability = min(mass_of(state, scores, choice, NEW) / mass, 1.0)
 
 
 @kernel
@@ -75,7 +83,7 @@ def _absorb(
     head = choice.meta[BEST_CHILD]
     head_slot = choice.children[head].slot
     answer = out.answers[i]
-    answer.probability = min(mass_of(state, scores, choice, head_slot) / mass, 1.0)
+    _weigh(state, scores, choice, out, i, head_slot, mass)
     answer.link = -1 if head_slot == NEW else state.pool.slots[head_slot].last
     for c in range(choice.meta[CHILDREN]):  # from here on: the latest earlier member, which the trellis keeps
         slot = choice.children[c].slot
@@ -117,7 +125,7 @@ def advance(
     while i < records.times.shape[0]:
         if not room_before(model, state, out):
             return
-        record = _record(records, i, state.beam.meta[SEQ])
+        record = record_at(records, i, state.beam.meta[SEQ])
         begin_record(model.prior, model, state, out, record)
         score_record(state.clusters, model, state, scores, record)
         if not _absorb(model, state, scores, choice, walk, out, i, record):
@@ -138,7 +146,7 @@ def score_only(
     beam = state.beam
     seq, scale = beam.meta[SEQ], beam.sums[SCALE]
     for i in range(records.times.shape[0]):
-        record = _record(records, i, seq)
+        record = record_at(records, i, seq)
         if seq > 0:
             beam.sums[SCALE] = scale_at(model.prior, state, record)
         score_record(state.clusters, model, state, scores, record)
@@ -148,7 +156,7 @@ def score_only(
         mass = mass_of_voters(beam, scores, choice, mass)
         best, answer = choice.children[choice.meta[BEST_CHILD]], out.answers[i]
         slot = best.slot
-        answer.probability = min(mass_of(state, scores, choice, slot) / mass, 1.0)
+        _weigh(state, scores, choice, out, i, slot, mass)
         answer.log_predictive = log_evidence
         answer.label = -1 if slot == NEW else label_if_asked(state, walk, best.parent, slot)
         answer.founded = answer.label < 0

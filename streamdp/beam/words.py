@@ -12,27 +12,41 @@ from streamdp.beam.capacity import need
 from streamdp.beam.choice import ANCHOR, BAR, CANDIDATES, CHILDREN, FLOOR, GUARD, NEW, Choice, rounded
 from streamdp.beam.clusters import (
     agree,
+    bag_of_slot,
     clear_slot,
     close_slot_words,
     contest,
     copy_slot,
     enter_class,
+    hide_slot,
     join_slot,
     learn_record,
     leave_class,
+    leave_slot,
     note_announced,
     offer_agreed,
     release_slot,
     rescale,
     reweigh,
+    room_for_bag,
     room_for_classes,
     room_for_words,
     score_record,
+    show_slot,
     tell_slot,
     value_of,
 )
 from streamdp.beam.evidence import may_found
-from streamdp.beam.index import Index, add_words, copy_words, release_words, top_words, unindex
+from streamdp.beam.index import (
+    Index,
+    add_words,
+    copy_words,
+    release_words,
+    relink,
+    take_words,
+    top_words,
+    unindex,
+)
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, CLOSED, OPEN, SCALE, SLOT_USED, Pool
 from streamdp.beam.scores import REFERENCE, TICK, TOUCHED, Scores
@@ -144,6 +158,41 @@ def _copy_slot(clusters: WordClusters, source: int, target: int) -> None:
 @join_slot.of(WordClusters)
 def _join_slot(clusters: WordClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
     add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
+
+
+@leave_slot.of(WordClusters)
+def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming) -> None:
+    take_words(clusters.inverted, slot, record.words, record.counts)
+
+
+@hide_slot.of(WordClusters)
+def _hide_slot(clusters: WordClusters, slot: int) -> None:
+    unindex(clusters.inverted, slot)
+
+
+@show_slot.of(WordClusters)
+def _show_slot(clusters: WordClusters, slot: int) -> None:
+    relink(clusters.inverted, slot)
+
+
+@bag_of_slot.of(WordClusters)
+def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+    index, n = clusters.inverted, 0
+    begin, types = index.own[slot].start, index.types[slot]
+    for single in (True, False):  # a record comes with its words of count one first
+        for k in range(begin, begin + types):
+            count = index.occurrences[index.lists[index.word[k]].start + index.where[k]]
+            if (count == 1) == single:
+                bag.words[n], bag.counts[n] = index.word[k], count
+                n += 1
+    return Incoming(bag.seq, bag.time, bag.words[:n], bag.counts[:n], bag.x, bag.founder)
+
+
+@room_for_bag.of(WordClusters)
+def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndarray) -> None:
+    index, fresh = clusters.inverted, words.shape[0]
+    need(out, NEED_POSTINGS, index.postings[0] + 4 * (index.posted[0] + fresh), index.slot.shape[0])
+    need(out, NEED_ENTRIES, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
 
 
 @note_announced.of(WordClusters)

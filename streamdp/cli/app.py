@@ -219,7 +219,7 @@ def fit(
 @app.command()
 def refine(
     state: Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")],
-    budget: Budget = "30s",
+    budget: Budget = "10",
     chains: Chains = 1,
     into: Annotated[
         str | None, typer.Option(help="folder for a snapshot of the result, for consume --start-from")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
-from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.neighbours import FULL
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_likelihood, build_prior, is_sparse, warmup_length
+from streamdp.settings.assemble import (
+    ANY,
+    build_likelihood,
+    build_prior,
+    is_sparse,
+    likelihood_class,
+    warmup_length,
+)
 from streamdp.settings.schema import AUTO, SettingField, setting_fields
 
 GROUPS = {
@@ -41,8 +46,9 @@ def automatic(settings: Settings) -> list[str]:
     if sparse is not True:
         held = warmup_length(settings)
         scale = f", its scale learned from the first {held} vectors" if held else ""
-        likelihood = build_likelihood(settings, Moments(np.zeros(2), np.ones(2)))
-        found.append(f"vectors: {type(likelihood).__name__}{scale}, {build_prior(settings, False)}")
+        few, many = type(build_likelihood(settings, ANY)), likelihood_class(settings, FULL + 1)
+        beyond = "" if few is many else f" ({many.__name__} beyond {FULL} dimensions)"
+        found.append(f"vectors: {few.__name__}{beyond}{scale}, {build_prior(settings, False)}")
     return found
 
 

@@ -23,7 +23,6 @@ from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.prepare import refuse_base
 from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.solve import solve
 from streamdp.records import Answers, Record, Reject
@@ -99,7 +98,6 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
 def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
-    refuse_base(settings)
     if places.plot is not None:
         check_pictures(Path(places.plot), places.overwrite)
     origin = Origin(file)

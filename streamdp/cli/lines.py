@@ -13,7 +13,7 @@ from streamdp.records import Assignment, Final
 
 OutputFormat = Literal["auto", "jsonl", "csv"]
 
-COLUMNS = ("seq", "id", "time", "cluster", "probability", "new", "link", "log_predictive", "revision")
+COLUMNS = tuple(name for name in Assignment.__struct_fields__ if name not in ("position", "keep"))
 """What a table tells of every assignment, before the position and the kept fields."""
 
 _json = msgspec.json.Encoder()

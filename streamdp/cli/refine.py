@@ -17,7 +17,7 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.handover import save
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.refine import refine_task, task_of
+from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
 
@@ -28,6 +28,10 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None, *, ov
     _, engine = open_state(state)
     try:
         task = task_of(engine, seed)
+        if into is not None:
+            need_all_records(task, "--into")
+        if plan.hyper:
+            need_all_records(task, "--hyper")
     except ValueError as error:
         raise ConfigError(f"{state}: {error}", Exit.BAD_DATA) from None
     for note in task.notes:

@@ -153,6 +153,13 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     if alone:
         below.append(f"{counted(alone, 'cluster')} of one record")
     shown = cluster_table(TITLES[sort], several[:top], stories=True) if several else ""
+    counts = engine.counters()
+    if counts.get("second_looks"):
+        moved, merged = counts["records_moved"], counts["clusters_merged"]
+        told += (
+            f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
+            f"{counted(merged, 'cluster')} merged, {engine.nats_won:,.1f} nats won"
+        )
     return Group(Text(told), shown, Text("; ".join(below)))
 
 

@@ -81,6 +81,13 @@ class Batch:
         return self.vectors is not None
 
     @property
+    def sizes(self) -> np.ndarray:
+        """Tokens of every record, or numbers of its vector, shape (n,), int64."""
+        if self.vectors is not None:
+            return np.full(self.size, self.vectors.shape[1])
+        return np.diff(np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])[self.offsets])
+
+    @property
     def rows(self) -> np.ndarray:
         """The record that each of ``words`` is in."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))

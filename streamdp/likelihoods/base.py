@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from streamdp.likelihoods.neighbours import within
+
 S = TypeVar("S")
 X = TypeVar("X")
 
@@ -24,18 +26,23 @@ LEAST = 1e-6
 
 
 class Moments(NamedTuple):
-    """Mean and variance of the vectors that automatic parameters follow from, each of shape (D,)."""
+    """What automatic parameters of families of vectors follow from.
+
+    ``mean`` and ``variance`` of the vectors are of shape (D,); ``within`` is the covariance to be expected
+    inside a cluster, of :func:`~streamdp.likelihoods.neighbours.within`.
+    """
 
     mean: np.ndarray
     variance: np.ndarray
+    within: np.ndarray
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> Moments:
         """The moments of the rows; the variance is 1 where nothing varies at all."""
-        variance = vectors.var(axis=0)
-        typical = float(variance.mean())
-        floor = LEAST * typical if typical > 0.0 else 1.0
-        return cls(vectors.mean(axis=0), np.maximum(variance, floor))
+        found = vectors.var(axis=0)
+        typical = float(found.mean())
+        variance = np.maximum(found, LEAST * typical if typical > 0.0 else 1.0)
+        return cls(vectors.mean(axis=0), variance, within(vectors, variance))
 
 
 class Likelihood(ABC, Generic[S, X]):

@@ -12,12 +12,11 @@ import numpy as np
 from streamdp.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.moments import clear_row, dot
+from streamdp.likelihoods.moments import dot
 from streamdp.likelihoods.vectors import (
     VectorFamily,
     VectorStatistics,
     add,
-    clear,
     log_marginal,
     merge,
     predictive,
@@ -92,10 +91,6 @@ class BetaBernoulli(VectorFamily):
         """The statistics of a row."""
         return {"count": COUNT, "total": slice(ONES, ONES + self.dimension)}
 
-    def centre(self, row: np.ndarray) -> np.ndarray:
-        """The share of ones in each dimension."""
-        return np.asarray(row[ONES : ONES + self.dimension] / max(row[COUNT], 1.0))
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """Each feature beside all records before that agree in it, and no others."""
         a, b = self._full(self.a), self._full(self.b)
@@ -118,11 +113,6 @@ def _gain(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray) -> float:
         share = a + ones if x[d] == 1.0 else b + n - ones
         total += math.log(share / (a + b + n))
     return total
-
-
-@clear.of(BetaBernoulliTerms)
-def _clear(family: BetaBernoulliTerms, row: np.ndarray) -> None:
-    clear_row(row)
 
 
 @add.of(BetaBernoulliTerms)

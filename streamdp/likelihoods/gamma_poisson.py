@@ -12,13 +12,12 @@ import numpy as np
 from streamdp.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.moments import add_exactly, clear_row
+from streamdp.likelihoods.moments import add_exactly
 from streamdp.likelihoods.vectors import (
     TOLERANCE,
     VectorFamily,
     VectorStatistics,
     add,
-    clear,
     log_marginal,
     merge,
     own,
@@ -96,10 +95,6 @@ class GammaPoisson(VectorFamily):
         """The statistics of a row."""
         return {"count": COUNT, "factorials": FACTORIALS, "total": slice(SUMS, SUMS + self.dimension)}
 
-    def centre(self, row: np.ndarray) -> np.ndarray:
-        """The mean count in each dimension."""
-        return np.asarray(row[SUMS : SUMS + self.dimension] / max(row[COUNT], 1.0))
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """x log x - x - log x!, at the rate x."""
         factorials = [math.fsum(map(math.lgamma, (row + 1.0).tolist())) for row in rows]
@@ -125,11 +120,6 @@ def _own(family: GammaPoissonTerms, x: np.ndarray) -> float:
         if x[d] > 1.0:
             total += math.lgamma(x[d] + 1.0)
     return total
-
-
-@clear.of(GammaPoissonTerms)
-def _clear(family: GammaPoissonTerms, row: np.ndarray) -> None:
-    clear_row(row)
 
 
 @add.of(GammaPoissonTerms)

@@ -12,11 +12,10 @@ import numpy as np
 from streamdp.checks import positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
-from streamdp.likelihoods.moments import clear_row, squared_distance
+from streamdp.likelihoods.moments import squared_distance
 from streamdp.likelihoods.vectors import (
     NormalFamily,
     add,
-    clear,
     log_marginal,
     merge,
     predictive,
@@ -106,11 +105,6 @@ def _pull(row: np.ndarray, x: np.ndarray, steps: float) -> float:
         row[MEAN + d] += gap / steps
         total += gap * gap
     return total
-
-
-@clear.of(GaussianTerms)
-def _clear(family: GaussianTerms, row: np.ndarray) -> None:
-    clear_row(row)
 
 
 @add.of(GaussianTerms)

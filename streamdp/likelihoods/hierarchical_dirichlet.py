@@ -11,17 +11,13 @@ import numpy as np
 
 from streamdp.checks import positive
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.shared_base import (
-    SETTINGS,
-    SharedBase,
-    count_word,
-    shared_measure,
-)
+from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
     BaseMeasure,
     Learned,
     TokenPredictive,
     base_measure,
+    count_word,
     gain,
     learn,
     log_gamma_table,
@@ -100,7 +96,7 @@ class HierarchicalDirichlet(SharedBase):
             self.fixed,
         )
 
-    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
+    def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Tokens."""
         return by_word
 

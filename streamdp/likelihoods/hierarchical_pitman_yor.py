@@ -11,17 +11,13 @@ import numpy as np
 
 from streamdp.checks import discount_in_range, positive
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.shared_base import (
-    SETTINGS,
-    SharedBase,
-    count_word,
-    shared_measure,
-)
+from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
     BaseMeasure,
     Learned,
     TokenPredictive,
     base_measure,
+    count_word,
     gain,
     learn,
     log_gamma_table,
@@ -106,9 +102,9 @@ class HierarchicalPitmanYor(SharedBase):
             self.fixed,
         )
 
-    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
-        """Records: a word counts once in a cluster, and no clustering is known yet."""
-        return by_record
+    def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
+        """Clusters."""
+        return by_cluster
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> OneTableTerms:
         """What the kernels read of a set."""

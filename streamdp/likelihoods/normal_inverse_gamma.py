@@ -12,11 +12,9 @@ import numpy as np
 from streamdp.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
-from streamdp.likelihoods.moments import clear_row
 from streamdp.likelihoods.vectors import (
     NormalFamily,
     add,
-    clear,
     log_marginal,
     merge,
     predictive,
@@ -115,11 +113,6 @@ class NormalInverseGamma(NormalFamily):
 def _statistics(row: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Means, and sums of squared deviations."""
     return row[MEAN : MEAN + dimension], row[MEAN + dimension : MEAN + 2 * dimension]
-
-
-@clear.of(NormalInverseGammaTerms)
-def _clear(family: NormalInverseGammaTerms, row: np.ndarray) -> None:
-    clear_row(row)
 
 
 @add.of(NormalInverseGammaTerms)

@@ -34,6 +34,12 @@ COUNT, DOWNDATES, LOG_DETERMINANT, CONSTANT, POWER, WEIGHT, MEAN = range(7)
 """A row: n, records that left since the factor was computed, log |Psi_n|, of the predictive its constant,
 power and weight; then mean and location, scatter matrix and the lower Cholesky factor of Psi_n, by rows."""
 
+DEFAULTS = {"kappa": WITHIN, "forget": 0.99}
+"""Where nothing else is wished."""
+
+RECORDS = 20.0
+"""How many records the covariance that neighbours suggest counts for: nu - D - 1."""
+
 LEAST = 0.1
 """The least share of the determinant that a downdate may leave without losing digits."""
 
@@ -94,9 +100,13 @@ class NormalInverseWishart(NormalFamily):
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """A fifth of the variance within a cluster; nu - D - 1 is 1."""
-        found = {"kappa": WITHIN, "scale": tuple((WITHIN * moments.variance).tolist())}
-        return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
+        """The covariance that neighbours suggest, as if of 20 records; of one, where ``scale`` is given."""
+        dimension, found = len(moments.mean), dict(given)
+        if "scale" not in given:
+            scale = moments.within if moments.within.ndim == 2 else np.diag(moments.within)
+            found["scale"] = tuple(map(tuple, (RECORDS * scale).tolist()))
+            found["degrees"] = dimension + 1.0 + RECORDS
+        return cls(dimension=dimension, mean=tuple(moments.mean.tolist()), **{**DEFAULTS, **found})
 
     def _checked_scale(self) -> Matrix:
         size, value = self.dimension, self.scale

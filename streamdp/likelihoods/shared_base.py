@@ -12,10 +12,7 @@ import numpy as np
 
 from streamdp.checks import discount_in_range, not_negative, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import SEEN, TOTAL, BaseMeasure, Learned, WordFamily
-
-WORD_SPACE = 1 << 20
-"""Distinct words that the mass of unseen ones is spread over."""
+from streamdp.likelihoods.words import SEEN, TOTAL, WORD_SPACE, BaseMeasure, Learned, WordFamily, learned_from
 
 SETTINGS = {"base_smoothing": "smoothing", "base_discount": "discount", "base_escape": "escape"}
 
@@ -59,15 +56,17 @@ class SharedBase(WordFamily):
         return np.array(() if self.base is None else self.base, dtype=np.float64)
 
     @abstractmethod
-    def counted(self, by_word: np.ndarray, by_record: np.ndarray) -> np.ndarray:
-        """N_w of a set whose clusters are not known yet."""
+    def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
+        """N_w from the tokens of every word and from how many clusters it is in, each of shape (V,)."""
 
     def base_of(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> np.ndarray:
-        """p_w of the words of a set: as given, or the family's, or learned from them, shape (V,)."""
+        """p_w of the words of a set, shape (V,): as given, or the family's, or learned from them.
+
+        Learned as by a stream that gave every record a cluster of its own.
+        """
         found = self.base if base is None else base
         if found is None:
-            seen = self.counted(by_word, by_record) + 0.5
-            return np.asarray(seen / seen.sum())
+            return self.measure(learned_from(self.counted(by_word, by_record)))
         p = np.asarray(found, np.float64)
         if len(p) < len(by_word) or not (p[np.flatnonzero(by_word)] > 0.0).all():
             raise ValueError("the base measure must give every word of the records a probability above 0")
@@ -133,12 +132,3 @@ def shared_measure(
         return _fixed(family.base, words, counts, inverse), family.concentration
     smoothing, discount, escape = family.smoothing, family.discount, family.escape
     return _learned(smoothing, discount, escape, learned, words, counts, inverse), family.concentration
-
-
-@kernel
-def count_word(learned: Learned, word: int, step: int) -> None:
-    """Count a word of an absorbed record."""
-    if learned.counts[word] == 0:
-        learned.totals[SEEN] += 1
-    learned.counts[word] += step
-    learned.totals[TOTAL] += step

@@ -19,6 +19,7 @@ import numpy as np
 from streamdp.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic
 from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods.moments import clear_row
 
 TOLERANCE = 1e-6
 """Share of the largest square by which rounding may have blurred a spread."""
@@ -32,7 +33,7 @@ def own(family: Any, x: np.ndarray) -> float:
 
 @generic
 def clear(family: Any, row: np.ndarray) -> None:
-    """Make a row that of an empty cluster."""
+    """Make a row that of an empty cluster; zeros for most families."""
 
 
 @generic
@@ -65,6 +66,11 @@ def predictive(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> float
 def log_marginal(family: Any, row: np.ndarray) -> float:
     """log H(S) in nats; the row is settled."""
     raise NotImplementedError
+
+
+@clear.otherwise
+def _zeros(family: Any, row: np.ndarray) -> None:
+    clear_row(row)
 
 
 @own.otherwise
@@ -166,9 +172,9 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     def parts(self) -> Mapping[str, Any]:
         """The statistics of a row by name, and where they stand."""
 
-    @abstractmethod
     def centre(self, row: np.ndarray) -> np.ndarray:
-        """Where a cluster lies, shape (D,): what is told of it."""
+        """Where a cluster lies, shape (D,): what is told of it. The mean of its records, from ``total``."""
+        return np.asarray(row[self.parts["total"]] / max(row[self.parts["count"]], 1.0))
 
     @abstractmethod
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:

@@ -14,13 +14,12 @@ from streamdp.checks import not_negative
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.moments import add_exactly, clear_row, dot, squared_length
+from streamdp.likelihoods.moments import add_exactly, dot, squared_length
 from streamdp.likelihoods.vectors import (
     TOLERANCE,
     VectorFamily,
     VectorStatistics,
     add,
-    clear,
     log_marginal,
     merge,
     own,
@@ -185,11 +184,6 @@ def _own(family: VonMisesFisherTerms, x: np.ndarray) -> float:
     # the squared length: one, but for the precision that records are kept in
     square: float = squared_length(x)
     return square
-
-
-@clear.of(VonMisesFisherTerms)
-def _clear(family: VonMisesFisherTerms, row: np.ndarray) -> None:
-    clear_row(row)
 
 
 @add.of(VonMisesFisherTerms)

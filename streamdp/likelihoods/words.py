@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, generic, shared
+from streamdp.kernels.jit import entry, generic, kernel, shared
 from streamdp.likelihoods.base import Likelihood
 
 Words: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -30,6 +30,9 @@ Words: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 """p_w by word."""
+
+WORD_SPACE = 1 << 20
+"""Distinct words that there may be: what is left to unseen ones is spread over the rest of them."""
 
 TOTAL, SEEN = range(2)
 
@@ -39,6 +42,12 @@ class Learned(NamedTuple):
 
     counts: np.ndarray  # int64[V] T_w or N_w
     totals: np.ndarray  # int64[2] their sum, and the number of words with any
+
+
+def learned_from(counts: np.ndarray) -> Learned:
+    """What has been learned where every word counts so much, shape (V,)."""
+    values = np.asarray(counts, np.int64)
+    return Learned(values, np.array([values.sum(), np.count_nonzero(values)]))
 
 
 @generic
@@ -70,6 +79,15 @@ def whole(terms: Any, tokens: int, types: int) -> float:
 def gain(terms: Any, word: int, count: int, held: int) -> float:
     """What ``count`` more tokens of a word add to log H where ``held`` are, the whole apart."""
     raise NotImplementedError
+
+
+@entry
+def _invert_base(
+    family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
+) -> None:
+    """1 / p_w of each word by itself."""
+    for i in range(words.shape[0]):
+        base_measure(family, learned, words[i : i + 1], counts[i : i + 1], inverse[i : i + 1])
 
 
 @shared
@@ -136,6 +154,13 @@ class WordFamily(Likelihood[WordStatistics, Words]):
     @abstractmethod
     def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
         """How a token is predicted, and p_w."""
+
+    def measure(self, learned: Learned) -> np.ndarray:
+        """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
+        size = len(learned.counts)
+        inverse = np.ones(size)
+        _invert_base(self.terms(), learned, np.arange(size, dtype=np.int32), np.ones(size, np.int32), inverse)
+        return 1.0 / inverse
 
     def mass_beyond_one(self, terms: Any) -> float:
         """log of by how much the p_w that ``terms`` hold sum to more than one, at least 0."""
@@ -253,3 +278,12 @@ class TokenPredictive:
                 tokens += 1
                 position += 1
         return total
+
+
+@kernel
+def count_word(learned: Learned, word: int, step: int) -> None:
+    """Count a word of an absorbed record."""
+    if learned.counts[word] == 0:
+        learned.totals[SEEN] += 1
+    learned.counts[word] += step
+    learned.totals[TOTAL] += step

@@ -24,6 +24,9 @@ TOTALS = (
     ("streamdp_clusters_created", "clusters_created", "Clusters founded since the stream began."),
     ("streamdp_clusters_closed", "clusters_closed", "Clusters told closed or retired, by all hypotheses."),
     ("streamdp_clusters_retired", "clusters_retired", "Clusters retired since the stream began."),
+    ("streamdp_second_looks", "second_looks", "Records and clusters that were looked at again."),
+    ("streamdp_records_moved", "records_moved", "Records that a second look has moved."),
+    ("streamdp_clusters_merged", "clusters_merged", "Clusters that a second look made part of others."),
 )
 LEVELS = (
     ("streamdp_clusters_live", "clusters_live", "Live clusters of the best hypothesis."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streamdp.answers.announcer import DIGITS
+from streamdp.answers.announcer import DIGITS, novelty
 from streamdp.offline.collection import Collection
 from streamdp.offline.problem import Solution
 from streamdp.offline.starts import sureness
@@ -15,16 +15,12 @@ from streamdp.records import Assignment
 def assignments_of(collection: Collection, found: Solution) -> list[Assignment]:
     """The answer to every record, in time order, as ``consume`` would write it."""
     labels = found.labels
-    probability, log_predictive = sureness(found.chain)
-    prior, seen = found.chain.prior, set()
-    linked = isinstance(prior, DistanceDependent) and found.chain.distances is None
-    times = collection.times.tolist()
+    probability, new_probability, log_predictive = sureness(found.chain)
+    surprise = novelty(log_predictive, collection.encoded.batch.sizes)
+    linked = isinstance(found.chain.prior, DistanceDependent) and found.chain.distances is None
+    latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
     lines = []
     for i, (record, label) in enumerate(zip(collection.records, labels.tolist(), strict=True)):
-        link = None
-        if linked and label in seen:
-            shares = prior.link_posterior(labels[: i + 1].tolist(), i, times[: i + 1])  # type: ignore[attr-defined]
-            link = max(shares, key=lambda j: (shares[j], j))
         lines.append(
             Assignment(
                 seq=i,
@@ -33,11 +29,13 @@ def assignments_of(collection: Collection, found: Solution) -> list[Assignment]:
                 time=record.time,
                 cluster=label,
                 probability=round(float(probability[i]), DIGITS),
-                new=label not in seen,
-                link=link,
+                new_probability=round(float(new_probability[i]), DIGITS),
+                new=label not in latest,
+                link=latest.get(label) if linked else None,
                 log_predictive=round(float(log_predictive[i]), DIGITS),
+                novelty=round(float(surprise[i]), DIGITS),
                 keep=msgspec.UNSET if record.keep is None else record.keep,
             )
         )
-        seen.add(label)
+        latest[label] = i
     return lines

@@ -140,5 +140,5 @@ def astar(
 def _log_likelihood(store: Any, labels: np.ndarray) -> float:
     """log p(x | z) in nats, computed anew."""
     prepare(store)
-    fill(store, new_allocation(len(labels), len(store.size)), labels)
+    fill(store, new_allocation(len(labels), len(store.size)), labels, np.zeros(0, np.int64))
     return float(store.log_h[FIRST_SLOT : FIRST_SLOT + labels.max() + 1].sum())

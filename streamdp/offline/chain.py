@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from streamdp.likelihoods import Likelihood
+from streamdp.offline.anchors import Anchors
 from streamdp.offline.distances import link_weights_of, log_probability_by_weights
 from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.allocation import (
     ACTIVE,
     FREE,
+    FROZEN,
     JOINT,
     clear_from,
     fill,
@@ -27,14 +29,22 @@ from streamdp.offline.prepare import Data, new_store, new_terms
 from streamdp.priors import FiniteMixture
 from streamdp.priors.base import Prior
 
+NONE = np.zeros(0, np.int64)
 
-def canonical(labels: Sequence[int] | np.ndarray) -> np.ndarray:
-    """The same clustering, clusters numbered from 0 by their first members."""
-    values = np.asarray(labels)
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+
+def canonical(labels: Sequence[int] | np.ndarray, held: int = 0) -> np.ndarray:
+    """The same clustering, clusters numbered from ``held`` by their first members.
+
+    Labels from 0 to below ``held`` stay.
+    """
+    values = np.asarray(labels).reshape(-1)
+    moves = np.ones(len(values), bool) if held == 0 else values >= held
+    _, first, inverse = np.unique(values[moves], return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse.reshape(-1)]
+    rank[np.argsort(first)] = held + np.arange(len(first))
+    numbered = values.astype(np.int64)
+    numbered[moves] = rank[inverse.reshape(-1)]
+    return numbered
 
 
 class Chain:
@@ -52,10 +62,12 @@ class Chain:
         Of all random numbers that moves draw.
     base
         p_w by word, shape (V,), of the hierarchical families; None: that of the family, or else learned
-        from the records, and then held fixed.
+        from the records as if each were a cluster of its own.
     distances
         Distance of record i from each earlier one in ``distances[i, j]``, shape (N, N), >= 0, for the
         distance-dependent prior; None: as the prior measures it.
+    anchors
+        Clusters with records that do not move; labels below their number A name them.
     """
 
     def __init__(
@@ -68,15 +80,24 @@ class Chain:
         seed: int | np.random.SeedSequence = 0,
         base: np.ndarray | None = None,
         distances: np.ndarray | None = None,
+        anchors: Anchors | None = None,
     ) -> None:
+        if anchors is not None and distances is not None:
+            raise ValueError("distances are between records that are all here")
+        self.anchors = anchors
         self.data, self.likelihood, self.prior, self.base = data, likelihood, prior, base
         self.distances = distances
         self.random = new_random(seed)
         self._link_weights: tuple[Prior, np.ndarray] | None = None
-        self.store: Any = new_store(data, likelihood, base)
+        self.store: Any = new_store(data, likelihood, base, anchors=anchors)
         self.allocation = new_allocation(data.size, len(self.store.size))
-        self.weights: Weights | None = weights_of(prior, data.size) if prior.exchangeable else None
+        self.weights = self._tables(prior)
         self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
+
+    def _tables(self, prior: Prior) -> Weights | None:
+        if self.anchors is not None:
+            return self.anchors.weights(prior, self.size)
+        return weights_of(prior, self.size) if prior.exchangeable else None
 
     @property
     def size(self) -> int:
@@ -85,13 +106,18 @@ class Chain:
 
     @property
     def clusters(self) -> int:
-        """K."""
+        """K, with those of which only frozen records are members."""
         return int(self.allocation.meta[ACTIVE])
 
     @property
     def labels(self) -> np.ndarray:
-        """The cluster of every record, shape (N,), numbered from 0 by first members."""
-        return canonical(self.allocation.labels)
+        """The cluster of every record, shape (N,): A and more by first members, below A with frozen ones."""
+        return canonical(self.allocation.labels - FIRST_SLOT, self.held)
+
+    @property
+    def held(self) -> int:
+        """A, the clusters with frozen records."""
+        return 0 if self.anchors is None else self.anchors.count
 
     @property
     def sizes(self) -> np.ndarray:
@@ -105,8 +131,9 @@ class Chain:
 
     @property
     def log_likelihood(self) -> float:
-        """log p(x | z) in nats: the sum of log H over the clusters."""
-        return float(self.store.log_h[self.allocation.active[: self.clusters]].sum())
+        """log p(x | z) in nats, given frozen records: the sum of log H over the clusters, without theirs."""
+        whole = self.store.log_h[self.allocation.active[: self.clusters]].sum()
+        return float(whole - self.allocation.sums[FROZEN])
 
     @property
     def times(self) -> list[float] | None:
@@ -114,7 +141,9 @@ class Chain:
         return None if self.data.times is None else np.asarray(self.data.times, float).tolist()
 
     def log_prior(self) -> float:
-        """log p(z) in nats, computed anew."""
+        """log p(z) in nats, given frozen records, computed anew."""
+        if self.anchors is not None:
+            return self.anchors.log_prior(self.prior, self.labels)
         labels = self.allocation.labels
         if self.distances is not None:
             return log_probability_by_weights(self.prior, labels, self.link_weights())
@@ -142,26 +171,32 @@ class Chain:
 
     def set_labels(self, labels: Sequence[int] | np.ndarray) -> None:
         """Go on from another clustering; all statistics are computed anew."""
-        values = canonical(labels)
+        values = canonical(labels, self.held)
         if values.shape != (self.size,):
             raise ValueError(f"{len(values)} labels for {self.size} records")
-        _check_clusters(self.prior, int(values.max()) + 1)
-        self.make_room(int(values.max()) + 1)
+        clusters = max(int(values.max()) + 1, self.held)
+        _check_clusters(self.prior, clusters)
+        self.make_room(clusters)
         prepare(self.store)
-        fill(self.store, self.allocation, values)
+        fill(self.store, self.allocation, values, NONE if self.anchors is None else self.anchors.sizes)
         self.settle()
+
+    def need_all_records(self, what: str) -> None:
+        """``ValueError`` where some records are frozen."""
+        if self.anchors is not None:
+            raise ValueError(f"{what} needs all records, and older ones are held as statistics only")
 
     def refresh(self) -> float:
         """Compute all statistics anew; returns how far the log joint had drifted, in nats."""
         kept = self.log_joint
-        self.set_labels(self.allocation.labels)
+        self.set_labels(self.labels)
         return kept - self.log_joint
 
     def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
         """Go on with other parameters, or with another family. ``ValueError`` leaves all as it was."""
         if prior is not None:
             _check_clusters(prior, self.clusters)
-            weights = weights_of(prior, self.size) if prior.exchangeable else None
+            weights = self._tables(prior)
             if self.distances is not None:
                 self._link_weights = (prior, link_weights_of(prior, self.distances, self.size))
             self.prior, self.weights = prior, weights
@@ -170,9 +205,16 @@ class Chain:
             if _same_records(self.likelihood, likelihood):
                 self.store = self.store._replace(terms=new_terms(self.store, likelihood, self.base))
             else:
-                self.store = new_store(self.data, likelihood, self.base, len(self.allocation.free))
+                capacity = len(self.allocation.free)
+                self.store = new_store(self.data, likelihood, self.base, capacity, anchors=self.anchors)
             self.likelihood = likelihood
-            self.set_labels(self.allocation.labels)
+            self.set_labels(self.labels)
+
+    def rebase(self, base: np.ndarray) -> None:
+        """Go on under another base measure: p_w by word, shape (V,)."""
+        self.base = base
+        self.store = self.store._replace(terms=new_terms(self.store, self.likelihood, base))
+        self.set_labels(self.labels)
 
     def make_room(self, clusters: int) -> None:
         """See to slots for that many clusters, and a few to spare."""

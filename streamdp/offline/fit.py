@@ -15,7 +15,6 @@ from streamdp.offline.assignments import assignments_of
 from streamdp.offline.collection import Collection
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.prepare import refuse_base
 from streamdp.offline.problem import Problem, Solution, problem_of, settled
 from streamdp.offline.sampling import Report
 from streamdp.offline.schedule import Trace
@@ -97,7 +96,6 @@ def fit(
     """
     settings, plan = settings or Settings(), plan or Plan()
     check(plan)
-    refuse_base(settings)
     collection = Collection(settings, records)
     problem = problem_of(settings, collection.encoded, distances)
     return Fit(collection, problem, solve(problem, plan, report, stop))

@@ -7,31 +7,39 @@ import time
 
 import numpy as np
 
+from streamdp.beam.words import WordClusters
 from streamdp.encode.choice import order_of
 from streamdp.encode.encoders import Encoded, WordEncoder
 from streamdp.engine import Engine, new_search
+from streamdp.likelihoods import WordFamily
 from streamdp.settings import Settings
+from streamdp.settings.assemble import build_likelihood
 from streamdp.settings.load import model_settings
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
 
 
-def retained_of(engine: Engine) -> tuple[Encoded, np.ndarray]:
-    """The records that an engine still holds and their newest labels, shape (n,).
+def retained_of(engine: Engine) -> tuple[Encoded, Labelled]:
+    """The records that an engine still holds, and the number of the first with the newest labels of all.
 
-    ValueError where there are none, or older ones have been let go.
+    ValueError where there are none.
     """
     parts = engine.parts()
     held = parts.retained.collect()
     if held is None or parts.encoder is None:
         raise ValueError("the state holds no records: it was made with --retain 0, or before the first")
-    if held.first > 0:
-        raise ValueError(
-            f"the state holds only the last {len(held.labels):,} of {engine.seq:,} records, and the "
-            "others are in its clusters too: make it with a larger --retain"
-        )
-    return Encoded(parts.encoder, held.batch, parts.moments), held.labels
+    return Encoded(parts.encoder, held.batch, parts.moments), held
+
+
+def base_of(engine: Engine) -> np.ndarray | None:
+    """p_w by word as the stream has learned it, shape (V,); None for vectors."""
+    state = engine.parts().beam
+    if state is None or not isinstance(state.clusters, WordClusters):
+        return None
+    family = build_likelihood(engine.settings, None)
+    assert isinstance(family, WordFamily)
+    return family.measure(state.clusters.learned)
 
 
 def engine_of(

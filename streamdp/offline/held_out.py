@@ -34,6 +34,7 @@ def left_to_right(
 
     The clusters of the training records are given; those of earlier test records are drawn anew before
     each record, in every particle (Wallach, Murray, Salakhutdinov and Mimno 2009, algorithm 3).
+    ``ValueError`` for a prior that is not served.
 
     Parameters
     ----------
@@ -46,7 +47,10 @@ def left_to_right(
     particles
         Over how many draws probabilities are averaged.
     resample
-        False: earlier records stay where they were put, a particle filter; O(D) instead of O(D^2).
+        False: earlier records stay where they were put before later ones were known, O(D) instead of O(D^2).
+        So a particle counts by how well it has foretold them, the product of its predictives (sequential
+        importance sampling; Doucet, Godsill and Andrieu 2000): the product of all estimates is unbiased,
+        but over long tests few particles have all the weight.
     seed, base
         As for :class:`~streamdp.offline.chain.Chain`.
     """
@@ -72,5 +76,12 @@ def left_to_right(
             chain.store, chain.allocation, weights, random, train.size, resample, logs[p], state
         ):
             chain.more_room()
+    if resample:
+        return _log_mean(logs)
+    return np.diff(_log_mean(np.cumsum(logs, axis=1)), prepend=0.0)
+
+
+def _log_mean(logs: np.ndarray) -> np.ndarray:
+    """Log of the mean of exp(logs) over its rows, shape (D,)."""
     peak = logs.max(axis=0)
     return np.asarray(peak + np.log(np.exp(logs - peak).mean(axis=0)))

@@ -85,6 +85,7 @@ class Hyper:
 
     def __call__(self, chain: Chain) -> int:
         """Draw every parameter once; returns how many."""
+        chain.need_all_records("drawing hyperparameters")
         rng = chain.generator()
         names = self.names or default_names(chain)
         for name in names:

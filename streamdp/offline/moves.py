@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
-from streamdp.offline.kernels.links import Links, draw_links, link_sweep
+from streamdp.offline.kernels.links import Held, Links, draw_links, link_sweep
 from streamdp.offline.kernels.split_merge import (
     COIN,
     MERGES,
@@ -29,6 +29,7 @@ from streamdp.priors import DistanceDependent, Uniform
 from streamdp.priors.base import Prior
 from streamdp.priors.decays import WindowTerms
 
+NOBODY = Held(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
 SIMPLE, RESTRICTED, MIXED = 1, 2, 3
 """Jain and Neal's variants: sides by coin; restricted Gibbs scans; those, and Gibbs sweeps in between."""
 
@@ -129,11 +130,12 @@ def links_of(chain: Chain) -> Links:
     else:
         n = 0
     if isinstance(prior, DistanceDependent) and chain.distances is None:
-        position = prior.positions(n, chain.times)
+        anchors = chain.anchors
+        position = prior.positions(n, chain.times) if anchors is None else anchors.positions
         reach = np.searchsorted(position, position - prior.decay.reach)
     return Links(
         to=np.zeros(n, np.int64),
-        child=np.zeros(n, np.int64),
+        child=np.zeros(n + chain.held, np.int64),
         next=np.zeros(n, np.int64),
         before=np.zeros(n, np.int64),
         position=position,
@@ -141,6 +143,7 @@ def links_of(chain: Chain) -> Links:
         weight=weight,
         decay=decay,
         concentration=concentration,
+        held=NOBODY if chain.anchors is None else chain.anchors.held,
         group=np.zeros(n, np.int64),
         total=np.zeros(0),
         slots=np.zeros(0, np.int64),

@@ -98,6 +98,7 @@ class Permutation:
         """One draw of a permutation and of a clustering; returns N."""
         if chain.weights is None:
             refuse(self, chain.prior, "exchangeable priors")
+        chain.need_all_records("Permutation")
         weights = chain.weights
         assert weights is not None
         program = self._set_up(chain)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
-from streamdp.likelihoods.shared_base import SETTINGS, SharedBase
+from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
 from streamdp.offline.kernels.store import Store, WordStore, vector_store, word_store
-from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 FIRST_CAPACITY = 64
 
@@ -28,6 +26,7 @@ def new_store(
     base: np.ndarray | None = None,
     capacity: int = FIRST_CAPACITY,
     places: int | None = None,
+    anchors: Anchors | None = None,
 ) -> Store:
     """The records of ``data`` with room for clusters of them; kernels still have to ``prepare`` it.
 
@@ -43,6 +42,8 @@ def new_store(
         Slots.
     places
         How many slots may hold a word at a time; None: what clusterings need, where every record is in one.
+    anchors
+        Clusters of records that do not move.
     """
     name = type(likelihood).__name__
     if likelihood.sparse != data.sparse:
@@ -54,10 +55,13 @@ def new_store(
         raise ValueError("there are no records")
     if isinstance(likelihood, VectorFamily):
         assert data.vectors is not None
-        return vector_store(likelihood.terms(), _rows(data.vectors, likelihood), likelihood.width, capacity)
+        rows, frozen = _rows(data.vectors, likelihood), None if anchors is None else anchors.rows
+        return vector_store(likelihood.terms(), rows, likelihood.width, capacity, frozen)
     if not isinstance(likelihood, WordFamily):
         raise ValueError(f"{name} is neither a family of words nor of vectors")
     _check_words(data)
+    if anchors is not None:
+        data = Batch.concatenate([data, anchors.words])
     offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
     counts = np.ascontiguousarray(data.counts, np.int32)
     terms = likelihood.set_terms(*word_totals(words, counts), base)
@@ -115,21 +119,8 @@ def log_coefficients(store: Any) -> np.ndarray:
     return np.asarray(table[tokens] - np.bincount(rows, table[store.counts], n))
 
 
-def refuse_base(settings: Settings) -> None:
-    """Raise ConfigError for settings of the base measure that a finite set does not follow.
-
-    It learns its base from all records at once, by a rule without parameters.
-    """
-    for name in SETTINGS:
-        if getattr(settings, name) is not None:
-            raise ConfigError(
-                f"{name} is for streams: a finite set learns its base measure from all records at once"
-            )
-
-
-def with_base(data: Data, likelihood: Likelihood[Any, Any]) -> Likelihood[Any, Any]:
-    """The family with its base measure learned from all records at once (a plug-in), where it has one."""
-    if not isinstance(likelihood, SharedBase) or likelihood.base is not None:
-        return likelihood
-    base = likelihood.base_of(*word_totals(data.words, data.counts))
-    return dataclasses.replace(likelihood, base=tuple(base.tolist()))
+def counts_of(data: Data, likelihood: SharedBase, labels: np.ndarray) -> np.ndarray:
+    """N_w as a stream counts it once it has clustered the records so, shape (V,)."""
+    by_word, _ = word_totals(data.words, data.counts)
+    pairs = np.unique(np.asarray(labels, np.int64)[data.rows] * len(by_word) + data.words)
+    return likelihood.counted(by_word, np.bincount(pairs % max(len(by_word), 1), minlength=len(by_word)))

@@ -10,15 +10,16 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded
-from streamdp.likelihoods import NormalInverseGamma
 from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.collection import likelihood_of
-from streamdp.offline.prepare import with_base
 from streamdp.offline.schedule import Trace
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
+from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
 from streamdp.settings.assemble import build_prior, likelihood_class
 
 
@@ -31,12 +32,33 @@ class Problem:
     prior: Prior
     settings: Settings
     distances: np.ndarray | None = None
-    learned: bool = False
-    """Whether part of the model was learned from these records, so that nothing can be proved."""
+    base: np.ndarray | None = None
+    """p_w by word, shape (V,), as a stream has learned it; None: learned from these records, if at all."""
+    anchors: Anchors | None = None
+    """Clusters of records that do not move."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether part of the model is learned from the records, so that nothing can be proved."""
+        return isinstance(self.likelihood, SharedBase) and self.likelihood.base is None
+
+    @property
+    def counts_words(self) -> bool:
+        """Whether the base measure is to be counted from the clustering of these records."""
+        return self.learned and self.base is None
 
     def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
         """A chain over it."""
-        return Chain(self.data, self.likelihood, self.prior, labels, seed=seed, distances=self.distances)
+        return Chain(
+            self.data,
+            self.likelihood,
+            self.prior,
+            labels,
+            seed=seed,
+            base=self.base,
+            distances=self.distances,
+            anchors=self.anchors,
+        )
 
 
 @dataclasses.dataclass
@@ -56,22 +78,30 @@ class Solution:
         return cls(chain.labels, chain)
 
 
-def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> Problem:
+def problem_of(
+    settings: Settings,
+    encoded: Encoded,
+    distances: np.ndarray | None = None,
+    base: np.ndarray | None = None,
+) -> Problem:
     """What is clustered, and under which model."""
-    settings = offline_settings(settings, encoded.moments is None)
-    asked = likelihood_of(settings, encoded)
-    likelihood = with_base(encoded.batch, asked)
-    prior = build_prior(settings, encoded.moments is None)
-    return Problem(encoded.batch, likelihood, prior, settings, distances, learned=likelihood is not asked)
+    batch, sparse = encoded.batch, encoded.moments is None
+    dated = batch.times is not None and bool(batch.times.any())
+    settings = offline_settings(settings, sparse, dated)
+    likelihood = likelihood_of(settings, encoded)
+    return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
 
 
-def offline_settings(settings: Settings, sparse: bool) -> Settings:
-    """A finite set has no pace: without a wish, nothing is forgotten."""
+def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
+    """What is automatic for a finite set.
+
+    Texts with times are a stream that has ended: what they are about comes and goes, and they have the
+    prior of a stream. Else a set has no pace, and nothing is forgotten.
+    """
     changes: dict[str, object] = {}
     if settings.prior == "auto" and settings.decay is None and settings.decay_scale is None:
-        changes["prior"] = "crp"
-    family = likelihood_class(settings) or NormalInverseGamma
-    if not sparse and "forget" in family.settings and settings.forget is None:
+        changes["prior"] = STREAM_PRIOR if sparse and dated else "crp"
+    if not sparse and settings.forget is None and "forget" in likelihood_class(settings, 1).settings:
         changes["forget"] = 1.0
     return msgspec.structs.replace(settings, **changes)
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+NONE = np.zeros(0, np.int64)
+
 
 class Change(msgspec.Struct, frozen=True):
     """A record whose cluster is another one now."""
@@ -16,15 +18,27 @@ class Change(msgspec.Struct, frozen=True):
     was: int
 
 
-def inherit(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, int]:
+def inherit(
+    before: np.ndarray, after: np.ndarray, kept: np.ndarray = NONE, minted: int = 0
+) -> tuple[np.ndarray, int]:
     """The label of each new cluster: by largest overlap, one to one, the older label on ties.
+
+    Parameters
+    ----------
+    before, after
+        Labels, and numbers of clusters, of the same records.
+    kept
+        Labels of the first clusters, which keep them.
+    minted
+        Labels below it are taken, as are those of ``before``.
 
     Returns labels by the number of the cluster, and the first label that is free.
     """
     pairs, overlap = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
-    minted = int(before.max(initial=-1)) + 1
-    names = np.full(int(after.max(initial=-1)) + 1, -1)
-    taken: set[int] = set()
+    minted = max(int(before.max(initial=-1)) + 1, minted)
+    names = np.full(max(int(after.max(initial=-1)) + 1, len(kept)), -1)
+    names[: len(kept)] = kept
+    taken: set[int] = set(kept.tolist())
     for p in np.lexsort((pairs[:, 1], pairs[:, 0], -overlap)):
         label, cluster = int(pairs[p, 0]), int(pairs[p, 1])
         if names[cluster] < 0 and label not in taken:
@@ -36,7 +50,7 @@ def inherit(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, int]:
     return names, minted
 
 
-def changes(before: np.ndarray, after: np.ndarray) -> Sequence[Change]:
-    """Records whose label is another one, in order."""
+def changes(seqs: np.ndarray, before: np.ndarray, after: np.ndarray) -> Sequence[Change]:
+    """Records whose label is another one, in order; ``seqs`` are their numbers."""
     moved = np.flatnonzero(before != after)
-    return [Change(int(i), int(after[i]), int(before[i])) for i in moved]
+    return [Change(int(seqs[i]), int(after[i]), int(before[i])) for i in moved]

@@ -16,7 +16,8 @@ from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated
 from streamdp.offline.permutation import Permutation
 from streamdp.offline.plan import Plan
 from streamdp.offline.problem import Problem, Solution, drawn
-from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, Watcher, run, run_chains
+from streamdp.offline.recount import recount
+from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import one_cluster, random_clusters, sequential, singletons
 from streamdp.priors import DistanceDependent
@@ -47,7 +48,7 @@ def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     climb = Permutation(keep=CLIMB, order="projection", width=50)
     if plan.method == "permutation":
         return [climb, Permutation(keep=CLIMB, adaptive=True)]
-    return [climb] if plan.method == "hybrid" and problem.prior.exchangeable else []
+    return [climb] if plan.method == "hybrid" and problem.prior.exchangeable and not problem.anchors else []
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
@@ -75,17 +76,34 @@ def sample(
     Parameters as for :func:`streamdp.offline.solve.solve`.
     """
     _warm(problem, plan)
+    counting = problem.counts_words
     seeds = np.random.SeedSequence(problem.settings.seed).spawn(plan.chains)
     chains = [problem.chain(seed, labels) for seed in seeds]
     kept = [Draws() for _ in chains]
 
-    def job(c: int) -> tuple[Trace, Best]:
+    passes = [_passes(problem, plan, chain) for chain in chains]
+    burn_in, rest = Budget(plan.rounds, plan.seconds, stop).halves()
+    watches = [None if report is None else functools.partial(report, c) for c in range(plan.chains)]
+
+    def climb(c: int) -> tuple[Trace, Best]:
         if labels is None:
             _begin(chains[c], problem, plan)
-        watch = None if report is None else functools.partial(report, c)
-        return _run_one(problem, plan, chains[c], kept[c], watch, stop)
+        if counting:
+            recount([chains[c]])
+        return run(chains[c], passes[c][0], burn_in, watch=watches[c], counting=counting)
 
-    results = run_chains([lambda c=c: job(c) for c in range(plan.chains)])  # type: ignore[misc]
+    def follow(c: int, begun: tuple[Trace, Best]) -> tuple[Trace, Best]:
+        trace, best = begun
+        if counting:
+            best = best.under(chains[c])
+        kept[c].thin = max(len(trace.seconds) // MOST_DRAWS, 1)
+        after, later = run(chains[c], passes[c][1], rest, kept[c], watches[c])
+        return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)
+
+    begun = run_chains([functools.partial(climb, c) for c in range(plan.chains)])
+    if counting:
+        recount(chains)  # the same for all from here on, so that they draw from one posterior
+    results = run_chains([functools.partial(follow, c, begun[c]) for c in range(plan.chains)])
     top = max(range(plan.chains), key=lambda c: results[c][1].log_joint)
     chain, best = chains[top], results[top][1]
     if problem.settings.concentration is None or plan.hyper:
@@ -104,30 +122,18 @@ def _warm(problem: Problem, plan: Plan) -> None:
     """Compile every kernel on a few records, so that compiling takes nothing from the budget."""
     few = problem.data.take(np.arange(min(problem.data.size, 3)))
     distances = None if problem.distances is None else problem.distances[: few.size, : few.size]
-    chain = dataclasses.replace(problem, data=few, distances=distances).chain(0)
+    chain = dataclasses.replace(problem, data=few, distances=distances, anchors=None).chain(0)
     sequential(chain)
     for move in [*_climbing(problem, plan), *_moves(plan.method, problem.prior)]:
         move(chain)
 
 
-def _run_one(
-    problem: Problem,
-    plan: Plan,
-    chain: Chain,
-    draws: Draws,
-    watch: Watcher | None,
-    stop: threading.Event | None,
-) -> tuple[Trace, Best]:
-    """A burn-in of half the budget that may climb, then a half that samples."""
+def _passes(problem: Problem, plan: Plan, chain: Chain) -> tuple[Hybrid, Hybrid]:
+    """What a chain does in the half of its budget that may climb, and in the half that samples."""
     moves, climbing = _moves(plan.method, problem.prior), _climbing(problem, plan)
     if plan.hyper:
         names = default_names(chain) if problem.settings.concentration is None else ()
         names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
         if names:
             moves.append(Hyper(names))
-    burn_in, rest = Budget(plan.rounds, plan.seconds, stop).halves()
-    first = Hybrid(climbing if plan.method == "permutation" else climbing + moves)
-    trace, best = run(chain, first, burn_in, watch=watch)
-    draws.thin = max(len(trace.seconds) // MOST_DRAWS, 1)
-    after, later = run(chain, Hybrid(moves), rest, draws, watch)
-    return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)
+    return Hybrid(climbing if plan.method == "permutation" else climbing + moves), Hybrid(moves)

@@ -16,6 +16,7 @@ from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.moves import Move
+from streamdp.offline.recount import recount
 from streamdp.priors.base import Prior
 
 REFRESH = 50
@@ -66,6 +67,20 @@ class Best:
     def of(cls, chain: Chain) -> Best:
         """The present state of a chain."""
         return cls(chain.log_joint, chain.labels, chain.prior, chain.likelihood)
+
+    def under(self, chain: Chain) -> Best:
+        """The same clustering and model under the base measure that a chain has now."""
+        there = Best.of(chain)
+        self.put_into(chain)
+        here = Best.of(chain)
+        there.put_into(chain)
+        return here
+
+    def put_into(self, chain: Chain) -> None:
+        """Let a chain go on from here."""
+        if chain.prior is not self.prior or chain.likelihood is not self.likelihood:
+            chain.replace(prior=self.prior, likelihood=self.likelihood)
+        chain.set_labels(self.labels)
 
 
 Watcher = Callable[[Chain, Trace], None]
@@ -166,6 +181,8 @@ def run(
     budget: Budget,
     draws: Draws | None = None,
     watch: Watcher | None = None,
+    *,
+    counting: bool = False,
 ) -> tuple[Trace, Best]:
     """Run a chain until the budget is spent.
 
@@ -181,6 +198,9 @@ def run(
         Given labels after every round.
     watch
         Called after every round.
+    counting
+        Whether the base measure is counted anew after every round. The best clustering so far is then
+        judged anew too, so that log joints are compared under one measure.
     """
     trace, best = Trace(), Best.of(chain)
     began = working_time()
@@ -188,6 +208,9 @@ def run(
         trace.records += move(chain)
         if number % REFRESH == 0:
             chain.refresh()
+        if counting:
+            recount([chain])
+            best = best.under(chain)
         trace.note(chain, working_time() - began)
         if chain.log_joint > best.log_joint:
             best = Best.of(chain)

@@ -11,8 +11,9 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.astar import astar
 from streamdp.offline.beam import beam_labels
-from streamdp.offline.plan import Plan
+from streamdp.offline.plan import SEARCHES, Plan
 from streamdp.offline.problem import Problem, Solution
+from streamdp.offline.recount import recount
 from streamdp.offline.sampling import Report, sample
 from streamdp.settings.load import ConfigError
 
@@ -37,9 +38,17 @@ def solve(
     labels
         Where samplers start, instead of ``plan.start``.
     """
+    if problem.anchors is not None and plan.method in SEARCHES:
+        raise ConfigError(
+            f"{plan.method} needs all records, and older ones are held as statistics only: sample instead",
+            Exit.BAD_DATA,
+        )
     try:
         if plan.method == "beam":
-            return Solution.of_labels(problem, beam_labels(problem))
+            found = Solution.of_labels(problem, beam_labels(problem))
+            if problem.counts_words:
+                recount([found.chain])
+            return found
         if plan.method == "astar":
             return _astar(problem, plan, stop)
         return sample(problem, plan, report, stop, labels)
@@ -57,6 +66,7 @@ def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Soluti
         score=plan.score,  # type: ignore[arg-type]
         order=plan.order,  # type: ignore[arg-type]
         seed=problem.settings.seed,
+        base=problem.base,
         distances=problem.distances,
         until=lambda: working_time() > deadline or (stop is not None and stop.is_set()),
     )

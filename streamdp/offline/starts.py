@@ -82,6 +82,7 @@ def sequential(
     prior, n = chain.prior, chain.size
     if count_prior and not isinstance(prior, CRP):
         raise ValueError(f"the count prior is that of the CRP, not of {type(prior).__name__}")
+    chain.need_all_records("a sequential start")
     places = order_of(chain, order)
     allocation = new_allocation(n, len(chain.allocation.free))
     links, mode, weights = _what_is_read(chain)
@@ -118,15 +119,18 @@ def _what_is_read(chain: Chain) -> tuple[Links, int, Weights]:
     return links_of(chain), LINKED if isinstance(prior, DistanceDependent) else PLAIN, weights
 
 
-def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of each record's cluster, and log p(x_i | the others) in nats, each of shape (N,).
+def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Probability of each record's cluster, and of one of its own; log p(x_i | the others) in nats.
+
+    Each of shape (N,).
 
     Given the clusters of all other records. Where the prior depends on the order, a cluster weighs what
     it does for a record that comes next after those before it.
     """
-    probability, log_predictive = np.zeros(chain.size), np.zeros(chain.size)
+    chain.need_all_records("the probability of a record's cluster")
+    probability, of_new, log_predictive = (np.zeros(chain.size) for _ in range(3))
     links, mode, weights = _what_is_read(chain)
     chain.more_room()
     links = links._replace(total=np.zeros(len(chain.allocation.free)))
-    conditionals(chain.store, chain.allocation, weights, links, mode, probability, log_predictive)
-    return probability, log_predictive
+    conditionals(chain.store, chain.allocation, weights, links, mode, probability, of_new, log_predictive)
+    return probability, of_new, log_predictive

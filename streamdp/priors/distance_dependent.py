@@ -114,18 +114,37 @@ class DistanceDependent(Prior):
         times
             Event times in seconds, non-decreasing; needed when the unit is "seconds".
         """
-        positions = self.positions(len(labels), times)
+        nothing = np.zeros(len(labels))
+        return self.log_given(labels, self.positions(len(labels), times), nothing, nothing, 0)
+
+    def log_given(
+        self, labels: Sequence[int], positions: np.ndarray, own: np.ndarray, total: np.ndarray, held: int
+    ) -> float:
+        """log p(z | where earlier records are), in nats.
+
+        Parameters
+        ----------
+        labels
+            The cluster of every record; those below ``held`` have earlier records.
+        positions
+            In the unit of distance, non-decreasing, shape (N,).
+        own, total
+            The weight of the earlier records in the cluster of each record, and in all clusters, (N,).
+        held
+            How many clusters have earlier records.
+        """
         clusters: dict[int, list[int]] = {}
         for i, label in enumerate(labels):
             clusters.setdefault(label, []).append(i)
-        chosen = np.empty(len(labels))
-        for cluster in clusters.values():
-            chosen[cluster] = self.decay.earlier(positions[cluster])
-            chosen[cluster[0]] = self.concentration
+        chosen = own.copy()
+        for label, cluster in clusters.items():
+            chosen[cluster] += self.decay.earlier(positions[cluster])
+            if label >= held:
+                chosen[cluster[0]] = self.concentration
         if (chosen == 0.0).any():
             return -math.inf
-        total = self.concentration + self.decay.earlier(positions)
-        return float(np.log(chosen).sum() - np.log(total).sum())
+        norm = self.concentration + total + self.decay.earlier(positions)
+        return float(np.log(chosen).sum() - np.log(norm).sum())
 
     def link_posterior(
         self, labels: Sequence[int], i: int, times: Sequence[float] | None = None

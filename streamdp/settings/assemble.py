@@ -8,38 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, TRIAL_NATS, Model
+from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import Prior
+from streamdp.likelihoods.neighbours import FULL
+from streamdp.priors import DistanceDependent, Prior
 from streamdp.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
 
-WORDS, VECTORS = "hierarchical-pitman-yor", "normal-inverse-gamma"
-"""The automatic likelihoods."""
+WORDS, VECTORS, LONG_VECTORS = "hierarchical-pitman-yor", "normal-inverse-wishart", "normal-inverse-gamma"
+"""The automatic likelihoods: of texts, of vectors, and of vectors whose covariances are too many to learn."""
 PRIOR = "distance-dependent"
 """The automatic prior."""
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
-NOTHING = Moments(np.zeros(0), np.zeros(0))
-
-
-def likelihood_class(settings: Settings) -> type[Likelihood[Any, Any]] | None:
-    """The family that the settings name; None where the first record decides."""
-    if settings.likelihood != AUTO:
-        return _family(settings.likelihood)
-    for name, sparse in ((VECTORS, False), (WORDS, True)):
-        if _given(settings, _settings_of(sparse)):
-            return _family(name)
-    return None
+NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)))
+ANY = Moments.of(np.zeros((1, 2)))
+"""Of some vector, where nothing is known of vectors yet."""
 
 
 def is_sparse(settings: Settings) -> bool | None:
     """Whether records are word counts; None where the first record decides."""
-    found = likelihood_class(settings)
-    return None if found is None else found.sparse
+    if settings.likelihood != AUTO:
+        return _family(settings.likelihood).sparse
+    return next((sparse for sparse in (False, True) if _given(settings, _settings_of(sparse))), None)
+
+
+def likelihood_class(settings: Settings, dimension: int | None) -> type[Likelihood[Any, Any]]:
+    """The family that the settings mean for vectors of this length, or for texts (None)."""
+    return _family(_kind(settings, dimension))
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
@@ -59,9 +58,7 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
 
     Raises ConfigError.
     """
-    kind = settings.likelihood
-    if kind == AUTO:
-        kind = WORDS if moments is None else VECTORS
+    kind = _kind(settings, None if moments is None else len(moments.mean))
     found = _family(kind)
     if found.sparse != (moments is None):
         raise ConfigError(f"the {kind} likelihood is for {'texts' if found.sparse else 'vectors'}")
@@ -76,30 +73,31 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
 
 def check_model(settings: Settings) -> None:
     """Raise ConfigError where no model can be made of the settings, before any record is there."""
-    found = likelihood_class(settings)
-    if found is not None:
-        build_likelihood(settings, None if found.sparse else Moments(np.zeros(2), np.ones(2)))
-    build_prior(settings, sparse=found is None or found.sparse)
+    sparse = is_sparse(settings)
+    if sparse is not None:
+        build_likelihood(settings, None if sparse else ANY)
+    build_prior(settings, sparse=sparse is not False)
 
 
 def warmup_length(settings: Settings) -> int:
     """How many vectors are held back at the start, to learn location and scale from."""
     if settings.warmup is not None:
         return settings.warmup
-    found = likelihood_class(settings)
-    if found is None or not issubclass(found, VectorFamily):
+    found = likelihood_class(settings, len(ANY.mean))
+    if not issubclass(found, VectorFamily):
         return WARMUP
     known = any(getattr(settings, name) is not None for name in found.enough)
     return WARMUP if found.needs_moments and not known else 0
 
 
 def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:
-    """What the beam's kernels read."""
+    """What the beam's kernels read. What is looked at again must have been decided by then."""
+    age = second_look_of(settings, prior, likelihood)
     return Model(
         prior=prior.terms(),
         family=likelihood.terms(),
         beam=settings.beam,
-        max_undecided=settings.max_undecided,
+        max_undecided=min(settings.max_undecided, age) if age else settings.max_undecided,
         retire_after=getattr(prior, "retire_after", None) or 0,
         max_clusters=getattr(prior, "max_clusters", None) or 0,
         frequent=FREQUENT_POSTINGS,
@@ -107,6 +105,27 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, An
         slack=float(min(SLACK_NATS if settings.slack is None else settings.slack, MAX_SLACK)),
         trial=TRIAL_NATS,
     )
+
+
+def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> int:
+    """Records after which a record is looked at again, 0 for never.
+
+    Second looks are for words, under a prior that is exchangeable or depends on distance, and move records
+    that are retained.
+    """
+    known = prior.exchangeable or isinstance(prior, DistanceDependent)
+    enough = settings.retain >= settings.second_look + REVIEW_EVERY
+    return settings.second_look if known and enough and likelihood.sparse else 0
+
+
+def _kind(settings: Settings, dimension: int | None) -> str:
+    if settings.likelihood != AUTO:
+        return settings.likelihood
+    if dimension is None:
+        return WORDS
+    # what has a meaning with the diagonal family alone asks for it
+    asked = _given(settings, _family(LONG_VECTORS).settings.keys() - _family(VECTORS).settings.keys())
+    return LONG_VECTORS if asked or dimension > FULL else VECTORS
 
 
 def _family(name: str) -> type[Likelihood[Any, Any]]:

@@ -165,6 +165,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     temper: Annotated[Share, _search(description="power of the prior in selection, 1 for the true prior")] = (
         1.0
     )
+    second_look: Annotated[
+        Annotated[int, Meta(ge=0)],
+        _search(description="records after which a record of words is looked at again, 0 for never"),
+    ] = 1000
     max_undecided: Annotated[
         Count, _search(description="records after which the best hypothesis decides a disagreement")
     ] = 10_000

@@ -89,6 +89,7 @@ class StepResult:
     voters: list[int]
     evidence: float
     probability: float
+    new_probability: float
     founder: int
     new: bool
     link: int | None
@@ -165,6 +166,7 @@ class Beam:
         voting = of_lane if trial.leads else children
         total = log_sum_exp([c.lj for c in voting])
         probability = math.fsum(math.exp(c.lj - total) for c in voting if c.founder == chosen.founder)
+        new_probability = math.fsum(math.exp(c.lj - total) for c in voting if c.founder == seq)
         earlier = self.hypotheses[chosen.parent].clusters.get(chosen.founder, [])
         self.base.absorb(x, [self.records[j] for j in earlier])
 
@@ -183,6 +185,7 @@ class Beam:
             voters=[self.head] if self.leads else list(range(len(self.hypotheses))),
             evidence=led,
             probability=probability,
+            new_probability=new_probability,
             founder=chosen.founder,
             new=chosen.founder == seq,
             link=earlier[-1] if earlier else None,

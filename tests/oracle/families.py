@@ -1,12 +1,12 @@
 """Likelihood families as sequential predictives, and the base measures they share (DESIGN 2.2, MATH 3).
 
 A base measure gives a *view* for a record, frozen while the record is scored: word probabilities for the
-hierarchical families, the vocabulary size for a growing DirichletMultinomial, None for dense vectors.
+hierarchical families, the words seen for a growing DirichletMultinomial, None for dense vectors.
 """
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,17 +51,25 @@ class Family:
 
 @dataclass(frozen=True)
 class DirichletMultinomial(Family):
-    """Token by token (n_kw + beta) / (n_k + V beta); V = None takes the base view as V (DESIGN 2.2)."""
+    """Token by token (n_kw + beta) / (n_k + V beta).
+
+    V = None takes the base view as the words seen: they have beta each, the rest of 2^20 share the escape.
+    """
 
     beta: float
     V: int | None = None
+    escape: float = 10.0
 
-    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: int | None) -> float:
-        size = base if self.V is None else self.V
-        assert size is not None
+    def prior_mass(self, w: int, seen: Set[int]) -> float:
+        """Of a word, before the cluster has any token."""
+        return self.beta if self.V or w in seen else self.escape / (UNIVERSE - len(seen))
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: Set[int] | None) -> float:
+        seen = base or frozenset()
+        mass = self.V * self.beta if self.V else len(seen) * self.beta + self.escape
         counts, total = word_counts(members), 0.0
         for w in tokens(x):
-            total += safe_log((counts[w] + self.beta) / (counts.total() + size * self.beta))
+            total += safe_log((counts[w] + self.prior_mass(w, seen)) / (counts.total() + mass))
             counts[w] += 1
         return total
 
@@ -186,14 +194,14 @@ class FixedBase(NoBase):
         return {w: self.p[w] for w, _ in x}
 
 
-class VocabularySize(NoBase):
-    """V, the distinct words of the stream so far, the present record's included."""
+class WordsSeen(NoBase):
+    """The distinct words of the stream before the present record."""
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
 
-    def view(self, x: Sparse) -> int:
-        return len(self.seen | {w for w, _ in x})
+    def view(self, x: Sparse) -> frozenset[int]:
+        return frozenset(self.seen)
 
     def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
         self.seen |= {w for w, _ in x}

@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, inlined
-from streamdp.offline.kernels.clusters import add, clear, remove
+from streamdp.offline.kernels.clusters import add, clear, hold, remove
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
-ACTIVE, FREE = range(2)
-JOINT = 0
+ACTIVE, FREE, HELD = range(3)
+"""Slots in use and free; how many of the former hold frozen records: the first ones, and they stay in use."""
+
+JOINT, FROZEN = range(2)
 
 
 class Allocation(NamedTuple):
@@ -21,8 +23,8 @@ class Allocation(NamedTuple):
     active: np.ndarray  # int64[C] slots in use, meta[ACTIVE] of them
     where: np.ndarray  # int64[C] place of a slot in active
     free: np.ndarray  # int64[C] slots not in use, meta[FREE] of them
-    meta: np.ndarray  # int64[2]
-    sums: np.ndarray  # float64[1] the log joint
+    meta: np.ndarray  # int64[3]
+    sums: np.ndarray  # float64[2] the log joint, and log H of the frozen records
     weights: np.ndarray  # float64[C + 1] scratch
     totals: np.ndarray  # float64[C + 1] scratch
 
@@ -34,8 +36,8 @@ def new_allocation(records: int, capacity: int) -> Allocation:
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
         np.arange(capacity - 1, -1, -1, dtype=np.int64),
-        np.array([0, capacity - FIRST_SLOT]),
-        np.zeros(1),
+        np.array([0, capacity - FIRST_SLOT, 0]),
+        np.zeros(2),
         np.zeros(capacity + 1),
         np.zeros(capacity + 1),
     )
@@ -79,6 +81,12 @@ def release_slot(allocation: Allocation, slot: int) -> None:
 
 
 @inlined
+def is_held(allocation: Allocation, slot: int) -> bool:
+    """Whether a slot holds frozen records."""
+    return slot < FIRST_SLOT + allocation.meta[HELD]
+
+
+@inlined
 def enter(store: Store, allocation: Allocation, i: int, slot: int) -> None:
     """Put a record that is nowhere into a slot."""
     add(store, slot, i)
@@ -97,9 +105,18 @@ def leave(store: Store, allocation: Allocation, i: int) -> int:
 
 
 @entry
-def fill(store: Store, allocation: Allocation, labels: np.ndarray) -> None:
-    """Put record i into slot ``labels[i] + FIRST_SLOT``; all slots are clear, none is in use."""
-    top = 0
+def fill(store: Store, allocation: Allocation, labels: np.ndarray, frozen: np.ndarray) -> None:
+    """Put record i into slot ``labels[i] + FIRST_SLOT``; all slots are clear, none is in use.
+
+    Before that, frozen records into the first slots, ``frozen[k]`` of them into each.
+    """
+    top = frozen.shape[0]
+    allocation.sums[FROZEN] = 0.0
+    for k in range(top):
+        hold(store, k + FIRST_SLOT, labels.shape[0] + k)
+        store.size[k + FIRST_SLOT] = frozen[k]
+        allocation.sums[FROZEN] += store.log_h[k + FIRST_SLOT]
+    allocation.meta[HELD] = top
     for i in range(labels.shape[0]):
         slot = labels[i] + FIRST_SLOT
         add(store, slot, i)

@@ -28,6 +28,14 @@ def add(store: Any, slot: int, i: int) -> None:
 
 
 @generic
+def hold(store: Any, slot: int, i: int) -> None:
+    """Put the frozen records of a cluster into a clear slot: the statistics numbered i, from N on.
+
+    Their number is for the caller to set.
+    """
+
+
+@generic
 def remove(store: Any, slot: int, i: int) -> None:
     """Take a record out of a slot; an emptied slot is as new."""
 

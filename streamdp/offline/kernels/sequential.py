@@ -97,9 +97,10 @@ def conditionals(
     links: Links,
     mode: int,
     probability: np.ndarray,
+    of_new: np.ndarray,
     log_predictive: np.ndarray,
 ) -> None:
-    """How sure each record's cluster is given where all others are, and log p(x_i | the others)."""
+    """Given where all others are: how sure each record's cluster is, and a new one; log p(x_i | them)."""
     weights, totals = allocation.weights, allocation.totals
     for i in range(allocation.labels.shape[0]):
         old = leave(store, allocation, i)
@@ -107,6 +108,9 @@ def conditionals(
         new = _log_weights(store, allocation, prior, links, allocation.meta, mode, i)
         score(store, i, allocation.active, n, weights)
         totals[n], weights[n] = new, store.fresh[i]
+        own = allocation.where[old] if store.size[old] > 0 else n
+        if totals[own] == -math.inf:
+            totals[own] = new  # all others are later: the record has founded its cluster
         peak, heaviest = -math.inf, -math.inf
         for j in range(n + 1):
             peak = max(peak, weights[j] + totals[j])
@@ -115,7 +119,7 @@ def conditionals(
         for j in range(n + 1):
             mass += math.exp(weights[j] + totals[j] - peak)
             norm += math.exp(totals[j] - heaviest)
-        own = allocation.where[old] if store.size[old] > 0 else n
         probability[i] = math.exp(weights[own] + totals[own] - peak) / mass
+        of_new[i] = math.exp(weights[n] + totals[n] - peak) / mass
         log_predictive[i] = math.log(mass) + peak - math.log(norm) - heaviest
         enter(store, allocation, i, allocation.active[own] if own < n else take_slot(allocation))

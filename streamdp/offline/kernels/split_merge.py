@@ -1,8 +1,8 @@
 """Moves that split a cluster in two or merge two (Jain and Neal 2004; Dahl 2005).
 
 Two records are picked. Where they are together, a split of the others between them is proposed, else
-the merger; the probability of a split being proposed enters the acceptance of both. In a split, one
-side keeps the slot.
+the merger; the probability of a split being proposed enters the acceptance of both. In a split, the
+side of the first record keeps the slot, and the frozen records in it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from streamdp.offline.kernels.allocation import (
     JOINT,
     Allocation,
     enter,
+    is_held,
     leave,
     take_slot,
 )
@@ -235,6 +236,8 @@ def split_merge_moves(
         members = _collect(allocation, sides, i, j)
         if allocation.labels[i] == allocation.labels[j]:
             _split(store, allocation, prior, sides, random, members, j, scans)
+        elif is_held(allocation, allocation.labels[j]):
+            sides.counts[MERGES] += 1  # frozen records stay: the way back would have to move them
         else:
             _merge(store, allocation, prior, sides, random, members, i, j, scans)
     return moves

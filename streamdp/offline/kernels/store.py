@@ -28,16 +28,17 @@ class VectorStore(NamedTuple):
     log_h: np.ndarray  # float64[C] log marginal likelihood
     block: np.ndarray  # float64[C, width]
     scratch: np.ndarray  # float64[2, width]
+    frozen: np.ndarray  # float64[A, width] statistics of frozen records, by cluster
 
 
 class WordStore(NamedTuple):
-    """Word counts: N records, C slots, V words."""
+    """Word counts: N records, C slots, V words; then those of A clusters of frozen ones."""
 
     terms: Any  # of the family, for a set
-    offsets: np.ndarray  # int64[N + 1]
+    offsets: np.ndarray  # int64[N + A + 1]
     words: np.ndarray  # int32[nnz] distinct within a record
     counts: np.ndarray  # int32[nnz] at least 1
-    fresh: np.ndarray  # float64[N] log H of a record alone
+    fresh: np.ndarray  # float64[N + A] log H of a record alone
     size: np.ndarray  # int64[C] records
     log_h: np.ndarray  # float64[C] log marginal likelihood
     tokens: np.ndarray  # int64[C]
@@ -59,7 +60,9 @@ Store: TypeAlias = VectorStore | WordStore
 BAG_TYPES, BAG_TOKENS = range(2)
 
 
-def vector_store(terms: Any, vectors: np.ndarray, width: int, capacity: int) -> VectorStore:
+def vector_store(
+    terms: Any, vectors: np.ndarray, width: int, capacity: int, frozen: np.ndarray | None = None
+) -> VectorStore:
     """Vectors, and ``capacity`` slots of rows of that width; to be prepared."""
     n = len(vectors)
     return VectorStore(
@@ -71,6 +74,7 @@ def vector_store(terms: Any, vectors: np.ndarray, width: int, capacity: int) -> 
         np.zeros(capacity),
         np.zeros((capacity, width)),
         np.zeros((2, width)),
+        np.zeros((0, width)) if frozen is None else frozen,
     )
 
 

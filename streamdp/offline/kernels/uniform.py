@@ -1,7 +1,8 @@
 """Gibbs sampling under the uniform process, given the order of the records.
 
 Its probability depends on the clusters' first members alone, so that a record's conditional takes
-O(K): Wallach et al. 2010, eq. 18, in a form that no other record has to be visited for.
+O(K): Wallach et al. 2010, eq. 18, in a form that no other record has to be visited for. Clusters of frozen
+records were founded before all others, so that to the normalisers they are as much concentration.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, leave
+from streamdp.offline.kernels.allocation import ACTIVE, FREE, HELD, Allocation, is_held, leave
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.gibbs import choose
-from streamdp.offline.kernels.store import Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Store
+
+NOBODY, BEFORE = -1, -2
+"""In place of a first member: not found yet, a frozen record."""
 
 
 class Founders(NamedTuple):
@@ -57,11 +61,12 @@ def _delete(founders: Founders, n: int, record: int) -> None:
 def find_founders(allocation: Allocation, founders: Founders) -> None:
     """Read the founders off the labels."""
     for j in range(allocation.meta[ACTIVE]):
-        founders.first[allocation.active[j]] = -1
+        slot = allocation.active[j]
+        founders.first[slot] = BEFORE if is_held(allocation, slot) else NOBODY
     n = 0
     for i in range(allocation.labels.shape[0]):
         slot = allocation.labels[i]
-        if founders.first[slot] < 0:
+        if founders.first[slot] == NOBODY:
             founders.first[slot] = i
             founders.ascending[n] = i
             n += 1
@@ -71,7 +76,7 @@ def find_founders(allocation: Allocation, founders: Founders) -> None:
 def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
     """Let the next member found the cluster that record i, still in it, has founded."""
     slot = allocation.labels[i]
-    n = allocation.meta[ACTIVE]
+    n = allocation.meta[ACTIVE] - allocation.meta[HELD]
     _delete(founders, n, i)
     for j in range(i + 1, allocation.labels.shape[0]):
         if allocation.labels[j] == slot:
@@ -83,8 +88,12 @@ def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
 @kernel
 def _shifts(allocation: Allocation, founders: Founders, concentration: float, i: int) -> float:
     """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
-    n = allocation.meta[ACTIVE]
+    held = allocation.meta[HELD]
+    n = allocation.meta[ACTIVE] - held
+    concentration += held
     count, last, total = _place(founders, n, i), i, 0.0
+    for k in range(held):
+        founders.shift[FIRST_SLOT + k] = 0.0
     for p in range(count):
         founders.shift[allocation.labels[founders.ascending[p]]] = 0.0
     for p in range(count, n):
@@ -112,13 +121,13 @@ def _uniform_step(
         weights[j] += founders.shift[allocation.active[j]]
     weights[n] = store.fresh[i] + math.log(concentration) + anew
     slot = choose(store, allocation, random, i, old)
-    held = allocation.meta[ACTIVE]
-    if held > n:
+    others = n - allocation.meta[HELD]
+    if allocation.meta[ACTIVE] > n:
         founders.first[slot] = i
-        _insert(founders, n, i)
+        _insert(founders, others, i)
     elif founders.first[slot] > i:
-        _delete(founders, n, founders.first[slot])
-        _insert(founders, n - 1, i)
+        _delete(founders, others, founders.first[slot])
+        _insert(founders, others - 1, i)
         founders.first[slot] = i
 
 

@@ -13,6 +13,7 @@ from streamdp.offline.kernels.clusters import (
     copies_in_group,
     drop_run,
     empty_group,
+    hold,
     prepare_all,
     remove,
     score,
@@ -97,6 +98,14 @@ def _clear_a_slot(store: VectorStore, slot: int) -> None:
 @add.of(VectorStore)
 def _add_to_slot(store: VectorStore, slot: int, i: int) -> None:
     _add(store, slot, i)
+
+
+@hold.of(VectorStore)
+def _hold_in_slot(store: VectorStore, slot: int, i: int) -> None:
+    row = store.block[slot]
+    _copy(store, store.frozen[i - store.vectors.shape[0]], row)
+    _settle(store.terms, row)
+    store.log_h[slot] = _log_marginal(store.terms, row)
 
 
 @remove.of(VectorStore)

@@ -19,6 +19,7 @@ from streamdp.offline.kernels.clusters import (
     copies_in_group,
     drop_run,
     empty_group,
+    hold,
     prepare_all,
     remove,
     score,
@@ -189,6 +190,11 @@ def _clear_slot(store: WordStore, slot: int) -> None:
 @add.of(WordStore)
 def _add_to_slot(store: WordStore, slot: int, i: int) -> None:
     _add(store, slot, i)
+
+
+@hold.of(WordStore)
+def _hold_in_slot(store: WordStore, slot: int, i: int) -> None:
+    add_words(store, slot, i)
 
 
 @remove.of(WordStore)

@@ -1,0 +1,150 @@
+"""How honest what is announced is: alarms for first stories, and probabilities against what came true."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from streamdp.engine import Engine
+from streamdp.records import Assignment
+from streamdp.settings import Settings
+
+CORPORA = ("tweets_t", "news_t", "reuters21578")
+BINS = 10
+
+
+class Told(NamedTuple):
+    """What was announced of the records with a known topic, in processing order; arrays of shape (n,)."""
+
+    topic: np.ndarray  # int64
+    first: np.ndarray  # int64 the label as first announced
+    newest: np.ndarray  # int64 the label in the end
+    probability: np.ndarray
+    new_probability: np.ndarray
+    log_predictive: np.ndarray
+    novelty: np.ndarray
+
+
+def told_of(corpus: list[Document], width: int) -> Told:
+    """Run the default settings over a corpus."""
+    records, engine = records_of(corpus), Engine(Settings(beam=width))
+    answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
+    answers.append(engine.finish())
+    topics = {str(d.cluster): 0 for d in corpus if d.cluster is not None}
+    codes = {topic: i for i, topic in enumerate(topics)}
+    first: dict[int, Assignment] = {}
+    newest: dict[int, int] = {}
+    for answer in answers:
+        for line in answer.lines:
+            if isinstance(line, Assignment) and corpus[line.position["line"] - 1].cluster is not None:
+                newest[line.seq] = line.cluster
+                first.setdefault(line.seq, line)
+    lines = [first[seq] for seq in sorted(first)]
+    return Told(
+        np.array([codes[str(corpus[line.position["line"] - 1].cluster)] for line in lines]),
+        np.array([line.cluster for line in lines]),
+        np.array([newest[line.seq] for line in lines]),
+        *(
+            np.array([getattr(line, name) for line in lines])
+            for name in ("probability", "new_probability", "log_predictive", "novelty")
+        ),
+    )
+
+
+def firsts(topic: np.ndarray) -> np.ndarray:
+    """Whether each record is the first of its topic, shape (n,)."""
+    found = np.zeros(len(topic), bool)
+    found[np.unique(topic, return_index=True)[1]] = True
+    return found
+
+
+def auc(score: np.ndarray, wanted: np.ndarray) -> float:
+    """Share of the pairs of a wanted record and another whose wanted one scores higher; ties count half."""
+    others = np.sort(score[~wanted])
+    below = np.searchsorted(others, score[wanted], "left")
+    up_to = np.searchsorted(others, score[wanted], "right")
+    return float((below + up_to).sum() / (2.0 * len(below) * len(others)))
+
+
+def majority(labels: np.ndarray, topic: np.ndarray) -> dict[int, int]:
+    """The topic of most records of each label; of equals the one that came first."""
+    pairs, counts = np.unique(np.stack([labels, topic], axis=1), axis=0, return_counts=True)
+    found: dict[int, int] = {}
+    for i in np.lexsort((pairs[:, 1], -counts)):
+        found.setdefault(int(pairs[i, 0]), int(pairs[i, 1]))
+    return found
+
+
+def right(told: Told) -> np.ndarray:
+    """Whether the announced cluster turned out to be one of the record's topic, shape (n,).
+
+    A cluster's topic is that of most of the records which have its label in the end; of a label that
+    none has any more, of most of those that it was first announced for.
+    """
+    topics = majority(told.first, told.topic) | majority(told.newest, told.topic)
+    return np.asarray(np.array([topics[label] for label in told.first.tolist()]) == told.topic)
+
+
+def bin_of(probability: np.ndarray) -> np.ndarray:
+    """Which of ten equal bins each probability is in, shape (n,)."""
+    return np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+
+
+def by_bin(probability: np.ndarray, values: np.ndarray) -> list[float]:
+    """The mean of values of shape (n,) in each of ten equal bins of probability; NaN in an empty one."""
+    at = bin_of(probability)
+    return [float(values[at == b].mean()) if (at == b).any() else float("nan") for b in range(BINS)]
+
+
+def calibration_error(probability: np.ndarray, came_true: np.ndarray) -> float:
+    """The mean over all records of |mean probability - share that came true| of their bin, in [0, 1]."""
+    at = bin_of(probability)
+    gaps = np.bincount(at, probability) - np.bincount(at, came_true)
+    return float(np.abs(gaps).sum() / len(probability))
+
+
+def show_reliability(name: str, told: Told) -> None:
+    """Print a corpus's table."""
+    p, outcomes = told.probability, (right(told), told.first == told.newest)
+    records = np.bincount(bin_of(p), minlength=BINS).tolist()
+    shares = [by_bin(p, values) for values in (p, *outcomes)]
+    rows: list[tuple[object, ...]] = [
+        (
+            f"{b / BINS:.1f} to {(b + 1) / BINS:.1f}",
+            records[b],
+            *(f"{share[b]:.3f}" if records[b] else "-" for share in shares),
+        )
+        for b in range(BINS)
+    ]
+    errors = (f"{calibration_error(p, came_true):.3f}" for came_true in outcomes)
+    rows.append(("expected calibration error", len(p), "", *errors))
+    columns = "probability", "records", "mean", "right topic", "final label"
+    show(f"{name}: announced probability, and what came true", columns, rows)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpora", nargs="+", default=list(CORPORA))
+    parser.add_argument("--beam", type=int, default=16)
+    options = parser.parse_args()
+    warm()
+    alarms: list[tuple[object, ...]] = []
+    for name in options.corpora:
+        told = told_of(documents(name), options.beam)
+        wanted = firsts(told.topic)
+        scores = told.new_probability, -told.log_predictive, told.novelty
+        alarms.append((name, int(wanted.sum()), *(f"{auc(score, wanted):.3f}" for score in scores)))
+        show_reliability(name, told)
+    show(
+        "first record of a topic: area under the ROC curve",
+        ("corpus", "topics", "new_probability", "-log_predictive", "novelty"),
+        alarms,
+    )
+
+
+if __name__ == "__main__":
+    main()

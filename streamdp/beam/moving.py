@@ -1,0 +1,111 @@
+"""What moving a record or a cluster takes, and what is told of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.beam.capacity import need
+from streamdp.beam.changes import add_move
+from streamdp.beam.closing import emit_event
+from streamdp.beam.clusters import agree, enter_class, room_for_bag, room_for_classes
+from streamdp.beam.pool import JOINT, MERGERS, MOVED, SEQ, WIDTH, WON, Pool, add_sum
+from streamdp.beam.recent import Recent
+from streamdp.beam.state import (
+    COMPLETE,
+    EVENTS,
+    FLUSH,
+    MERGED,
+    MOVES,
+    NEED_LINEAGES,
+    NEED_SLOTS,
+    NEED_TIMES,
+    REVISIONS,
+    STATUS,
+    Output,
+    State,
+)
+from streamdp.kernels.jit import kernel
+
+
+@kernel
+def stand(state: State, slot: int) -> None:
+    """Put an agreed slot back where open clusters are found by size."""
+    enter_class(state.clusters, slot)
+    agree(state.clusters, state.pool, slot)
+
+
+@kernel
+def revise(state: State, recent: Recent, out: Output, m: int, probability: float) -> None:
+    """Tell of a record that is in another cluster now."""
+    slot, r = recent.slot[m], out.meta[REVISIONS]
+    out.meta[REVISIONS] = r + 1
+    row = out.revisions[r]
+    row.by = state.beam.meta[SEQ] - 1
+    row.seq = recent.first[0] + m
+    row.label = state.lineages.rows[state.pool.slots[slot].lineage].label
+    before = recent.before[m]
+    row.link = recent.first[0] + before if before >= 0 else -1
+    if before < 0 and state.pool.founder[slot] < row.seq:
+        row.link = state.pool.founder[slot]
+    row.founded = 0
+    row.probability = probability
+
+
+@kernel
+def tell_merger(state: State, out: Output, slot: int, into: int) -> None:
+    """Tell that a cluster, which still stands, becomes part of another."""
+    rows, size = state.lineages.rows, state.pool.slots[slot].size
+    before = out.meta[EVENTS]
+    emit_event(state, out, MERGED, slot, rows[state.pool.slots[slot].lineage].label)
+    if out.meta[EVENTS] > before:
+        out.events[before].by = state.beam.meta[SEQ] - 1
+        add_move(out, rows[state.pool.slots[into].lineage].label, size)
+
+
+@kernel
+def widen(pool: Pool, slot: int, first: float, last: float, seq: int) -> None:
+    """A slot holds records of these times now, the last of them of that number."""
+    row = pool.slots[slot]
+    row.first_time = min(row.first_time, first)
+    row.last_time = max(row.last_time, last)
+    row.last = max(row.last, seq)
+
+
+@kernel
+def count_merger(state: State) -> None:
+    """There is one cluster less, in every hypothesis."""
+    beam = state.beam
+    beam.meta[MERGERS] += 1
+    for h in range(beam.meta[WIDTH]):
+        beam.founded[h] -= 1
+
+
+@kernel
+def win(state: State, nats: float, records: int) -> None:
+    """The log joint of every hypothesis is so much higher, by moving so many records."""
+    beam = state.beam
+    add_sum(beam.sums, JOINT, nats)
+    beam.sums[WON] += nats
+    beam.meta[MOVED] += records
+
+
+@kernel
+def room_to_look(state: State, out: Output, revisions: int) -> bool:
+    """Whether the buffers take another change, and the fixed tables a class."""
+    out.meta[STATUS] = COMPLETE
+    for i in range(NEED_SLOTS, NEED_LINEAGES + 1):
+        out.meta[i] = 0
+    room_for_classes(state.clusters, state.pool, out, 2)
+    full = out.meta[REVISIONS] + revisions > out.revisions.shape[0]
+    if full or max(out.meta[EVENTS], out.meta[MOVES]) + 1 > out.events.shape[0]:
+        out.meta[STATUS] = FLUSH
+    return out.meta[STATUS] == COMPLETE
+
+
+@kernel
+def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndarray) -> None:
+    """Note the room that words, and times, of one slot may want in another."""
+    queues = state.members.queues
+    times = state.members.header[0] + 4 * (queues[slot].length + queues[into].length + 4)
+    need(out, NEED_TIMES, times, state.members.time.shape[0])
+    room_for_bag(state.clusters, out, into, words)

@@ -1,0 +1,129 @@
+"""Which records and clusters get a second look, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from streamdp.beam.growth import make_room
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.places import new_places
+from streamdp.beam.pool import ALIVE
+from streamdp.beam.recent import Recent, gather, new_recent
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.second_look import look_again
+from streamdp.beam.state import DONE, EVENTS, GROW, REVISIONS, STATUS, TELL, Incoming, Output
+from streamdp.encode.batch import Batch
+
+AGES = (1.0, 2.0, 2.5, 4.0)
+"""At which multiples of the age of a second look clusters are looked at, whole."""
+
+MOST_WORDS = 512
+"""Distinct words of a cluster that is looked at whole; with more, a look costs much and changes little."""
+
+
+def review(
+    search: BeamSearch,
+    first: int,
+    batch: Batch,
+    labels: np.ndarray,
+    age: int,
+    *,
+    tell: bool,
+    last: bool = False,
+) -> Iterator[Output]:
+    """Look again at what has come of age.
+
+    Parameters
+    ----------
+    search
+        The running beam.
+    first, batch, labels
+        The records that may move: the latest ones, the number of the first of them, and the newest labels.
+    age
+        Records after which a record is looked at again.
+    tell
+        Whether cluster events are wanted.
+    last
+        The stream has ended: all that has not come of age is looked at too.
+
+    Yields
+    ------
+    Revisions and events; the buffers are used again when the iterator goes on.
+    """
+    seq = search.seq
+    recent = gather_recent(search, first, batch, labels)
+    times = np.zeros(batch.size) if batch.times is None else np.asarray(batch.times, np.float64)
+    places = new_places()
+    start, stop = seq - age - REVIEW_EVERY, seq if last else seq - age
+    start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
+    chosen = batch.slice(start, stop)
+    slots = _of_age(search, recent, age, last=last)
+    inverted, words = search.words.inverted, len(search.words.learned.counts)
+    # a cluster may have taken in others by the time that it is looked at
+    types = min(int(inverted.types[slots].sum()), words)
+    longest = max(int(np.diff(chosen.offsets).max(initial=1)), types)
+    bag = Incoming(-1, 0.0, np.zeros(types, np.int32), np.zeros(types, np.int32), np.zeros(0), -1)
+
+    def look(out: Output) -> None:
+        records = search.prepare(chosen)
+        model, state, scores = search.model, search.state, search.scores
+        look_again(model, state, scores, places, recent, out, times, records, first + start, bag, slots)
+
+    yield from run_looks(search, look, chosen.size + len(slots), batch.size, longest, tell)
+
+
+def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarray) -> Recent:
+    """The records in lists by the slot of their cluster."""
+    state, prior = search.state, search.model.prior
+    pool = state.pool
+    slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
+    names = state.lineages.rows["label"][pool.slots["lineage"][slots]]
+    order = np.argsort(names)
+    names, slots = names[order], slots[order]
+    slot = np.full(batch.size, -1)
+    if len(names):
+        at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
+        slot = np.where(names[at] == labels, slots[at], -1)
+    by_records = getattr(prior, "by_records", True)
+    position = np.arange(first, first + batch.size, dtype=np.float64)
+    if not by_records:
+        assert batch.times is not None
+        position = np.array(batch.times, np.float64)
+    recent = new_recent(first, slot, position, len(pool.state))
+    gather(prior, state, recent)
+    return recent
+
+
+def _of_age(search: BeamSearch, recent: Recent, age: int, *, last: bool) -> np.ndarray:
+    """The clusters to be looked at, the oldest first."""
+    pool, seq = search.state.pool, search.seq
+    slots = np.flatnonzero(recent.held > 0)
+    slots = slots[recent.held[slots] == pool.slots["size"][slots]]
+    slots = slots[search.words.inverted.types[slots] <= MOST_WORDS]
+    founder = pool.founder[slots]
+    if not last:
+        ages = seq - founder
+        due = np.zeros(len(slots), bool)
+        for multiple in AGES:
+            due |= (ages >= multiple * age) & (ages - REVIEW_EVERY < multiple * age)
+        slots, founder = slots[due], founder[due]
+    return np.asarray(slots[np.argsort(founder)])
+
+
+def run_looks(
+    search: BeamSearch, look: Callable[[Output], None], n: int, revisions: int, longest: int, tell: bool
+) -> Iterator[Output]:
+    """Call a kernel until it is through with ``n`` looks, making room as it asks for it."""
+    done = 0
+    while done < n:
+        out = search.output_for(revisions, longest)
+        out.meta[:] = 0
+        out.meta[TELL], out.meta[DONE] = tell, done
+        look(out)
+        done = int(out.meta[DONE])
+        if out.meta[REVISIONS] or out.meta[EVENTS]:
+            yield out
+        if int(out.meta[STATUS]) == GROW:
+            search.state = make_room(search.state, out.meta)

@@ -1,0 +1,289 @@
+"""Second looks: records and clusters are weighed again against what is known now.
+
+A record of a certain age is taken out of its cluster and put where the log joint is highest, its own
+cluster among the places; a cluster of a certain age, whole, into a larger one where that is better than
+standing alone. Only clusters that all hypotheses hold are concerned, with records that are decided, so that
+every hypothesis changes by the same nats. The kernels stop where a buffer is full (FLUSH) or an array too
+small (GROW), as ``advance`` does; what was under way is as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamdp.beam.aging import weigh_joined, weigh_left, weigh_united
+from streamdp.beam.closing import discard_slot
+from streamdp.beam.clusters import (
+    bag_of_slot,
+    enter_class,
+    hide_slot,
+    join_slot,
+    leave_class,
+    leave_slot,
+    score_record,
+    show_slot,
+    value_of,
+)
+from streamdp.beam.model import Model
+from streamdp.beam.moving import (
+    count_merger,
+    revise,
+    room_to_join,
+    room_to_look,
+    stand,
+    tell_merger,
+    widen,
+    win,
+)
+from streamdp.beam.places import Places, best_place, find_places
+from streamdp.beam.pool import ALIVE, DECIDED, LOOKS
+from streamdp.beam.recent import (
+    Recent,
+    link,
+    may_leave,
+    ratio_of_joining,
+    ratio_of_staying,
+    ratio_of_union,
+    unlink,
+    weigh_list,
+)
+from streamdp.beam.scores import NEW_VALUE, Scores
+from streamdp.beam.state import COMPLETE, DONE, STATUS, Incoming, Output, State
+from streamdp.beam.step import Records, record_at
+from streamdp.kernels.jit import entry, kernel, routine
+
+LEAST_GAIN = 1e-6
+"""Nats; what is less may be floating-point noise."""
+
+
+@routine
+def _score(model: Model, state: State, scores: Scores, record: Incoming) -> None:
+    score_record(state.clusters, model, state, scores, record)
+
+
+@routine
+def _join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    join_slot(state.clusters, model, scores, slot, record)
+
+
+# ---------------------------------------------------------------- records
+
+
+@kernel
+def _leave(model: Model, state: State, slot: int, record: Incoming) -> None:
+    leave_class(state.clusters, state.pool, slot)
+    leave_slot(state.clusters, model, slot, record)
+    state.pool.slots[slot].size -= 1
+    if state.pool.slots[slot].size > 0:
+        enter_class(state.clusters, slot)  # to be scored, but to count as nobody's
+
+
+@kernel
+def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    leave_class(state.clusters, state.pool, slot)
+    _join(model, state, scores, slot, record)
+    state.pool.slots[slot].size += 1
+    stand(state, slot)
+
+
+@kernel
+def _place_record(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let a record join another slot, late."""
+    leave_class(state.clusters, state.pool, slot)
+    _join(model, state, scores, slot, record)
+    state.pool.slots[slot].size += 1
+    widen(state.pool, slot, record.time, record.time, record.seq)
+    weigh_joined(model.prior, model, state, slot, record)
+    stand(state, slot)
+
+
+@kernel
+def _forget_last(state: State, recent: Recent, slot: int, m: int, times: np.ndarray) -> None:
+    """A record has left a slot that lives on: which is its last one now."""
+    row, p = state.pool.slots[slot], recent.tail[slot]
+    if row.last != recent.first[0] + m:
+        return
+    row.last = recent.first[0] + p if p >= 0 else state.pool.founder[slot]
+    row.last_time = times[p] if p >= 0 else row.first_time
+
+
+@kernel
+def _look_at_record(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    times: np.ndarray,
+    record: Incoming,
+) -> bool:
+    """Weigh a record again; False where room must be made first."""
+    pool, beam = state.pool, state.beam
+    m = record.seq - recent.first[0]
+    slot = recent.slot[m]
+    if slot < 0 or record.seq > beam.meta[DECIDED]:
+        return True
+    alone = pool.slots[slot].size == 1
+    if not alone and not may_leave(model.prior, recent, m):
+        return True
+    _leave(model, state, slot, record)
+    _score(model, state, scores, record)
+    own = math.log(scores.sums[NEW_VALUE]) if scores.sums[NEW_VALUE] > 0.0 else -np.inf
+    if not alone:
+        value = value_of(state.clusters, scores, slot)
+        stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
+        own = math.log(value) + stays if value > 0.0 else -np.inf
+    find_places(state, scores, places, slot, 1)
+    n = places.found[0]
+    for p in range(n):
+        ratio = ratio_of_joining(model.prior, state, recent, m, places.slot[p])
+        places.score[p] = math.log(places.value[p]) + ratio
+    _return(model, state, scores, slot, record)
+    beam.meta[LOOKS] += 1
+    if n == 0:
+        return True
+    best, share = best_place(places, own)
+    gain = places.score[best] - own
+    if not LEAST_GAIN < gain < np.inf:
+        return True
+    into = places.slot[best]
+    room_to_join(state, out, slot, into, record.words)
+    if out.meta[STATUS] != COMPLETE:
+        beam.meta[LOOKS] -= 1
+        return False
+    unlink(recent, m)
+    if alone:
+        tell_merger(state, out, slot, into)
+        discard_slot(state, slot)
+        count_merger(state)
+    else:
+        _leave(model, state, slot, record)
+        leave_class(state.clusters, pool, slot)
+        weigh_left(model.prior, model, state, slot, record)
+        stand(state, slot)
+        _forget_last(state, recent, slot, m, times)
+        weigh_list(model.prior, state, recent, slot)
+    _place_record(model, state, scores, into, record)
+    link(recent, into, m)
+    weigh_list(model.prior, state, recent, into)
+    win(state, gain, 1)
+    revise(state, recent, out, m, share)
+    return True
+
+
+# ---------------------------------------------------------------- clusters
+
+
+@kernel
+def _unite(
+    model: Model, state: State, scores: Scores, recent: Recent, slot: int, into: int, bag: Incoming
+) -> None:
+    """Make a slot, which still stands, part of another."""
+    pool = state.pool
+    leave_class(state.clusters, pool, into)
+    _join(model, state, scores, into, bag)
+    pool.slots[into].size += pool.slots[slot].size
+    row = pool.slots[slot]
+    widen(pool, into, row.first_time, row.last_time, row.last)
+    weigh_united(model.prior, model, state, slot, into)
+    stand(state, into)
+    discard_slot(state, slot)
+
+
+@kernel
+def _look_at_cluster(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    bag: Any,
+    slot: int,
+) -> bool:
+    """Weigh a cluster again, whole; False where room must be made first."""
+    pool, beam = state.pool, state.beam
+    row = pool.slots[slot]
+    if pool.state[slot] != ALIVE or pool.column[slot] >= 0 or recent.held[slot] != row.size:
+        return True
+    if row.last > beam.meta[DECIDED]:
+        return True
+    whole = bag_of_slot(state.clusters, state, bag, slot)
+    room_to_join(state, out, slot, slot, whole.words)
+    if out.meta[STATUS] != COMPLETE:
+        return False
+    leave_class(state.clusters, pool, slot)
+    hide_slot(state.clusters, slot)
+    _score(model, state, scores, whole)
+    find_places(state, scores, places, slot, row.size)
+    show_slot(state.clusters, slot)
+    stand(state, slot)
+    beam.meta[LOOKS] += 1
+    n = places.found[0]
+    if n == 0 or scores.sums[NEW_VALUE] <= 0.0:
+        return True
+    own = math.log(scores.sums[NEW_VALUE])
+    for p in range(n):
+        ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
+        places.score[p] = math.log(places.value[p]) + ratio
+    best, share = best_place(places, own)
+    gain = places.score[best] - own
+    if not LEAST_GAIN < gain < np.inf:
+        return True
+    into = places.slot[best]
+    room_to_join(state, out, slot, into, whole.words)
+    if out.meta[STATUS] != COMPLETE:
+        beam.meta[LOOKS] -= 1
+        return False
+    tell_merger(state, out, slot, into)
+    win(state, gain, row.size)
+    m = recent.head[slot]
+    _unite(model, state, scores, recent, slot, into, whole)
+    count_merger(state)
+    while m >= 0:
+        after = recent.next[m]
+        unlink(recent, m)
+        link(recent, into, m)
+        revise(state, recent, out, m, share)
+        m = after
+    weigh_list(model.prior, state, recent, into)
+    return True
+
+
+@entry
+def look_again(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    times: np.ndarray,
+    records: Records,
+    first: int,
+    bag: Any,
+    slots: np.ndarray,
+) -> None:
+    """Look at records again, the first of which is number ``first``, then at the clusters in ``slots``.
+
+    Goes on with look ``out.meta[DONE]``; ``times`` are those of all recent records. (One entry for both: what
+    they share is compiled once.)
+    """
+    i, n = out.meta[DONE], records.times.shape[0]
+    while i < n + slots.shape[0]:
+        revisions = 1 if i < n else recent.held[slots[i - n]]
+        if not room_to_look(state, out, revisions):
+            return
+        if i < n:
+            record = record_at(records, i, first + i)
+            done = _look_at_record(model, state, scores, places, recent, out, times, record)
+        else:
+            done = _look_at_cluster(model, state, scores, places, recent, out, bag, slots[i - n])
+        if not done:
+            return
+        i += 1
+        out.meta[DONE] = i

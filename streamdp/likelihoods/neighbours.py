@@ -1,0 +1,89 @@
+"""How wide clusters are, of vectors whose clusters are unknown: near neighbours mostly share theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SAMPLE = 200
+"""Vectors that are compared with each other, at most."""
+PER = 40
+"""One neighbour of each is looked at for so many vectors: five of 200."""
+ROUNDS = 3
+"""Times that neighbours are sought, each by the distance that the last ones suggest."""
+FULL = 100
+"""Dimensions up to which covariances are learned, too: of more, 200 vectors say too little."""
+SINGLE = 0.2
+"""Share of the variance within a cluster where one vector has no neighbours."""
+LEAST = 1e-3
+"""Share of the variance that is within clusters at least, though all neighbours be equal."""
+
+
+def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The covariance to be expected inside a cluster.
+
+    Half the mean square of the differences between vectors and their nearest neighbours, where "near" is
+    first by the variance in each dimension, then by what such differences have come to, so that directions
+    which tell clusters apart count for more (cf. Hastie and Tibshirani 1996). Neighbours are nearer than two
+    members of a cluster are on average, so it is rather too small: a cluster learns that it is wider, while
+    nothing parts two clusters that began as one.
+
+    Parameters
+    ----------
+    vectors
+        Of shape (N, D); of more than 200, 200 are looked at, evenly spaced.
+    variance
+        Of each dimension, > 0, of shape (D,).
+
+    Returns
+    -------
+    Of shape (D, D), symmetric and positive definite, in the square of the data's unit; of shape (D,), the
+    diagonal, for more than 100 dimensions.
+    """
+    found, dimension = vectors.shape
+    if found > SAMPLE:
+        vectors = vectors[np.arange(SAMPLE) * found // SAMPLE]
+    count = len(vectors)
+    if count < 2:
+        share = np.full(dimension, SINGLE)
+        return np.diag(share * variance) if dimension <= FULL else share * variance
+    deviation = np.sqrt(variance)
+    unit = (vectors - vectors.mean(axis=0)) / deviation
+    least = np.where(np.ptp(vectors, axis=0) > 0.0, LEAST, 1.0)
+    near = -(-count // PER)
+    scatter = np.ones(dimension)
+    for _ in range(ROUNDS):
+        gaps = (unit[:, None] - unit[nearest(_whitened(unit, scatter), near)]).reshape(-1, dimension)
+        scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
+    return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
+
+
+def nearest(vectors: np.ndarray, near: int) -> np.ndarray:
+    """The nearest other vectors of each, nearest first (ties: the earlier), of shape (N, ``near``)."""
+    found = np.empty((len(vectors), near), np.int64)
+    for i, vector in enumerate(vectors):
+        squares = np.square(vectors - vector).sum(axis=1)
+        squares[i] = np.inf
+        found[i] = np.argsort(squares, kind="stable")[:near]
+    return found
+
+
+def _scatter(gaps: np.ndarray) -> np.ndarray:
+    """Half the mean square of differences; the more it is drawn to its diagonal, the fewer they are."""
+    # einsum without BLAS, whose sums may depend on the number of threads
+    count, dimension = gaps.shape
+    squares = 0.5 * np.square(gaps).mean(axis=0)
+    if dimension > FULL:
+        return np.asarray(squares)
+    products = np.einsum("nd,ne->de", gaps, gaps) / (2.0 * count)
+    share = dimension / (dimension + count)
+    return np.asarray((1.0 - share) * products + share * np.diag(squares))
+
+
+def _whitened(vectors: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+    """Vectors of which the squared distances are those under the inverse of ``scatter``."""
+    if scatter.ndim == 1:
+        return np.asarray(vectors / np.sqrt(scatter))
+    factor, seen = np.linalg.cholesky(scatter), np.empty_like(vectors)
+    for d in range(len(factor)):
+        seen[:, d] = (vectors[:, d] - (seen[:, :d] * factor[d, :d]).sum(axis=1)) / factor[d, d]
+    return seen

@@ -1,0 +1,257 @@
+"""Second looks against an oracle that weighs every place by the whole prior and the plain predictive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from feeds import feed, headlines, nothing, texts
+
+from streamdp.beam.places import new_places
+from streamdp.beam.pool import ALIVE, DECIDED, JOINT, NOW, SCALE, WON
+from streamdp.beam.recent import Recent
+from streamdp.beam.review import gather_recent, run_looks
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.second_look import look_again
+from streamdp.beam.state import REVISIONS, Incoming, Output
+from streamdp.encode.batch import Batch
+from streamdp.engine import Engine
+from streamdp.likelihoods.words import WordStatistics
+from streamdp.records import Final
+from streamdp.settings import Settings
+from streamdp.settings.assemble import build_prior
+
+PRIORS: dict[str, dict[str, Any]] = {
+    "crp": {"prior": "crp"},
+    "exponential": {"decay_scale": 15.0, "concentration": 2.0, "close_below": 0.0},
+    "window": {"decay": "window", "decay_scale": 40.0, "concentration": 2.0},
+    "logistic": {"decay": "logistic", "decay_scale": 20.0, "concentration": 2.0, "close_below": 0.0},
+}
+
+
+RECORDS = 80
+HARD: dict[str, Any] = {"second_look": 300, "retain": 1500, "concentration": 10.0}
+"""Under which records of ``texts(n, 3, 200)`` move."""
+
+
+class Oracle:
+    """The records of an engine, whose places are weighed one by one."""
+
+    def __init__(self, engine: Engine) -> None:
+        search, held = engine._search, engine._retained.collect()
+        assert search is not None
+        assert held is not None
+        self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
+        self.prior = build_prior(engine.settings, sparse=True)
+        family, learned = search.likelihood, search.words.learned
+        seen = learned.counts > 0
+        mass = learned.totals[0] + family.escape
+        self.base = np.where(seen, (learned.counts - family.discount) / mass, 1.0)
+
+    def words(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self.batch.offsets[i : i + 2]
+        return self.batch.words[a:b], self.batch.counts[a:b]
+
+    def members(self, label: int, but: set[int]) -> WordStatistics:
+        family = self.search.likelihood
+        found = family.empty()
+        for i in np.flatnonzero(self.labels == label).tolist():
+            if i not in but:
+                family.add(found, self.words(i))
+        return found
+
+    def open_labels(self) -> dict[int, int]:
+        """Slots of the clusters that may change, by label."""
+        state = self.search.state
+        pool, rows = state.pool, state.lineages.rows
+        slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
+        return {int(rows["label"][pool.slots["lineage"][s]]): int(s) for s in slots}
+
+    def joint(self, label: int, moved: set[int], x: Any) -> float:
+        """log p(z) with the records in a cluster, and the predictive of their words there."""
+        labels = self.labels.copy()
+        labels[sorted(moved)] = label
+        held = self.members(label, moved)
+        prior = self.prior.log_probability(labels.tolist(), None)
+        return prior + self.search.likelihood.log_predictive(held, x, self.base)
+
+    def gains(self, moved: set[int], x: Any, own: int, least: int = 0) -> dict[int, float]:
+        """Nats won by every other place for records that are now, alone or not, in ``own``."""
+        alone = int((self.labels == own).sum()) == len(moved)
+        now = self.joint(own, moved, x) if not alone else self.joint(int(self.labels.max()) + 1, moved, x)
+        sizes = Counter(self.labels.tolist())
+        places = [a for a in self.open_labels() if a != own and sizes[a] >= least]
+        return {a: self.joint(a, moved, x) - now for a in places}
+
+    def recent(self) -> Recent:
+        return gather_recent(self.search, 0, self.batch, self.labels)
+
+    def follow(self, out: Output) -> set[int]:
+        """Take over the revisions; the records concerned."""
+        rows = out.revisions[: int(out.meta[REVISIONS])]
+        for row in rows:
+            self.labels[row["seq"]] = row["label"]
+        return set(rows["seq"].tolist())
+
+    def check(self) -> None:
+        """The statistics are those of the records."""
+        state, index = self.search.state, self.search.words.inverted
+        now = float(state.beam.sums[NOW])
+        for label, slot in self.open_labels().items():
+            own = np.flatnonzero(self.labels == label)
+            held = self.members(label, set())
+            begin, types = int(index.own["start"][slot]), int(index.types[slot])
+            counts = {}
+            for k in range(begin, begin + types):
+                w = int(index.word[k])
+                counts[w] = int(index.occurrences[index.lists["start"][w] + index.where[k]])
+            assert counts == held.counts
+            assert int(index.tokens[slot]) == held.tokens
+            assert int(state.pool.slots["size"][slot]) == len(own)
+            assert int(state.pool.slots["last"][slot]) == own[-1]
+            weight = float(state.pool.weight[slot] * state.beam.sums[SCALE])
+            assert weight == pytest.approx(self._weight(own, now), rel=1e-9)
+
+    def _weight(self, own: np.ndarray, now: float) -> float:
+        decay = getattr(self.prior, "decay", None)
+        if decay is None:
+            return float(len(own))
+        earlier = own[own < now]
+        return float(decay(now - earlier.astype(float)).sum()) + float((own == now).sum())
+
+
+def started(name: str, seed: int) -> Oracle:
+    settings = Settings(**PRIORS[name], beam=(1, 4)[seed % 2], second_look=0, max_undecided=1)
+    engine = Engine(settings)
+    engine.advance(texts(RECORDS, seed, 12))
+    return Oracle(engine)
+
+
+NO_SLOTS = np.zeros(0, np.int64)
+
+
+def look_at(
+    search: BeamSearch, chosen: Batch, recent: Recent, first: int, slots: np.ndarray, out: Output
+) -> None:
+    times = np.arange(RECORDS) // 2 * 1.0
+    bag = Incoming(-1, 0.0, np.zeros(100, np.int32), np.zeros(100, np.int32), np.zeros(0), -1)
+    records = search.prepare(chosen)
+    model, state, scores = search.model, search.state, search.scores
+    look_again(model, state, scores, new_places(), recent, out, times, records, first, bag, slots)
+
+
+def look(oracle: Oracle, kernel: Callable[[Output], None]) -> tuple[set[int], float]:
+    """Run one look; which records moved, and the nats won."""
+    sums = oracle.search.state.beam.sums
+    won, joint, moved = float(sums[WON]), float(sums[JOINT]), set()
+    for out in run_looks(oracle.search, kernel, 1, 100, 100, True):
+        moved |= oracle.follow(out)
+    sums = oracle.search.state.beam.sums
+    gain = float(sums[WON]) - won
+    assert float(sums[JOINT]) - joint == pytest.approx(gain, abs=1e-6)
+    return moved, gain
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_a_record_goes_to_the_best_place(name: str) -> None:
+    moves = 0
+    for seed in range(4):
+        oracle = started(name, seed)
+        search = oracle.search
+        for i in range(RECORDS):
+            chosen = oracle.batch.slice(i, i + 1)
+            recent, own = oracle.recent(), int(oracle.labels[i])
+            gains = oracle.gains({i}, oracle.words(i), own) if own in oracle.open_labels() else {}
+
+            first = i == np.flatnonzero(oracle.labels == own)[0]
+            moved, gain = look(oracle, partial(look_at, oracle.search, chosen, recent, i, NO_SLOTS))
+            if moved:
+                assert moved == {i}
+                best = max(gains.values())
+                assert gain == pytest.approx(best, abs=1e-6)
+                assert gains[int(oracle.labels[i])] == pytest.approx(best, abs=1e-6)
+                moves += 1
+            elif gains and i <= search.state.beam.meta[DECIDED]:
+                several = int((oracle.labels == own).sum()) > 1
+                assert max(gains.values()) < 1e-5 or (several and first and name != "crp")
+        oracle.check()
+    assert moves > 3
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_a_cluster_goes_to_the_best_place(name: str) -> None:
+    moves = 0
+    for seed in range(4):
+        oracle = started(name, seed)
+        search = oracle.search
+        for label, slot in sorted(oracle.open_labels().items()):
+            if oracle.open_labels().get(label) != slot:
+                continue
+            index, recent = search.words.inverted, oracle.recent()
+            whole = set(np.flatnonzero(oracle.labels == label).tolist())
+            begin, types = int(index.own["start"][slot]), int(index.types[slot])
+            words = index.word[begin : begin + types].copy()
+            counts = oracle.members(label, set()).counts
+            x = words, np.array([counts[w] for w in words.tolist()])
+            gains = oracle.gains(whole, x, label, least=len(whole))
+
+            moved, gain = look(
+                oracle, partial(look_at, search, oracle.batch.slice(0, 0), recent, 0, np.array([slot]))
+            )
+            if moved:
+                assert moved == whole
+                assert gain == pytest.approx(max(gains.values()), abs=1e-6)
+                moves += 1
+            elif gains and max(whole) <= search.state.beam.meta[DECIDED]:
+                assert max(gains.values()) < 1e-5
+        oracle.check()
+    assert moves > 2
+
+
+@pytest.mark.parametrize("more", [{}, {"decay": "window", "decay_scale": 300.0}, {"prior": "crp"}])
+def test_batches_and_restarts_change_nothing(more: dict[str, Any]) -> None:
+    settings = Settings(**HARD, **more)
+    records = texts(3000, 3, 200)
+    whole, cut = Engine(settings, with_events=True), Engine(settings, with_events=True)
+    expected, got = nothing(), nothing()
+    expected.add(whole.advance(records))
+    for start in range(0, 3000, 37):
+        got.add(cut.advance(records[start : start + 37]))
+        if start % 5 == 0:
+            cut = Engine.loads(cut.dumps(), settings, with_events=True)
+    assert cut.dumps() == whole.dumps()
+    assert whole.counters()["records_moved"] > 10
+    assert whole.counters()["clusters_merged"] > 0
+    expected.add(whole.finish())
+    got.add(cut.finish())
+    assert got.encoded() == expected.encoded()
+
+
+def test_what_is_final_is_not_looked_at_again() -> None:
+    engine, final, revised = Engine(Settings(**HARD)), -1, 0
+    told = feed(engine, texts(4000, 3, 200), range(0, 4000, 100))
+    for line in told.lines:
+        if isinstance(line, Final):
+            assert final < line.final_through < engine.seq - 1500
+            final = line.final_through
+        elif line.revision:
+            assert line.seq > final
+            revised += 1
+    assert final > 2000
+    assert revised > 10
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"second_look": 0}, {"retain": 1000}, {"prior": "uniform"}, {"retain": 0}, {"second_look": 10**6}],
+)
+def test_without_second_looks_finality_is_what_the_beam_has_decided(more: dict[str, Any]) -> None:
+    engine = Engine(Settings(**more))
+    told = feed(engine, headlines(2000, 3), range(0, 2000, 100))
+    finals = [line.final_through for line in told.lines if isinstance(line, Final)]
+    assert finals[-1] > 1000
+    assert engine.counters()["second_looks"] == 0
