@@ -59,6 +59,7 @@ from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.walk import new_walk
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
+from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import power_of_two
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.words import SEEN, TOTAL, Learned
@@ -114,6 +115,7 @@ class BeamSearch:
         self._choice = new_choice(model.beam, 1)
         self._walk = new_walk(1, model.beam)
         self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
+        self._advance, self._answer = Bound(advance), Bound(score_only)
 
     @property
     def words(self) -> WordClusters:
@@ -155,9 +157,13 @@ class BeamSearch:
         if self._walk.node.shape[0] != state.announced.shape[0]:
             self._walk = new_walk(state.announced.shape[0], self.model.beam)
         self._prepare_output(n)
-        times = np.zeros(n) if batch.times is None else np.asarray(batch.times, np.float64)
-        vectors = NO_VECTORS if batch.vectors is None else batch.vectors
-        return Records(times, offsets, batch.words, batch.counts, vectors, founders)
+        times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
+        vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
+        words, counts = (
+            np.ascontiguousarray(batch.words, np.int32),
+            np.ascontiguousarray(batch.counts, np.int32),
+        )
+        return Records(times, np.ascontiguousarray(offsets, np.int64), words, counts, vectors, founders)
 
     def _prepare_scores(self, longest: int) -> None:
         slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
@@ -198,6 +204,16 @@ class BeamSearch:
                 new[: len(old)] = old
             self._out = grown
 
+    def advance(self, records: Records) -> int:
+        """Absorb records of :meth:`prepare` as far as there is room; whether there was (GROW: call again)."""
+        self._advance((self.model, self.state, self.scores, self._choice, self._walk, self._out), records)
+        return int(self._out.meta[STATUS])
+
+    def answer(self, records: Records) -> Output:
+        """Say what would be answered to records of :meth:`prepare`."""
+        self._answer((self.model, self.state, self.scores, self._choice, self._walk, self._out), records)
+        return self._out
+
     def run(
         self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, tell: bool = False
     ) -> Iterator[tuple[int, int, Output]]:
@@ -224,8 +240,7 @@ class BeamSearch:
         while start < n:
             records = self.prepare(batch, founders)
             out = self._out
-            advance(self.model, self.state, self.scores, self._choice, self._walk, out, records)
-            status = int(out.meta[STATUS])
+            status = self.advance(records)
             if status == GROW:
                 self.state = make_room(self.state, out.meta)
                 continue
@@ -243,8 +258,7 @@ class BeamSearch:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
         self._out.meta[:] = 0
         records = self.prepare(batch)
-        score_only(self.model, self.state, self.scores, self._choice, self._walk, self._out, records)
-        return self._out
+        return self.answer(records)
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
         """Give the clusters of one hypothesis other labels, before any of them was told.

@@ -23,12 +23,14 @@ import numba
 from numba.extending import overload, register_jitable
 
 from streamdp.kernels.compiler import InnerCompiler
+from streamdp.kernels.held import Held, opened
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Any: some of what is used here is missing from numba's own stubs
 _njit: Any = numba.njit
 _config: Any = numba.config
+_typeof: Any = numba.typeof
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _INNER: dict[str, Any] = {
     "no_cpython_wrapper": True,
@@ -128,7 +130,11 @@ class Generic:
 
 
 class Entry:
-    """A kernel that Python calls, cached where a folder can be written."""
+    """A kernel that Python calls, cached where a folder can be written.
+
+    Tuples of arrays may be given as what they are, or as :class:`~streamdp.kernels.held.Held`, which saves
+    taking them apart at every call.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -138,18 +144,73 @@ class Entry:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
+        return self._current()(*arguments)
+
+    def of(self, *arguments: Any) -> Callable[..., Any]:
+        """The kernel for arguments of the types of these; no types are looked at when it is called."""
+        dispatcher, kinds = self._current(), tuple(_typeof(each) for each in arguments)
+        dispatcher.compile(kinds)
+        found: Callable[..., Any] = dispatcher.overloads[kinds].entry_point
+        return found
+
+    def _current(self) -> Any:
         if self._sources != len(_foreign):
             self._compiled, self._sources = self._dispatcher(), len(_foreign)
-        return self._compiled(*arguments)
+        return self._compiled
 
     def _dispatcher(self) -> Any:
         folder, before = cache_folder(), _config.CACHE_DIR
         if folder is not None:
             _config.CACHE_DIR = folder
         try:
-            return _njit(cache=folder is not None, no_cfunc_wrapper=True, **_OPTIONS)(self._function)
+            return _njit(cache=folder is not None, no_cfunc_wrapper=True, **_OPTIONS)(
+                _opening(self._function)
+            )
         finally:
             _config.CACHE_DIR = before
+
+
+def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls another with what its arguments hold.
+
+    It is said to stand where the other does: there numba looks whether what it has cached is out of date.
+    """
+    code, names = function.__code__, inspect.signature(function).parameters
+    source = f"lambda {', '.join(names)}: kernel({', '.join(f'opened({name})' for name in names)})"
+    made: Any = eval(source, {"kernel": kernel(function), "opened": opened})
+    made.__code__ = made.__code__.replace(
+        co_filename=code.co_filename,
+        co_firstlineno=code.co_firstlineno,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+    )
+    return functools.wraps(function, updated=())(made)
+
+
+class Bound:
+    """An entry whose first arguments last: they are laid out, and its machine code looked up, once.
+
+    The other arguments must be of the same types at every call: nothing looks at them.
+    """
+
+    def __init__(self, entry: Any) -> None:
+        self._entry: Entry = entry
+        self._held: list[Held] = []
+        self._run: Callable[..., Any] = entry
+
+    def __call__(self, lasting: tuple[Any, ...], *rest: Any) -> None:
+        """Run it; ``lasting`` are tuples, which are laid out anew where they are not the same as before."""
+        held = self._held
+        for old, new in zip(held or (None,), lasting, strict=False):
+            if old is None or old.value is not new:
+                self._held = held = self._laid_out(lasting)
+                self._run = self._entry.of(*held, *rest)
+                break
+        self._run(*held, *rest)
+
+    def _laid_out(self, lasting: tuple[Any, ...]) -> list[Held]:
+        old = {id(each.value): each for each in self._held}
+        return [old.get(id(value)) or Held(value) for value in lasting]
 
 
 def generic(function: Callable[..., Any]) -> Generic:
