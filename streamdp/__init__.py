@@ -1,5 +1,87 @@
-"""streamdp: stream clustering with Bayesian nonparametric beam search."""
+"""streamdp: stream clustering with Bayesian nonparametric beam search.
+
+Everything here is imported when it is first used, so that ``import streamdp`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from streamdp._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from streamdp import likelihoods, priors, scoring
+    from streamdp.engine import Engine
+    from streamdp.errors import StreamdpError
+    from streamdp.estimators.clusterer import StreamDPClusterer
+    from streamdp.estimators.iterate import cluster
+    from streamdp.estimators.novelty import Novelty
+    from streamdp.estimators.stream_dp import StreamDP
+    from streamdp.offline.fit import Fit, fit
+    from streamdp.offline.plan import Plan
+    from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+    from streamdp.settings import Settings
+
+__all__ = [
+    "Answers",
+    "Assignment",
+    "ClusterSummary",
+    "Engine",
+    "Event",
+    "Final",
+    "Fit",
+    "Novelty",
+    "Plan",
+    "Record",
+    "Reject",
+    "Settings",
+    "StreamDP",
+    "StreamDPClusterer",
+    "StreamdpError",
+    "__version__",
+    "cluster",
+    "fit",
+    "likelihoods",
+    "priors",
+    "scoring",
+]
+
+_PLACES = {
+    "streamdp.engine": ("Engine",),
+    "streamdp.errors": ("StreamdpError",),
+    "streamdp.estimators.clusterer": ("StreamDPClusterer",),
+    "streamdp.estimators.iterate": ("cluster",),
+    "streamdp.estimators.novelty": ("Novelty",),
+    "streamdp.estimators.stream_dp": ("StreamDP",),
+    "streamdp.offline.fit": ("Fit", "fit"),
+    "streamdp.offline.plan": ("Plan",),
+    "streamdp.records": (
+        "Answers",
+        "Assignment",
+        "ClusterSummary",
+        "Event",
+        "Final",
+        "Record",
+        "Reject",
+    ),
+    "streamdp.settings": ("Settings",),
+}
+_ROOMS = ("likelihoods", "priors", "scoring")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for."""
+    if name in _ROOMS:
+        return importlib.import_module(f"streamdp.{name}")
+    for place, names in _PLACES.items():
+        if name in names:
+            found = getattr(importlib.import_module(place), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'streamdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What there is."""
+    return __all__

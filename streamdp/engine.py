@@ -7,6 +7,7 @@ the records were cut into batches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,20 +22,12 @@ from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
 from streamdp.encode.order import Lateness, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
-from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors import DistanceDependent
-from streamdp.records import Answers, ClusterSummary, Record, Reject, plain
+from streamdp.priors.base import Prior
+from streamdp.records import Answers, ClusterSummary, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
-from streamdp.settings.assemble import (
-    build_likelihood,
-    build_model,
-    build_prior,
-    check_model,
-    is_sparse,
-    second_look_of,
-    warmup_length,
-)
-from streamdp.settings.load import checked
+from streamdp.settings.blueprint import Blueprint
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
@@ -43,18 +36,16 @@ from streamdp.state.retained import Labelled, Retained
 def check(settings: Settings) -> None:
     """Raise ConfigError (ValueError, for a language) where no stream can be clustered so."""
     tokenizer_of(settings)
-    check_model(settings)
+    Blueprint(settings).check()
 
 
-def new_search(settings: Settings, moments: Moments | None, state: State | None = None) -> BeamSearch:
+def new_search(
+    settings: Settings | Blueprint, moments: Moments | None, state: State | None = None
+) -> BeamSearch:
     """The beam that the settings mean, for words where there are no moments of vectors."""
-    likelihood, prior = build_likelihood(settings, moments), build_prior(settings, moments is None)
-    return BeamSearch(build_model(settings, prior, likelihood), likelihood, state)
-
-
-def _checked(records: Iterable[Record | Reject]) -> list[Record | Reject]:
-    """The records, those made in Python with plain values; what was decoded from bytes is plain."""
-    return [record if record.__class__ is Record and record.raw else plain(record) for record in records]
+    blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
+    likelihood = blueprint.likelihood_for(moments)
+    return BeamSearch(blueprint.model(likelihood), likelihood, state)
 
 
 class Engine:
@@ -63,16 +54,29 @@ class Engine:
     Parameters
     ----------
     settings
-        Model, search, text, time and engine settings.
+        Model, search, text, time and engine settings; None: the defaults.
+    prior, likelihood
+        In the place of what the settings say: names, or objects of ``streamdp.priors`` and
+        ``streamdp.likelihoods``. Of vectors, an object learns nothing from the first of them.
     final_only
         Answer each record once, when its assignment is final (or at :meth:`finish`).
     with_events
         Whether cluster events are reported.
     """
 
-    def __init__(self, settings: Settings, *, final_only: bool = False, with_events: bool = False) -> None:
-        self.settings = settings = checked(settings)
-        check(settings)  # now, not at the first record
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        prior: Prior | str | None = None,
+        likelihood: Likelihood[Any, Any] | str | None = None,
+        final_only: bool = False,
+        with_events: bool = False,
+    ) -> None:
+        self._blueprint = Blueprint.of(settings, prior, likelihood)
+        self.settings = settings = self._blueprint.settings
+        tokenizer_of(settings)  # what is wrong is said now, not at the first record
+        self._blueprint.check()
         self.with_events = with_events
         self._order = order_of(settings)
         self._retained = Retained(settings.retain)
@@ -81,21 +85,26 @@ class Engine:
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._age = 0
-        linked = isinstance(build_prior(settings, sparse=True), DistanceDependent)
+        linked = isinstance(self._blueprint.prior_for(sparse=True), DistanceDependent)
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
     # ---------------------------------------------------------------- records in
 
-    def advance(self, records: Iterable[Record | Reject]) -> Answers:
+    def advance(self, records: Iterable[Record | Reject | Value]) -> Answers:
         """Take records in order of arrival; return what is known of them now.
 
-        What was refused before it came here passes through, so that all rejects keep one order. TypeError,
-        before any record is taken, where one is none.
+        Texts, vectors and mappings from names to numbers are records without time or id; their position is
+        the number of their arrival. What was refused before it came here passes through, so that all
+        rejects keep one order. TypeError, before any record is taken, where one is none.
+
+        >>> engine = Engine(Settings(beam=4))
+        >>> [a.cluster for a in engine.advance(["storm over the coast", "coast storm"]).assignments]
+        [0, 0]
         """
         answers = Answers([], [], [])
         ready: list[tuple[float, Record]] = []
         needs_time = self.settings.distance == "seconds"
-        for record in _checked(records):
+        for record in all_plain(records, self._order.arrivals):
             if isinstance(record, Reject):
                 answers.rejects.append(record)
                 continue
@@ -140,7 +149,7 @@ class Engine:
         self._run(answers)
         return answers
 
-    def score(self, records: Iterable[Record | Reject], first: int = 0) -> Answers:
+    def score(self, records: Iterable[Record | Reject | Value], first: int = 0) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
 
         ``seq`` counts the answers from ``first`` on.
@@ -148,7 +157,7 @@ class Engine:
         answers = Answers([], [], [])
         encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
         taken: list[Record] = []
-        for record in _checked(records):
+        for record in all_plain(records):
             if isinstance(record, Reject):
                 answers.rejects.append(record)
                 continue
@@ -177,7 +186,7 @@ class Engine:
     def _encode(self, ready: list[tuple[float, Record]], answers: Answers) -> None:
         """Encode records whose turn has come; run them where words may be evicted after the last."""
         for time, record in ready:
-            encoder = self._encoder or choose_encoder(record, self.settings, is_sparse(self.settings))
+            encoder = self._encoder or choose_encoder(record, self.settings, self._blueprint.sparse)
             if isinstance(encoder, Reject):
                 answers.rejects.append(encoder)
                 continue
@@ -189,7 +198,7 @@ class Engine:
                 self._begin(encoder)
             self._pending.append((time, record))
             if self._search is None:
-                if len(self._pending) >= max(warmup_length(self.settings), 1):
+                if len(self._pending) >= max(self._blueprint.warmup, 1):
                     self._end_warmup()
             elif (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
@@ -199,19 +208,18 @@ class Engine:
         """The first record that could be encoded has said whether the stream holds words or vectors."""
         self._encoder = encoder
         if isinstance(encoder, WordEncoder):
-            self._start(new_search(self.settings, None))
+            self._start(new_search(self._blueprint, None))
 
     def _end_warmup(self) -> None:
         """Learn location and scale from the vectors held back so far."""
         assert isinstance(self._encoder, VectorEncoder)
         self._moments = Moments.of(np.array(self._encoder.rows, float))
-        self._start(new_search(self.settings, self._moments))
+        self._start(new_search(self._blueprint, self._moments))
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""
         self._search = search
-        prior = build_prior(self.settings, search.sparse)
-        self._age = second_look_of(self.settings, prior, search.likelihood)
+        self._age = self._blueprint.second_look(search.likelihood)
         self._announcer.open_for = self.settings.retain if self._age else 0
 
     def _run(self, answers: Answers) -> None:
@@ -267,6 +275,11 @@ class Engine:
             search.forget_words(gone)
 
     # ---------------------------------------------------------------- looking in
+
+    @property
+    def search(self) -> BeamSearch | None:
+        """The beam, once it has begun."""
+        return self._search
 
     @property
     def held_back(self) -> int:
@@ -332,27 +345,35 @@ class Engine:
         )
 
     @classmethod
-    def of_parts(
-        cls, settings: Settings, parts: Parts, *, final_only: bool = False, with_events: bool = False
-    ) -> Engine:
-        """An engine that goes on from a state, under the same model settings."""
-        self = cls(settings, final_only=final_only, with_events=with_events)
+    def of_parts(cls, settings: Settings, parts: Parts, **options: Any) -> Engine:
+        """An engine that goes on from a state, under the same model; options are those of the class."""
+        self = cls(settings, **options)
         self._order, self._encoder, self._pending = parts.order, parts.encoder, parts.pending
         self._moments = parts.moments
         self._retained = self._announcer.retained = parts.retained
         self._announcer.load(parts.announced)
         if parts.beam is not None:
-            self._start(new_search(settings, parts.moments, parts.beam))
+            self._start(new_search(self._blueprint, parts.moments, parts.beam))
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An engine that is pickled or copied goes on from the same state."""
+        plan, modes = self._blueprint, (self._announcer.final_only, self.with_events)
+        return _revived, (plan.settings, plan.prior, plan.likelihood, *modes, self.dumps())
 
     def dumps(self) -> bytes:
         """All state as msgpack, the same bytes however the records came in batches."""
         return codec.dumps(self.parts())
 
     @classmethod
-    def loads(
-        cls, data: bytes, settings: Settings, *, final_only: bool = False, with_events: bool = False
-    ) -> Engine:
-        """The engine whose :meth:`dumps` gave ``data``, under the same model settings."""
-        parts = codec.loads(data, settings)
-        return cls.of_parts(settings, parts, final_only=final_only, with_events=with_events)
+    def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Engine:
+        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class."""
+        settings = settings or Settings()
+        return cls.of_parts(settings, codec.loads(data, settings), **options)
+
+
+def _revived(
+    settings: Settings, prior: Any, likelihood: Any, final_only: bool, with_events: bool, state: bytes
+) -> Engine:
+    modes = {"final_only": final_only, "with_events": with_events}
+    return Engine.loads(state, settings, prior=prior, likelihood=likelihood, **modes)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float]"
+"""A text, a vector, or features: what is clustered."""
 
 Position = dict[str, Any]
 """Where a record stands in its source, as it is printed: ``{"file": ..., "line": n}`` or
@@ -37,39 +45,46 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     raw: bytes = b""
 
 
-def plain(record: Any) -> Record | Reject:
+def plain(record: Any, position: Position) -> Record | Reject:
     """A record made in Python, its value a text, a list of floats or a dict of floats.
 
-    Arrays, tuples and sequences of numbers become lists, numbers of numpy plain ones. TypeError, with what
-    was expected, for anything else.
+    What is no record becomes one at that position. Arrays, tuples and sequences of numbers become lists,
+    numbers of numpy plain ones. TypeError, with what was expected, for anything else.
     """
     if isinstance(record, Reject):
         return record
-    if not isinstance(record, Record):
-        raise TypeError(
-            f"a record is Record(value, position), not {_named(record)}: for a text, "
-            'Record("storm over the coast", {"line": 1})'
-        )
-    value = record.value
+    made: Record = record if isinstance(record, Record) else Record(record, position)
+    value = made.value
     try:
         if isinstance(value, Mapping):
             features = {str(name): float(number) for name, number in value.items()}
-            return msgspec.structs.replace(record, value=features)
+            return msgspec.structs.replace(made, value=features)
         if not isinstance(value, str | bytes):
-            return msgspec.structs.replace(record, value=[float(number) for number in value])
+            return msgspec.structs.replace(made, value=[float(number) for number in value])
     except (TypeError, ValueError):
         pass
     else:
         if isinstance(value, str):
-            return record
+            return made
     raise TypeError(
         "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers, "
         f"not {_named(value)}"
     )
 
 
+def all_plain(records: Iterable[Any], first: int = 0) -> list[Record | Reject]:
+    """The records, those made in Python with plain values, what is none numbered from ``first``.
+
+    What was decoded from bytes is plain.
+    """
+    return [
+        record if record.__class__ is Record and record.raw else plain(record, {"record": number})
+        for number, record in enumerate(records, first)
+    ]
+
+
 def _named(value: object) -> str:
-    shown = repr(value)
+    shown = " ".join(repr(value).split())
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
@@ -156,3 +171,13 @@ class Answers(msgspec.Struct, frozen=True, gc=False):
     lines: list[Assignment | Final]
     rejects: list[Reject]
     events: list[Event]
+
+    @property
+    def assignments(self) -> list[Assignment]:
+        """The answers and revisions among the lines."""
+        return [line for line in self.lines if isinstance(line, Assignment)]
+
+    @property
+    def final_through(self) -> int | None:
+        """Assignments up to this one will never change again; None where nothing new is known of that."""
+        return next((line.final_through for line in reversed(self.lines) if isinstance(line, Final)), None)

@@ -23,9 +23,10 @@ LAYERS = (
     "state",
     "answers",
     "settings.assemble",
+    "settings.blueprint",
     "engine",
     "offline",
-    "scoring monitor demo streamdp_connectors",
+    "estimators scoring monitor demo streamdp_connectors",
     "cli",
     "__main__ streamdp",
 )

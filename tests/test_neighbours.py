@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from streamdp.engine import Engine
 from streamdp.likelihoods import NormalInverseGamma, NormalInverseWishart
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.neighbours import FULL, LEAST, PER, ROUNDS, SAMPLE, within
+from streamdp.likelihoods.neighbours import AMONG, ENOUGH, FULL, LEAST, PER, ROUNDS, SAMPLE, within
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood
@@ -48,14 +49,24 @@ def by_hand(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
         scatter = np.where(np.eye(d) == 1.0, raw + LEAST, off * raw)
         metric = np.linalg.inv(scatter)
     root = np.diag(np.sqrt(variance))
+    if d < ENOUGH:
+        scatter *= gap_among_near(ENOUGH) / gap_among_near(d)
     return root @ scatter @ root
+
+
+def gap_among_near(d: int) -> float:
+    """Mean square by dimension of N(0, 2) in the ball that holds AMONG, were its density that of its peak."""
+    volume = math.pi ** (d / 2) / math.gamma(d / 2 + 1)
+    radius = (AMONG / (volume * (4 * math.pi) ** (-d / 2))) ** (1 / d)
+    r = np.linspace(0.0, radius, 100_001)
+    return float(np.trapezoid(r ** (d + 1), r) / np.trapezoid(r ** (d - 1), r)) / (2 * d)
 
 
 @pytest.mark.parametrize(("count", "dimension"), [(2, 3), (30, 1), (81, 4), (200, 7), (311, 2)])
 def test_it_is_what_it_says(count: int, dimension: int) -> None:
     vectors, _ = mixture(count, seed=count, dimension=dimension)
     moments = Moments.of(vectors)
-    np.testing.assert_allclose(moments.within, by_hand(vectors, moments.variance), rtol=1e-9)
+    np.testing.assert_allclose(moments.within, by_hand(vectors, moments.variance), rtol=1e-8)
 
 
 def test_it_sees_how_clusters_lean_and_not_where_they_lie() -> None:

@@ -52,10 +52,10 @@ def test_what_is_not_finite_is_refused_before_and_after_the_warmup(warmup: int, 
     assert vectors(values, warmup=warmup, **settings) == (8, ["not_finite", "not_finite"])
 
 
-@pytest.mark.parametrize("record", ["a text", ["a", "list"], np.zeros(3), None, {"text": "x"}])
+@pytest.mark.parametrize("record", [["a", "list"], None, {"text": "x"}, b"bytes", 3, np.zeros((2, 2))])
 def test_what_is_no_record_is_said_and_nothing_is_taken(record: Any) -> None:
     engine = Engine(Settings())
-    with pytest.raises(TypeError, match=r"a record is Record\(value, position\), not ") as caught:
+    with pytest.raises(TypeError, match="the value of a record is a text, a sequence") as caught:
         engine.advance([Record("storm over coast", {"line": 1}), record])
     assert "\n" not in str(caught.value)
     assert engine.seq == 0

@@ -58,14 +58,14 @@ def test_a_fit_is_refused_where_nothing_can_come_of_it() -> None:
 def test_an_engine_goes_on_from_a_fit(maker: Any) -> None:
     records = maker(80, 3)
     found = fit(records[:60], Settings(beam=4, prior="crp"), FEW)
-    engine = found.engine()
+    engine = found.to_engine()
     assert engine.seq == 60
     stored = engine.dumps()
     lines = engine.advance(records[60:]).lines
     assert isinstance(lines[0], Assignment)
     assert lines[0].seq == 60
     assert Engine.loads(stored, engine.settings).advance(records[60:]).lines == lines
-    assert found.engine().dumps() == stored  # the fit has learned nothing from the engine
+    assert found.to_engine().dumps() == stored  # the fit has learned nothing from the engine
 
 
 @pytest.mark.parametrize("maker", [texts, vectors])
@@ -81,7 +81,7 @@ def test_a_refinement_is_no_worse_and_keeps_labels(maker: Any) -> None:
     assert all(told[change.seq] == change.was for change in found.changes)
     told.update({change.seq: change.cluster for change in found.changes})
     assert list(told.values()) == found.labels.tolist()
-    refined = found.engine()
+    refined = found.to_engine()
     refined.advance(maker(120, 5)[90:])
     assert engine.dumps() == before
     assert (refined.seq, engine.seq) == (120, 90)
@@ -93,7 +93,7 @@ def test_what_cannot_be_bettered_is_kept() -> None:
     refined = refine(engine, Plan(rounds=10, seconds=None, hyper=False))
     assert refined.improved
     assert refined.changes
-    goes_on = refined.engine()
+    goes_on = refined.to_engine()
     found = refine(goes_on, Plan(method="beam"))
     assert not found.improved
     assert found.log_joint == found.started
@@ -130,7 +130,7 @@ def test_a_set_counts_its_words_by_its_clusters() -> None:
     tables = counts_of(data, chain.likelihood, found.labels)
     clusters = [set(data.words[found.labels[data.rows] == k]) for k in range(int(found.labels.max()) + 1)]
     assert tables.tolist() == [sum(w in words for words in clusters) for w in range(len(tables))]
-    engine = found.engine()
+    engine = found.to_engine()
     assert engine.parts().beam.clusters.learned.counts[: len(tables)].tolist() == tables.tolist()  # type: ignore[union-attr]
 
 
@@ -278,7 +278,7 @@ def test_a_stream_that_let_records_go_is_refined(kind: str) -> None:
         assert told[change.seq] == change.was != change.cluster
         assert change.seq >= 60
     with pytest.raises(ValueError, match="has let older ones go"):
-        found.engine()
+        found.to_engine()
     with pytest.raises(ConfigError, match="needs all records"):
         refine(engine, Plan(method="beam"))
     with pytest.raises(ConfigError, match="needs all records"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -118,6 +118,16 @@ class BeamSearch:
         self._advance, self._answer = Bound(advance), Bound(score_only)
 
     @property
+    def out(self) -> Output:
+        """The buffers of the last call."""
+        return self._out
+
+    @property
+    def new_weights(self) -> np.ndarray:
+        """Prior weight of a new cluster under each hypothesis, when the last record was scored."""
+        return self._choice.new_weight
+
+    @property
     def words(self) -> WordClusters:
         """The statistics of a beam over words; TypeError for vectors."""
         clusters = self.state.clusters
@@ -204,15 +214,14 @@ class BeamSearch:
                 new[: len(old)] = old
             self._out = grown
 
-    def advance(self, records: Records) -> int:
-        """Absorb records of :meth:`prepare` as far as there is room; whether there was (GROW: call again)."""
-        self._advance((self.model, self.state, self.scores, self._choice, self._walk, self._out), records)
-        return int(self._out.meta[STATUS])
+    def _lasting(self) -> tuple[Any, ...]:
+        """What kernels are given besides records."""
+        return self.model, self.state, self.scores, self._choice, self._walk, self._out
 
-    def answer(self, records: Records) -> Output:
-        """Say what would be answered to records of :meth:`prepare`."""
-        self._answer((self.model, self.state, self.scores, self._choice, self._walk, self._out), records)
-        return self._out
+    def calls(self, records: Records) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Absorb records of :meth:`prepare`, and answer them: while state and output stay the same."""
+        lasting = self._lasting()
+        return self._advance.once(lasting, records), self._answer.once(lasting, records)
 
     def run(
         self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, tell: bool = False
@@ -240,7 +249,8 @@ class BeamSearch:
         while start < n:
             records = self.prepare(batch, founders)
             out = self._out
-            status = self.advance(records)
+            self._advance(self._lasting(), records)
+            status = int(out.meta[STATUS])
             if status == GROW:
                 self.state = make_room(self.state, out.meta)
                 continue
@@ -258,7 +268,8 @@ class BeamSearch:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
         self._out.meta[:] = 0
         records = self.prepare(batch)
-        return self.answer(records)
+        self._answer(self._lasting(), records)
+        return self._out
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
         """Give the clusters of one hypothesis other labels, before any of them was told.

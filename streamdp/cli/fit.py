@@ -116,7 +116,7 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     sinks.flush(sync=True)
     sinks.close()
     if folder is not None:
-        save(folder, found.engine(), "fit")
+        save(folder, found.to_engine(), "fit")
         folder.close()
     if places.plot is not None:
         for path in draw_fit(Path(places.plot), found.solution):

@@ -45,7 +45,7 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None, *, ov
     if not found.improved:
         say(f"nothing better was found: log joint {found.started:,.2f} nats")
     if folder is not None:
-        save(folder, found.engine(), "refine")
+        save(folder, found.to_engine(), "refine")
         folder.close()
     lines = msgspec.json.Encoder().encode_lines(found.changes)
     sink = FileSink("-")

@@ -208,6 +208,11 @@ class Bound:
                 break
         self._run(*held, *rest)
 
+    def once(self, lasting: tuple[Any, ...], *rest: Any) -> Callable[[], None]:
+        """A call with these arguments, to be made again as long as none of them is replaced."""
+        held = self._laid_out(lasting)
+        return functools.partial(self._entry.of(*held, *rest), *held, *rest)
+
     def _laid_out(self, lasting: tuple[Any, ...]) -> list[Held]:
         old = {id(each.value): each for each in self._held}
         return [old.get(id(value)) or Held(value) for value in lasting]

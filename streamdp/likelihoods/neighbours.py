@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 SAMPLE = 200
@@ -16,6 +18,10 @@ SINGLE = 0.2
 """Share of the variance within a cluster where one vector has no neighbours."""
 LEAST = 1e-3
 """Share of the variance that is within clusters at least, though all neighbours be equal."""
+AMONG = 0.07
+"""Share of a cluster's members that are taken to be the near neighbours of one."""
+ENOUGH = 10
+"""Dimensions from which on near neighbours are far enough apart."""
 
 
 def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -25,7 +31,8 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     first by the variance in each dimension, then by what such differences have come to, so that directions
     which tell clusters apart count for more (cf. Hastie and Tibshirani 1996). Neighbours are nearer than two
     members of a cluster are on average, so it is rather too small: a cluster learns that it is wider, while
-    nothing parts two clusters that began as one.
+    nothing parts two clusters that began as one. In less than ten dimensions they would be nearer by far, so
+    their differences are taken to be as large as in ten.
 
     Parameters
     ----------
@@ -54,7 +61,20 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     for _ in range(ROUNDS):
         gaps = (unit[:, None] - unit[nearest(_whitened(unit, scatter), near)]).reshape(-1, dimension)
         scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
+    if dimension < ENOUGH:
+        scatter *= nearness(ENOUGH) / nearness(dimension)
     return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
+
+
+def nearness(dimension: int) -> float:
+    """Mean square of the difference of near neighbours, as a share of that of any two of a Gaussian cluster.
+
+    The density of the difference is taken to be what it is at 0: with p = ``AMONG``, D dimensions and half
+    the squared difference x in units of the variance, p = (x / 2)^(D/2) / Gamma(D/2 + 1) within radius x, whose
+    mean there is D / (D + 2) of the largest.
+    """
+    half = dimension / 2.0
+    return (AMONG * math.gamma(half + 1.0)) ** (1.0 / half) / (half + 1.0)
 
 
 def nearest(vectors: np.ndarray, near: int) -> np.ndarray:

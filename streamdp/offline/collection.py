@@ -11,7 +11,7 @@ from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Likelihood, Moments
-from streamdp.records import Record, Reject
+from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, is_sparse
 from streamdp.settings.load import ConfigError
@@ -33,14 +33,14 @@ class Collection:
     settings
         Which likelihood is meant, and how texts are cut into words.
     records
-        What was decoded, in the order of the input; rejects pass through.
+        What was decoded, in the order of the input, or texts, vectors and features; rejects pass through.
 
     Raises NothingLeftError (65) where nothing is left to cluster.
     """
 
-    def __init__(self, settings: Settings, records: Iterable[Record | Reject]) -> None:
+    def __init__(self, settings: Settings, records: Iterable[Record | Reject | Value]) -> None:
         self.rejects: list[Reject] = []
-        taken, times = self._in_time(records)
+        taken, times = self._in_time(all_plain(records))
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
         self.times = kept

@@ -13,13 +13,15 @@ import numpy as np
 from streamdp.engine import Engine
 from streamdp.offline.assignments import assignments_of
 from streamdp.offline.collection import Collection
+from streamdp.offline.diagnostics import Diagnosis
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Problem, Solution, problem_of, settled
 from streamdp.offline.sampling import Report
-from streamdp.offline.schedule import Trace
+from streamdp.offline.schedule import Trace, diagnose_traces
+from streamdp.offline.similarity import similarity_matrix
 from streamdp.offline.solve import solve
-from streamdp.records import Assignment, Record, Reject
+from streamdp.records import Assignment, Record, Reject, Value
 from streamdp.settings import Settings
 
 
@@ -61,7 +63,17 @@ class Fit:
         """The answer to every record, in time order, as a stream would give it."""
         return assignments_of(self.collection, self.solution)
 
-    def engine(self) -> Engine:
+    @cached_property
+    def similarity(self) -> np.ndarray:
+        """How often each two records were together in the draws, or else in the answer, shape (N, N)."""
+        return similarity_matrix(self.draws or [self.labels])
+
+    @property
+    def diagnostics(self) -> list[Diagnosis]:
+        """How well the second halves of the chains have mixed; [] where too few rounds were made."""
+        return diagnose_traces(self.traces)
+
+    def to_engine(self) -> Engine:
         """An engine that goes on from here; it retains all records, so that it can be refined."""
         settings = settled(self.problem.settings, self.solution.chain)
         retain = max(settings.retain, len(self.labels))
@@ -70,7 +82,7 @@ class Fit:
 
 
 def fit(
-    records: Iterable[Record | Reject],
+    records: Iterable[Record | Reject | Value],
     settings: Settings | None = None,
     plan: Plan | None = None,
     *,
@@ -83,7 +95,8 @@ def fit(
     Parameters
     ----------
     records
-        In any order: they are sorted by time, stably. Rejects pass through.
+        Texts, vectors, features or records, in any order: they are sorted by time, stably. Rejects
+        pass through.
     settings, plan
         The model, and how to search; None: the defaults.
     distances

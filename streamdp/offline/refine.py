@@ -87,7 +87,7 @@ class Refinement:
         """Records whose label is another one, in order."""
         return changes(self.task.seqs, self.task.before, self.labels)
 
-    def engine(self) -> Engine:
+    def to_engine(self) -> Engine:
         """An engine that goes on from here. ValueError where older records are held as statistics only."""
         need_all_records(self.task, "a new state")
         settings = settled(self.task.problem.settings, self.solution.chain)

@@ -15,6 +15,7 @@ import numpy as np
 from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
+from streamdp.offline.diagnostics import Diagnosis, diagnose
 from streamdp.offline.moves import Move
 from streamdp.offline.recount import recount
 from streamdp.priors.base import Prior
@@ -229,3 +230,16 @@ def run_chains(
     """Run chains side by side; the kernels let go of the interpreter's lock."""
     with ThreadPoolExecutor(max_workers=threads or len(jobs)) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
+
+
+def diagnose_traces(traces: Sequence[Trace]) -> list[Diagnosis]:
+    """How well the second halves of the chains have mixed; [] where they have fewer than eight rounds."""
+    length = min((len(t.seconds) - t.half for t in traces), default=0)
+    if length < 8:
+        return []
+    values = {
+        "log joint": np.array([t.log_joint[-length:] for t in traces]),
+        "clusters": np.array([t.clusters[-length:] for t in traces], float),
+        "largest cluster": np.array([t.largest[-length:] for t in traces], float),
+    }
+    return diagnose(values)

@@ -71,14 +71,6 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
         raise ConfigError(f"the {kind} likelihood: {error}") from error
 
 
-def check_model(settings: Settings) -> None:
-    """Raise ConfigError where no model can be made of the settings, before any record is there."""
-    sparse = is_sparse(settings)
-    if sparse is not None:
-        build_likelihood(settings, None if sparse else ANY)
-    build_prior(settings, sparse=sparse is not False)
-
-
 def warmup_length(settings: Settings) -> int:
     """How many vectors are held back at the start, to learn location and scale from."""
     if settings.warmup is not None:

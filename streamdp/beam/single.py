@@ -1,0 +1,90 @@
+"""One vector after another through a beam, without a batch for each; and who competes for a record."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.beam.growth import make_room
+from streamdp.beam.pool import ALIVE, HEAD, NEXT_LABEL, SCALE
+from streamdp.beam.scores import NEW_VALUE, TICK
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.state import DONE, GROW, STATUS, TELL, Output
+from streamdp.encode.batch import Batch
+
+
+class Single:
+    """A beam that absorbs, or scores, the vector in ``row`` at the time in ``time``.
+
+    Parameters
+    ----------
+    search
+        A beam over vectors.
+    dimension
+        D; ``row`` is of shape (D,).
+    tell
+        Whether cluster events are wanted.
+    """
+
+    def __init__(self, search: BeamSearch, dimension: int, *, tell: bool) -> None:
+        self._search = search
+        self._tell = tell
+        self._batch = Batch(vectors=np.zeros((1, dimension)), times=np.zeros(1))
+        self._fit()
+        self.row = self._records.vectors[0]
+        self.time = self._records.times
+
+    def _fit(self) -> None:
+        search = self._search
+        self._records = search.prepare(self._batch)
+        self._state, self.out = search.state, search.out
+        self._meta = self.out.meta
+        self._advance, self._answer = search.calls(self._records)
+
+    def _look(self) -> None:
+        """Fit to what others have made of the beam meanwhile."""
+        if self._search.state is not self._state or self._search.out is not self.out:
+            self._fit()
+
+    def learn(self) -> Output:
+        """Absorb the vector; its answer is the first of the output."""
+        self._look()
+        self._meta[:] = 0
+        self._meta[TELL] = self._tell
+        while True:
+            self._advance()
+            if self._meta[DONE]:
+                return self.out
+            if self._meta[STATUS] == GROW:
+                self._search.state = make_room(self._search.state, self._meta)
+            self._fit()
+
+    def score(self) -> Output:
+        """What would be answered, without learning."""
+        self._look()
+        self._meta[:] = 0
+        self._answer()
+        return self.out
+
+
+def next_label(search: BeamSearch) -> int:
+    """What the next new cluster will be called."""
+    return int(search.state.beam.meta[NEXT_LABEL])
+
+
+def shares_of_head(search: BeamSearch) -> dict[int, float]:
+    """Posterior of each cluster, by label, for the record scored last, and of a new one by its label to be.
+
+    Under the best hypothesis alone, so that they sum to one.
+    """
+    state, scores, slots = search.state, search.scores, search.head_slots()
+    slots = slots[state.pool.state[slots] == ALIVE]
+    value, words = scores.value[slots], scores.words
+    if search.sparse:
+        untouched = words.ratio[search.words.sizes.of[slots]]
+        value = np.where(words.stamp[slots] == words.meta[TICK], value, untouched)
+    mass = state.pool.weight[slots] * state.beam.sums[SCALE] * value
+    founded = search.new_weights[state.beam.meta[HEAD]] * scores.sums[NEW_VALUE]
+    labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
+    total = float(mass.sum() + founded)
+    shares = dict(zip(labels.tolist(), (mass / total).tolist(), strict=True))
+    return {**shares, next_label(search): float(founded) / total}

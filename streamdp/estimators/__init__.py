@@ -1,0 +1,1 @@
+"""Estimators as River and scikit-learn know them."""

@@ -1,0 +1,127 @@
+"""streamdp as scikit-learn knows clusterers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streamdp.beam.single import next_label
+from streamdp.engine import Engine
+from streamdp.records import Assignment
+from streamdp.settings import Settings
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:  # noqa: D101
+        pass
+
+    class ClusterMixin:  # noqa: D101
+        pass
+else:
+    from sklearn.base import BaseEstimator, ClusterMixin
+
+WARMUP = 200
+"""Rows from which scales are learned, where there are as many."""
+
+
+class StreamDPClusterer(ClusterMixin, BaseEstimator):
+    """One pass over the rows of a matrix, in their order; nobody says how many clusters there are.
+
+    Parameters
+    ----------
+    likelihood, prior
+        Names, or objects of ``streamdp.likelihoods`` and ``streamdp.priors``.
+    beam
+        Competing clusterings, 1 to 256.
+    concentration
+        Weight of a new cluster, > 0; None: 1.
+    forget
+        Factor on a cluster's statistics for each record of its own, in (0, 1]; None: as the family does.
+
+    Attributes
+    ----------
+    labels_
+        Cluster of each row of the last ``fit`` or ``partial_fit``, shape (n,), as they stand after it.
+    n_clusters_
+        Live clusters.
+    cluster_centers_
+        Means of the live clusters, shape (n_clusters_, D), largest cluster first.
+    n_features_in_
+        D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamdp import StreamDPClusterer
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) + np.repeat([[0, 0], [9, 9]], 50, axis=0)
+    >>> StreamDPClusterer().fit(X).n_clusters_
+    2
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "auto",
+        prior: Any = "auto",
+        beam: int = 16,
+        concentration: float | None = None,
+        forget: float | None = None,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior = prior
+        self.beam = beam
+        self.concentration = concentration
+        self.forget = forget
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Cluster rows, shape (n, D), forgetting what was learned before."""
+        rows = self._rows(X, reset=True)
+        self._engine = self._made(len(rows))
+        return self._learn(rows)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Let further rows join. Scales are learned from the first batch."""
+        first = not hasattr(self, "_engine")
+        rows = self._rows(X, reset=first)
+        if first:
+            self._engine = self._made(len(rows))
+        return self._learn(rows)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The cluster that each row would join, shape (n,); -1 where a new one is likelier than any."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        found = self._engine.score(rows.tolist()).assignments
+        return np.array([each.cluster for each in found], np.int64)
+
+    def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
+        from sklearn.utils.validation import validate_data
+
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=reset), np.float64)
+
+    def _made(self, rows: int) -> Engine:
+        given: dict[str, Any] = {"concentration": self.concentration, "forget": self.forget}
+        settings = Settings(
+            beam=self.beam,
+            retain=0,
+            warmup=min(WARMUP, rows),
+            **{name: value for name, value in given.items() if value is not None},
+        )
+        names = {"prior": self.prior, "likelihood": self.likelihood}
+        return Engine(settings, **{name: each for name, each in names.items() if each != "auto"})
+
+    def _learn(self, rows: np.ndarray) -> Self:
+        first, engine = self._engine.seq, self._engine
+        labels = np.zeros(len(rows), np.int64)
+        for line in engine.advance(rows.tolist()).lines:
+            if isinstance(line, Assignment) and line.seq >= first:
+                labels[line.seq - first] = line.cluster
+        assert engine.search is not None
+        summaries = engine.clusters()
+        self.labels_ = labels
+        self.n_clusters_ = len(summaries)
+        self.cluster_centers_ = np.array([each.mean for each in summaries])
+        self.next_label_ = next_label(engine.search)
+        return self

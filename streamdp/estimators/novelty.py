@@ -1,0 +1,34 @@
+"""Novelty as River's pipelines for anomalies ask for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from streamdp.estimators.stream_dp import StreamDP
+
+if TYPE_CHECKING:
+    AnomalyDetector = object
+else:
+    from river.base import AnomalyDetector
+
+
+class Novelty(AnomalyDetector):
+    """How little a record is like anything before: the negative log predictive of a clustering.
+
+    Parameters
+    ----------
+    clusterer
+        What learns; None: ``StreamDP()``.
+    """
+
+    def __init__(self, clusterer: StreamDP | None = None) -> None:
+        self.clusterer = clusterer
+        self._clusterer = StreamDP() if clusterer is None else clusterer
+
+    def learn_one(self, x: Any) -> None:
+        """Let a record join the clustering."""
+        self._clusterer.learn_one(x)
+
+    def score_one(self, x: Any) -> float:
+        """Novelty in nats: high for what is unlike all that was learned."""
+        return self._clusterer.score_one(x)

@@ -1,0 +1,97 @@
+"""A model in a file of our own format: a line that says what it is, a checksum, and msgpack."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamdp.errors import Exit, StreamdpError
+from streamdp.likelihoods import Likelihood
+from streamdp.priors.base import Prior
+from streamdp.priors.decays import Decay
+from streamdp.registry import find
+from streamdp.settings import Settings
+
+HEAD = b"streamdp model 1\n"
+SUM = 4
+"""Bytes of the checksum."""
+
+
+def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
+    """Write it, whole or not at all. StreamdpError where a file is in the way that is no model of ours."""
+    if path.exists() and not (overwrite and _begins(path)):
+        why = "overwrite=True replaces it" if _begins(path) else "and it is no model of streamdp"
+        raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
+    body = msgspec.msgpack.encode(_plain(state))
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("xb") as file:
+            file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise StreamdpError(f"{path}: cannot be written: {error.strerror}", Exit.CANNOT_CREATE) from error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What was written. StreamdpError where it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
+    body = data[len(HEAD) + SUM :]
+    if not data.startswith(HEAD):
+        raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)
+    if zlib.crc32(body).to_bytes(SUM, "big") != data[len(HEAD) : len(HEAD) + SUM]:
+        raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
+    state: dict[str, Any] = _made(msgspec.msgpack.decode(body, strict=False))
+    return state
+
+
+def _begins(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(HEAD)) == HEAD
+    except OSError:
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """Objects of a model by their class and fields."""
+    if isinstance(value, Settings):
+        return {"settings!": msgspec.to_builtins(value)}
+    if isinstance(value, Prior | Likelihood | Decay):
+        own: Any = value
+        fields = {f.name: _plain(getattr(own, f.name)) for f in dataclasses.fields(own) if f.init}
+        return {"object!": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+    if isinstance(value, dict):
+        return {"pairs!": [[_plain(key), _plain(each)] for key, each in value.items()]}
+    if isinstance(value, tuple):
+        return {"tuple!": [_plain(each) for each in value]}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _made(value: Any) -> Any:
+    """The inverse of :func:`_plain`."""
+    if isinstance(value, list):
+        return [_made(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "settings!" in value:
+        return msgspec.convert(value["settings!"], Settings, strict=False)
+    if "tuple!" in value:
+        return tuple(_made(value["tuple!"]))
+    if "pairs!" in value:
+        return {_made(key): _made(each) for key, each in value["pairs!"]}
+    found = find({}, value["object!"])
+    if not (isinstance(found, type) and issubclass(found, Prior | Likelihood | Decay)):
+        raise StreamdpError(f"{value['object!']} is no part of a model", Exit.BAD_DATA)
+    return found(**{name: _made(each) for name, each in value["fields"].items()})

@@ -1,0 +1,335 @@
+"""streamdp as River knows clusterers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.single import next_label, shares_of_head
+from streamdp.engine import Engine
+from streamdp.estimators import stored
+from streamdp.estimators.frames import labels_like, records_of
+from streamdp.estimators.reading import counts_of, is_sparse, names_of, numbers_of
+from streamdp.estimators.vectors import Vectors
+from streamdp.records import ClusterSummary, Event, Record, Value
+from streamdp.settings import Settings
+from streamdp.settings.assemble import WORDS
+from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.schema import AUTO
+
+if TYPE_CHECKING:
+    from streamdp.estimators.without_river import Clusterer
+else:
+    try:
+        from river.base import Clusterer
+    except ImportError:
+        from streamdp.estimators.without_river import Clusterer
+
+FIRST = 10
+"""Records after which mappings are known to be sparse or dense."""
+
+EVENTS = 1000
+"""Events that are remembered."""
+
+
+class StreamDP(Clusterer):
+    """Nonparametric Bayesian clustering of a stream: nobody says how many clusters there are.
+
+    Records are texts, mappings from features to numbers, or vectors. Texts and sparse mappings (a bag of
+    words) are clustered by their words, dense ones as vectors; a likelihood decides it at once, else the
+    first ten records do. The scales of vectors are learned from the first: again after 10, 20, 50, 100 and
+    200 records, which are clustered anew then; a cluster keeps the label that most of its records had. A
+    feature that is missing is 0; one that comes later than the scales are learned is passed over.
+
+    Parameters
+    ----------
+    likelihood
+        Family of the clusters: a name such as ``"normal-inverse-gamma"``, or an object of
+        ``streamdp.likelihoods``; ``"auto"``: by the records.
+    prior
+        A name such as ``"crp"``, or an object of ``streamdp.priors``; ``"auto"``: distance-dependent.
+    beam
+        Competing clusterings, 1 to 256; 1 is greedy and fastest.
+    concentration
+        Weight of a new cluster, > 0: higher means more clusters. None: 60 for words, 1 for vectors.
+    forget
+        Factor on a cluster's statistics for each record of its own, in (0, 1]. None: as the family does.
+    warmup
+        Vectors from which scales are learned. None: 200.
+    time
+        Name of a feature that is the event time in seconds, and no feature otherwise. None: records have no
+        times, but for the ``t`` of ``learn_one``.
+    settings
+        All other settings. None: the defaults.
+
+    Examples
+    --------
+    >>> import random
+    >>> import streamdp
+    >>> rng = random.Random(1)
+    >>> model = streamdp.StreamDP(beam=4)
+    >>> for i in range(300):
+    ...     model.learn_one({"x": rng.gauss(20.0 * (i % 3), 1.0), "y": rng.gauss(0.0, 1.0)})
+    >>> model.n_clusters
+    3
+    >>> model.predict_one({"x": 0.3, "y": 0.1}), model.predict_one({"x": 39.0, "y": -0.5})
+    (0, 2)
+    >>> model.score_one({"x": 9.0, "y": 4.0}) > model.score_one({"x": 0.3, "y": 0.1})
+    True
+
+    Notes
+    -----
+    A beam search for the most probable clustering [^1] under a distance-dependent Chinese restaurant
+    process [^2]. ``predict_one`` says what label a record would be given now, that of a cluster not yet there
+    among them; None where nothing can be said.
+
+    References
+    ----------
+    [^1]: Daume III, H., 2007. Fast search for Dirichlet process mixture models. AISTATS.
+    [^2]: Blei, D. M. and Frazier, P. I., 2011. Distance dependent Chinese restaurant processes. JMLR 12.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "auto",
+        prior: Any = "auto",
+        beam: int = 16,
+        concentration: float | None = None,
+        forget: float | None = None,
+        warmup: int | None = None,
+        time: str | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior = prior
+        self.beam = beam
+        self.concentration = concentration
+        self.forget = forget
+        self.warmup = warmup
+        self.time = time
+        self.settings = settings
+        self._undecided: list[Any] = []
+        self._words: Engine | None = None
+        self._vectors: Vectors | None = None
+        self._told: deque[Event] = deque(maxlen=EVENTS)
+
+    # ---------------------------------------------------------------- learning
+
+    def learn_one(self, x: Value, t: float | None = None) -> None:  # type: ignore[override, unused-ignore]
+        """Let a record join the clustering; ``t`` is its event time in seconds.
+
+        TypeError or ValueError where a feature is no finite number. A text without words teaches nothing.
+        """
+        self.learn_predict_one(x, t)
+
+    def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
+        """Let a record join; the label that it was given."""
+        if self.time is not None and isinstance(x, Mapping):
+            t, x = x.get(self.time, t), self._without_time(x)
+        if self._vectors is not None:
+            return self._vectors.learn(x, t)
+        if self._words is not None:
+            return self._learn_words(x, t)
+        return self._begin(x, t)
+
+    def _begin(self, x: Value, t: float | None) -> int | None:
+        """Find out from the first records what they are."""
+        held = self._undecided
+        if not isinstance(x, str):
+            numbers_of(x, names_of([x]))  # what is wrong is said before anything is kept
+        held.append((dict(x) if isinstance(x, Mapping) else x, t))
+        rows = [row for row, _ in held]
+        sparse = self._blueprint().sparse
+        if sparse is None:
+            sparse = is_sparse(rows if len(rows) >= FIRST else rows[:1])
+        if sparse is None:
+            return None
+        self._undecided = []
+        if sparse:
+            self._words = self._engine(words=True)
+            labels = [self._learn_words(row, t) for row, t in held]
+        else:
+            self._vectors = Vectors(self._engine, self._blueprint().warmup, self._told)
+            labels = [self._vectors.learn(row, t) for row, t in held]
+        return labels[-1]
+
+    def _blueprint(self, **more: Any) -> Blueprint:
+        """Which model is meant. Raises ConfigError."""
+        given = {"concentration": self.concentration, "forget": self.forget, "warmup": self.warmup, **more}
+        given = {"beam": self.beam, **{name: value for name, value in given.items() if value is not None}}
+        settings = msgspec.structs.replace(self.settings or Settings(), **given)
+        return Blueprint.of(settings, _given(self.prior), _given(self.likelihood))
+
+    def _engine(self, state: bytes | None = None, *, words: bool = False, **more: Any) -> Engine:
+        """A new engine, or one that goes on from a state; ``words`` where mappings are counts of them."""
+        if words and self._blueprint().sparse is None:
+            more["likelihood"] = WORDS
+        blueprint = self._blueprint(**more)
+        options: dict[str, Any] = {
+            "prior": blueprint.prior,
+            "likelihood": blueprint.likelihood,
+            "with_events": True,
+        }
+        if state is None:
+            return Engine(blueprint.settings, **options)
+        return Engine.loads(state, blueprint.settings, **options)
+
+    def _learn_words(self, x: Any, t: float | None) -> int | None:
+        assert self._words is not None
+        answers = self._words.advance([_record(x, t)])
+        self._told.extend(answers.events)
+        for reject in answers.rejects:
+            if reject.reason != "empty":
+                raise ValueError(reject.detail)
+        fresh = [line.cluster for line in answers.assignments if line.revision == 0]
+        return fresh[-1] if fresh else None
+
+    def learn_many(self, X: Any) -> None:
+        """Let every row of a data frame or matrix join, or every text of a column, in turn."""
+        for x in records_of(X):
+            self.learn_one(x)
+
+    # ---------------------------------------------------------------- asking
+
+    def predict_one(self, x: Value) -> int | None:  # type: ignore[override, unused-ignore]
+        """The label that a record would be given now; None where nothing can be said of it."""
+        if self._vectors is not None:
+            return self._vectors.predict(self._without_time(x))
+        return self._score_words(x)[0]
+
+    def predict_proba_one(self, x: Value) -> dict[int, float]:
+        """Posterior of every live cluster, and of a new one by the label that it would have; {} for none.
+
+        Under the best clustering: they sum to one.
+        """
+        search = self._score(x)
+        return {} if search is None else shares_of_head(search)
+
+    def score_one(self, x: Value) -> float:
+        """Novelty: the negative log predictive density or probability of a record, in nats; 0 before any."""
+        if self._vectors is not None:
+            return self._vectors.novelty(self._without_time(x))
+        return self._score_words(x)[1]
+
+    def predict_many(self, X: Any) -> Any:
+        """``predict_one`` of every row: a series for a data frame, else an array; -1 in the place of None."""
+        return labels_like(X, [self.predict_one(x) for x in records_of(X)])
+
+    def _without_time(self, x: Any) -> Any:
+        if self.time is None or not isinstance(x, Mapping):
+            return x
+        return {name: value for name, value in x.items() if name != self.time}
+
+    def _score(self, x: Any) -> BeamSearch | None:
+        """The beam that has scored a record."""
+        if self._vectors is not None:
+            return self._vectors.score(self._without_time(x))
+        return self._words.search if self._score_words(x)[0] is not None and self._words else None
+
+    def _score_words(self, x: Any) -> tuple[int | None, float]:
+        engine = self._words
+        if engine is None or engine.search is None:
+            return None, 0.0
+        found = engine.score([_record(self._without_time(x), None)]).assignments
+        if not found:
+            return None, 0.0
+        label = found[0].cluster
+        return next_label(engine.search) if label < 0 else label, -found[0].log_predictive
+
+    # ---------------------------------------------------------------- looking in
+
+    @property
+    def n_clusters(self) -> int:
+        """Live clusters of the best clustering."""
+        engine = self.engine
+        return 0 if engine is None or engine.search is None else len(engine.search.head_slots())
+
+    @property
+    def clusters(self) -> list[ClusterSummary]:
+        """The live clusters, largest first."""
+        return [] if self.engine is None else self.engine.clusters()
+
+    @property
+    def centers(self) -> dict[int, dict[Any, float]]:
+        """Mean of each feature by cluster; of words how often the most telling ones are in it."""
+        return {each.cluster: dict(self._named(each)) for each in self.clusters}
+
+    def top_features(self, label: int, n: int = 10) -> list[tuple[Any, float]]:
+        """The features that tell a cluster from the others, and their means or counts; KeyError without it.
+
+        Of vectors by how far the mean is from that of all clusters, in units of the clusters' spread.
+        """
+        clusters = {each.cluster: each for each in self.clusters}
+        named = self._named(clusters[label])
+        if clusters[label].mean is None:
+            return named[:n]
+        means = np.array([each.mean for each in clusters.values()])
+        sizes = np.array([each.size for each in clusters.values()], float)
+        centre = np.average(means, axis=0, weights=sizes)
+        spread = np.sqrt(np.average((means - centre) ** 2, axis=0, weights=sizes)) + 1e-300
+        far = np.abs(np.array([value for _, value in named]) - centre) / spread
+        return [named[i] for i in np.lexsort((np.arange(len(far)), -far))[:n]]
+
+    def _named(self, cluster: ClusterSummary) -> list[tuple[Any, float]]:
+        if cluster.mean is None:
+            return [(word, float(count)) for word, count in cluster.words or ()]
+        names = None if self._vectors is None else self._vectors.names
+        return list(zip(names or range(len(cluster.mean)), cluster.mean, strict=True))
+
+    def events(self) -> list[Event]:
+        """What happened to clusters, the last 1,000: born, split, merged, closed, retired, vanished."""
+        return list(self._told)
+
+    @property
+    def engine(self) -> Engine | None:
+        """What is inside, to look at: None before anything was learned."""
+        return self._words if self._vectors is None else self._vectors.engine
+
+    # ---------------------------------------------------------------- keeping
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write all that was learned to a file. StreamdpError where one is there, unless ``overwrite``."""
+        stored.write(Path(path), self.__getstate__(), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The model that was saved. StreamdpError where the file is damaged or is none of ours."""
+        model = cls.__new__(cls)
+        model.__setstate__(stored.read(Path(path)))
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters, and the state of the engine as bytes."""
+        return {
+            "parameters": self._get_params(),
+            "undecided": list(self._undecided),
+            "words": None if self._words is None else self._words.dumps(),
+            "vectors": None if self._vectors is None else self._vectors.dump(),
+            "told": msgspec.to_builtins(list(self._told)),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The inverse of ``__getstate__``."""
+        type(self).__init__(self, **state["parameters"])
+        self._undecided = [tuple(each) for each in state["undecided"]]
+        self._told.extend(msgspec.convert(state["told"], list[Event]))
+        if state["words"] is not None:
+            self._words = self._engine(state["words"], words=True)
+        if state["vectors"] is not None:
+            self._vectors = Vectors.load(state["vectors"], self._engine, self._told)
+
+
+def _given(value: Any) -> Any:
+    """A name or an object; None where it is automatic."""
+    return None if isinstance(value, str) and value == AUTO else value
+
+
+def _record(x: Any, t: float | None) -> Record:
+    """A record of words: counts where features are given."""
+    return Record(counts_of(x) if isinstance(x, Mapping) else x, {}, time=t)

@@ -1,0 +1,213 @@
+"""Vectors one at a time, from the very first: their scales are learned again while there are few."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.describe import events_of
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.single import Single, next_label
+from streamdp.beam.state import EVENTS, Output
+from streamdp.engine import Engine
+from streamdp.estimators.reading import names_of, numbers_of
+from streamdp.likelihoods.vectors import VectorFamily
+from streamdp.records import Event, Record
+
+STAGES = (10, 20, 50, 100)
+"""Records after which scales are learned, before the warm-up ends."""
+
+
+class Vectors:
+    """A clustering of vectors, or of features in a fixed order.
+
+    Parameters
+    ----------
+    make
+        Makes an engine: from its bytes, or a new one, with a warm-up of ``warmup`` records.
+    warmup
+        Records from which scales are learned in the end.
+    told
+        Where events are added.
+    """
+
+    def __init__(self, make: Callable[..., Engine], warmup: int, told: deque[Event]) -> None:
+        self._make = make
+        self._last = max(warmup, 1)
+        self._told = told
+        self._early: list[tuple[Any, float | None]] = []
+        self._labels: list[int | None] = []
+        self._time = 0.0
+        self.names: list[Any] | None = None
+        self.engine: Engine | None = None
+        self._single: Single | None = None
+        self._learning = True
+
+    def learn(self, x: Any, t: float | None) -> int | None:
+        """Let a record join; the label that it was given."""
+        if self._learning:
+            return self._learn_early(x, t)
+        self._fill(x, t)
+        return self._absorb()
+
+    def _absorb(self) -> int:
+        assert self._single is not None
+        out = self._single.learn()
+        if out.meta[EVENTS]:
+            self._tell(out)
+        return int(out.answers["label"][0])
+
+    def _learn_early(self, x: Any, t: float | None) -> int | None:
+        early, names = self._early, names_of([x])
+        numbers = numbers_of(x, names)  # what is wrong is said before anything is kept
+        if names is None and early:
+            _same_length(numbers, early[0][0])
+        early.append((numbers if names is None else dict(x), t))
+        n, label = len(early), None
+        if n in STAGES or n >= self._last:
+            label = self._begin_again()
+        elif self._single is not None:
+            self._fill(x, t)
+            label = self._absorb()
+        self._labels.append(label)
+        if n >= self._last:
+            self._learning, self._early, self._labels = False, [], []
+        return label
+
+    def _begin_again(self) -> int:
+        """Cluster all records so far anew, with the scales that they suggest; the label of the last."""
+        rows = [x for x, _ in self._early]
+        self.names = names_of(rows)
+        self.engine = self._make(retain=0, **({"warmup": len(rows)} if self._last > 1 else {}))
+        records = [Record(numbers_of(x, self.names), {}, time=t) for x, t in self._early]
+        answers = self.engine.advance(records)
+        for reject in answers.rejects:
+            raise ValueError(reject.detail)
+        told = np.zeros(len(rows), np.int64)
+        for line in answers.assignments:
+            told[line.seq] = line.cluster
+        before = np.array([-1 if label is None else label for label in self._labels], np.int64)
+        named = told
+        if (before >= 0).any():
+            named = self._search().rename(told, _inherited(before, told), int(before.max()) + 1)
+        self._told.clear()
+        self._told.extend(_renamed(answers.events, dict(zip(told.tolist(), named.tolist(), strict=True))))
+        self._labels = named[:-1].tolist()
+        self._go_on()
+        return int(named[-1])
+
+    def _go_on(self) -> None:
+        """Take one record at a time from here."""
+        search = self._search()
+        family = search.likelihood
+        assert isinstance(family, VectorFamily)
+        self._single = Single(search, family.dimension, tell=True)
+        self._read = None if type(family).read is VectorFamily.read else family.read
+
+    def _search(self) -> BeamSearch:
+        assert self.engine is not None
+        assert self.engine.search is not None
+        return self.engine.search
+
+    def _fill(self, x: Any, t: float | None) -> None:
+        single = self._single
+        assert single is not None
+        numbers: Any = numbers_of(x, self.names)
+        _same_length(numbers, single.row)
+        if self._read is not None:
+            numbers = self._read(np.array([numbers], float))[0]
+        single.row[:] = numbers
+        if t is not None:
+            self._time = max(self._time, t)
+        single.time[0] = self._time
+
+    def _tell(self, out: Output) -> None:
+        search = self._search()
+        self._told.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
+
+    def score(self, x: Any) -> BeamSearch | None:
+        """The beam that has scored a record; None while there are too few."""
+        if self._single is None:
+            return None
+        before = self._time
+        self._fill(x, None)
+        self._time = before
+        self._single.score()
+        return self._search()
+
+    def predict(self, x: Any) -> int | None:
+        """The label that a record would be given."""
+        search = self.score(x)
+        if search is None:
+            return None
+        label = int(search.out.answers["label"][0])
+        return next_label(search) if label < 0 else label
+
+    def novelty(self, x: Any) -> float:
+        """Negative log predictive density, in nats; 0 while there are too few records."""
+        search = self.score(x)
+        return 0.0 if search is None else -float(search.out.answers["log_predictive"][0])
+
+    def dump(self) -> dict[str, Any]:
+        """All that is held, as plain values."""
+        return {
+            "engine": None if self.engine is None else self.engine.dumps(),
+            "stage": len(self._early),
+            "names": self.names,
+            "early": list(self._early),
+            "labels": list(self._labels),
+            "time": self._time,
+            "last": self._last,
+            "learning": self._learning,
+        }
+
+    @classmethod
+    def load(cls, stored: dict[str, Any], make: Callable[..., Engine], told: deque[Event]) -> Vectors:
+        """The inverse of :meth:`dump`."""
+        self = cls(make, stored["last"], told)
+        self._early = [tuple(each) for each in stored["early"]]
+        self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
+        self._learning = stored["learning"]
+        if stored["engine"] is not None:
+            self.engine = make(stored["engine"], retain=0)
+            self._go_on()
+        return self
+
+
+def _same_length(numbers: Sequence[float], before: Any) -> None:
+    if len(numbers) != len(before):
+        raise ValueError(f"a vector has {len(numbers)} numbers, and those before had {len(before)}")
+
+
+def _inherited(before: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """What each record's cluster was called, by most of its records: its new name."""
+    names = np.empty(len(told), np.int64)
+    fresh, taken = int(before.max()) + 1, set()
+    clusters = [np.flatnonzero(told == label) for label in np.unique(told)]
+    for members in sorted(clusters, key=lambda m: (-len(m), m[0])):
+        old = before[members[members < len(before)]]
+        old = old[old >= 0]
+        values, counts = np.unique(old, return_counts=True)
+        best = next((int(v) for v in values[np.lexsort((values, -counts))] if int(v) not in taken), fresh)
+        fresh += best == fresh
+        taken.add(best)
+        names[members] = best
+    return names
+
+
+def _renamed(events: Sequence[Event], names: dict[int, int]) -> list[Event]:
+    """Events of clusters that have other labels now; those of clusters that have none left are dropped."""
+    return [
+        msgspec.structs.replace(
+            event,
+            cluster=names[event.cluster],
+            other=names.get(event.other, event.other) if event.other is not None else None,
+            moved=event.moved and [(names.get(label, label), n) for label, n in event.moved],
+        )
+        for event in events
+        if event.cluster in names
+    ]

@@ -1,0 +1,98 @@
+"""Which model an engine has: what settings say, or the prior and likelihood that a caller has made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from streamdp.beam.model import Model
+from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods.base import Moments
+from streamdp.priors.base import Prior
+from streamdp.registry import LIKELIHOODS, PRIORS, find
+from streamdp.settings.assemble import (
+    ANY,
+    build_likelihood,
+    build_model,
+    build_prior,
+    is_sparse,
+    second_look_of,
+    warmup_length,
+)
+from streamdp.settings.load import ConfigError, checked
+from streamdp.settings.schema import AUTO, Settings
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """Settings, with a prior and a likelihood in the place of what they would mean."""
+
+    settings: Settings
+    prior: Prior | None = None
+    likelihood: Likelihood[Any, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings | None,
+        prior: Prior | str | None = None,
+        likelihood: Likelihood[Any, Any] | str | None = None,
+    ) -> Blueprint:
+        """Of objects or names. ConfigError where the settings name another; TypeError for anything else."""
+        settings = checked(settings or Settings())
+        settings, made = _named(settings, "prior", prior, Prior, PRIORS)
+        settings, family = _named(settings, "likelihood", likelihood, Likelihood, LIKELIHOODS)
+        return cls(settings, made, family)
+
+    @property
+    def sparse(self) -> bool | None:
+        """Whether records are word counts; None where the first record decides."""
+        return is_sparse(self.settings) if self.likelihood is None else self.likelihood.sparse
+
+    @property
+    def warmup(self) -> int:
+        """Vectors that are held back at the start."""
+        return warmup_length(self.settings) if self.likelihood is None else 0
+
+    def prior_for(self, sparse: bool) -> Prior:
+        """The prior, of words or of vectors. Raises ConfigError."""
+        return build_prior(self.settings, sparse) if self.prior is None else self.prior
+
+    def likelihood_for(self, moments: Moments | None) -> Likelihood[Any, Any]:
+        """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""
+        return build_likelihood(self.settings, moments) if self.likelihood is None else self.likelihood
+
+    def check(self) -> None:
+        """Raise ConfigError where no model can be made, before any record is there."""
+        if self.sparse is not None:
+            self.likelihood_for(None if self.sparse else ANY)
+        self.prior_for(sparse=self.sparse is not False)
+
+    def second_look(self, likelihood: Likelihood[Any, Any]) -> int:
+        """Records after which a record is looked at again, 0 for never."""
+        return second_look_of(self.settings, self.prior_for(likelihood.sparse), likelihood)
+
+    def model(self, likelihood: Likelihood[Any, Any]) -> Model:
+        """What the beam's kernels read."""
+        return build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
+
+
+def _named(settings: Settings, field: str, given: Any, kind: type, known: Mapping[str, str]) -> Any:
+    """The settings with the name of what was given, and the object, if it is one."""
+    if given is None:
+        return settings, None
+    name = given if isinstance(given, str) else _name_of(type(given), known)
+    if not isinstance(given, str | kind):
+        raise TypeError(f"the {field} is a name or a {kind.__name__}, not {type(given).__name__}")
+    if getattr(settings, field) not in (AUTO, name):
+        raise ConfigError(f"{field}: the settings say {getattr(settings, field)}, and {name} is given")
+    settings = checked(msgspec.structs.replace(settings, **{field: name}))
+    return settings, None if isinstance(given, str) else given
+
+
+def _name_of(found: type, known: Mapping[str, str]) -> str:
+    name = next((name for name in known if find(known, name) is found), None)
+    return name or f"{found.__module__}:{found.__qualname__}"

@@ -1,0 +1,44 @@
+"""StreamDPClusterer as scikit-learn knows clusterers."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from streamdp import StreamDPClusterer
+from streamdp.scoring.agreement import agreement
+
+UNSUITABLE = {
+    "check_methods_subset_invariance": "rows that no cluster is near are -1",
+    "check_methods_sample_order_invariance": "the order of the rows is part of the model",
+}
+
+
+def test_scikit_learns_own_checks() -> None:
+    check_estimator(StreamDPClusterer(beam=1), expected_failed_checks=UNSUITABLE)
+
+
+def blobs(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) + 9.0 * np.array([[0, 0], [0, 1], [1, 0]])[truth], truth
+
+
+def test_three_blobs() -> None:
+    rows, truth = blobs()
+    model = make_pipeline(StandardScaler(), StreamDPClusterer())
+    assert agreement(truth.tolist(), model.fit_predict(rows).tolist()).nmi > 0.99
+    last = model[-1]
+    assert last.n_clusters_ == 3
+    assert last.cluster_centers_.shape == (3, 2)
+    assert (model.predict(rows) == last.labels_).mean() > 0.99  # one row lies far out
+
+
+def test_part_by_part() -> None:
+    rows, _ = blobs()
+    whole = StreamDPClusterer(beam=4).fit(rows)
+    parts = StreamDPClusterer(beam=4).partial_fit(rows[:200])
+    labels = [parts.labels_, parts.partial_fit(rows[200:]).labels_]
+    assert (np.concatenate(labels) == whole.labels_).all()
