@@ -25,7 +25,7 @@ LAYERS = (
     "settings.assemble",
     "engine",
     "offline",
-    "scoring monitor demo streamdp_connectors",
+    "scoring monitor demo plots streamdp_connectors",
     "cli",
     "__main__ streamdp",
 )

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -17,9 +16,8 @@ from streamdp.cli.display import Display, compilation_line
 from streamdp.cli.status import span
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.chain import Chain
-from streamdp.offline.diagnostics import diagnose
 from streamdp.offline.plan import SAMPLERS, Plan
-from streamdp.offline.schedule import Trace
+from streamdp.offline.schedule import Trace, mixing
 
 EVERY = 0.1
 """Seconds between two updates of the bar."""
@@ -93,15 +91,7 @@ class Progress:
 
 def summarise_chains(traces: Sequence[Trace]) -> list[str]:
     """How well the second halves of the chains have mixed, a line for each quantity."""
-    length = min((len(t.seconds) - t.half for t in traces), default=0)
-    if length < 8:
-        return []
-    values = {
-        "log joint": np.array([t.log_joint[-length:] for t in traces]),
-        "clusters": np.array([t.clusters[-length:] for t in traces], float),
-        "largest cluster": np.array([t.largest[-length:] for t in traces], float),
-    }
     return [
         f"{d.name}: mean {d.mean:,.2f}, sd {d.sd:,.2f}, effective draws {d.ess:,.0f}, R-hat {d.r_hat:.3f}"
-        for d in diagnose(values)
+        for d in mixing(traces)
     ]

@@ -15,6 +15,7 @@ import numpy as np
 from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
+from streamdp.offline.diagnostics import Diagnosis, diagnose
 from streamdp.offline.moves import Move
 from streamdp.offline.recount import recount
 from streamdp.priors.base import Prior
@@ -84,6 +85,23 @@ class Best:
 
 
 Watcher = Callable[[Chain, Trace], None]
+
+FEWEST = 8
+"""Rounds from which on chains can be judged."""
+
+
+def mixing(traces: Sequence[Trace]) -> list[Diagnosis]:
+    """How well the second halves of chains have mixed; nothing where they are too short to tell."""
+    length = min((len(t.seconds) - t.half for t in traces), default=0)
+    if length < FEWEST:
+        return []
+    return diagnose(
+        {
+            "log joint": np.array([t.log_joint[-length:] for t in traces]),
+            "clusters": np.array([t.clusters[-length:] for t in traces], float),
+            "largest cluster": np.array([t.largest[-length:] for t in traces], float),
+        }
+    )
 
 
 class Hybrid:
