@@ -15,19 +15,19 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
     batch = collection.encoded.batch
     words = _telling_words(collection, labels)
     found = []
-    for label in np.unique(labels).tolist():
-        members = np.flatnonzero(labels == label)
+    order = np.argsort(labels, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
         times = [t for t in (collection.records[i].time for i in members.tolist()) if t is not None]
         found.append(
             ClusterSummary(
-                cluster=label,
+                cluster=int(labels[members[0]]),
                 size=len(members),
                 first_time=min(times, default=None),
                 last_time=max(times, default=None),
                 first_seq=int(members[0]),
                 last_seq=int(members[-1]),
                 weight=0.0,
-                words=words.get(label, []) if batch.vectors is None else None,
+                words=words.get(int(labels[members[0]]), []) if batch.vectors is None else None,
                 mean=None if batch.vectors is None else batch.vectors[members].mean(axis=0).tolist(),
             )
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,17 +145,35 @@ def _floats(values: Iterable[float | None]) -> Floats:
 
 
 def read_answers(path: str | Path) -> Answered:
-    """Assignments that ``consume`` or ``fit`` wrote as JSON lines. Raises DrawError."""
+    """Assignments that ``consume`` or ``fit`` wrote, as JSON lines or .csv. Raises DrawError."""
+    return Answered.of(_rows(path) if str(path).lower().endswith(".csv") else _lines(path))
 
-    def lines() -> Iterable[_Line]:
-        decode = msgspec.json.Decoder(_Line).decode
-        for number, line in written_lines(path, decode, DrawError, torn_end=True):
-            if line.seq is not None and line.cluster is not None:
-                yield line
-            elif line.final_through is None:
-                raise DrawError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
 
-    return Answered.of(lines())
+def _lines(path: str | Path) -> Iterator[_Line]:
+    decode = msgspec.json.Decoder(_Line).decode
+    for number, line in written_lines(path, decode, DrawError, torn_end=True):
+        if line.seq is not None and line.cluster is not None:
+            yield line
+        elif line.final_through is None:
+            raise _no_assignment(path, number)
+
+
+def _rows(path: str | Path) -> Iterator[_Line]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 2):
+            if None in row.values():
+                return  # cut short by a writer that is not done
+            try:
+                line = msgspec.convert({k: v for k, v in row.items() if v}, _Line, strict=False)
+            except msgspec.ValidationError as error:
+                raise DrawError(f"{path}, line {number}: {error}", Exit.BAD_DATA) from error
+            if line.seq is None or line.cluster is None:
+                raise _no_assignment(path, number)
+            yield line
+
+
+def _no_assignment(path: str | Path, number: int) -> DrawError:
+    return DrawError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
 
 
 def read_events(path: str | Path) -> list[Event]:

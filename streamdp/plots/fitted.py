@@ -21,6 +21,8 @@ def trace(
     title: str | None = None,
 ) -> Any:
     """Draw how a quantity went in each chain, after so many seconds; returns the axes."""
+    from matplotlib.ticker import FuncFormatter
+
     axes = axes_or_new(ax)
     for number, (when, what) in enumerate(zip(seconds, values, strict=True)):
         look = style(number)
@@ -28,7 +30,7 @@ def trace(
         axes.plot(when, what, color=look.colour, ls=dash, lw=1.3, label=f"chain {number}")
     axes.set_ylabel(quantity)
     axes.set_xlabel("seconds of sampling")
-    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     several = 1 < len(seconds) <= 8
     head(axes, title or quantity, legend=several)
     return axes

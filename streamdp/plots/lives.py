@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,19 @@ MARKS = {
     "last": (".", "last record"),
 }
 """Marker and word for how a life begins or ends; ``last`` is an end that is not known to be one."""
+
+
+class Mark(NamedTuple):
+    """How a kind of event is drawn: on the line of its cluster, or small beside that of another."""
+
+    kind: str
+    colour: str
+    small: bool = False
+
+    @property
+    def marker(self) -> str:
+        """Of matplotlib."""
+        return MARKS[self.kind][0]
 
 
 @dataclass(frozen=True)
@@ -58,7 +71,10 @@ class Life:
 def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | None = None) -> list[Life]:
     """As events tell them, the oldest first; the sizes of those that live are counted among the answers."""
     events = list(events)
-    at = clock.values([e.seq for e in events], filled([np.nan if e.time is None else e.time for e in events]))
+    times = filled([np.nan if e.time is None else e.time for e in events])
+    at = np.maximum.accumulate(
+        clock.values([e.seq for e in events], times)
+    )  # a late record ends no life early
     labels, counts = np.unique([] if answered is None else answered.cluster, return_counts=True)
     sizes = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     lives: dict[int, Life] = {}
@@ -81,11 +97,12 @@ def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | 
 def lives_of_answers(answered: Answered) -> list[Life]:
     """From first to last record, which is all that answers say of a cluster's life."""
     at = Clock.of(answered).values(answered.seq, answered.time)
-    lives = []
-    for label in np.unique(answered.cluster[answered.cluster >= 0]).tolist():
-        when = at[answered.cluster == label]
-        lives.append(Life(label, len(when), float(when.min()), float(when.max()), ended="last"))
-    return lives
+    labels, which, sizes = np.unique(answered.cluster, return_inverse=True, return_counts=True)
+    first, last = np.full(len(labels), np.inf), np.full(len(labels), -np.inf)
+    np.minimum.at(first, which, at)
+    np.maximum.at(last, which, at)
+    rows = zip(labels.tolist(), sizes.tolist(), first.tolist(), last.tolist(), strict=True)
+    return [Life(label, size, begin, end, ended="last") for label, size, begin, end in rows if label >= 0]
 
 
 def lives_of_clusters(
@@ -140,61 +157,58 @@ def life_lines(
     chosen = sorted(
         sorted(lives, key=lambda life: (-life.size, life.cluster))[:most], key=lambda life: life.begin
     )
-    row = {life.cluster: len(chosen) - 1 - i for i, life in enumerate(chosen)}
+    row = {life.cluster: float(len(chosen) - 1 - i) for i, life in enumerate(chosen)}
     largest = max((life.size for life in chosen), default=1)
-    used: set[str] = set()
-
-    def mark(kind: str, at: float, y: float, colour: str, size: float = 7.0) -> None:
-        marker, _ = MARKS[kind]
-        wide = 2.0 if marker == "|" else 0.8
-        edge = colour if marker == "|" else "white"
+    marks: dict[Mark, list[tuple[float, float]]] = {}
+    for life in chosen:
+        colour = styles[life.cluster].colour if life.cluster in styles else INK
+        y, end = row[life.cluster], until if life.end is None else life.end
+        thick = 1.5 + 5.5 * (life.size / largest) ** 0.5
+        span = clock.on_axis([life.begin, end])
+        axes.plot(span, [y, y], color=colour, lw=thick, solid_capstyle="butt", gid=f"life {life.cluster}")
+        marks.setdefault(Mark(life.began, colour), []).append((life.begin, y))
+        if life.ended is not None:
+            marks.setdefault(Mark(life.ended, colour), []).append((end, y))
+    _tell_relations(axes, lives, row, clock, marks)
+    for mark, places in marks.items():
+        at, height = np.transpose(places)
+        bar = mark.marker == "|"
+        size, edge, wide = (12.0, mark.colour, 2.0) if bar else (5.5 if mark.small else 7.0, "white", 0.8)
         axes.plot(
-            x(at), y, marker, color=colour, markersize=size, mec=edge, mew=wide, zorder=3, clip_on=False
+            clock.on_axis(at), height, mark.marker, color=mark.colour, ms=size, mec=edge, mew=wide, zorder=3
         )
-        used.add(kind)
-
-    def x(at: float) -> float:
-        return float(clock.on_axis(at))
-
-    for life in lives:
-        own = row.get(life.cluster)
-        if own is not None:
-            colour = styles[life.cluster].colour if life.cluster in styles else INK
-            end = until if life.end is None else life.end
-            thick = 1.5 + 5.5 * (life.size / largest) ** 0.5
-            axes.plot([x(life.begin), x(end)], [own, own], color=colour, lw=thick, solid_capstyle="butt")
-            mark(life.began, life.begin, own, colour)
-            if life.ended is not None and life.end is not None:
-                mark(life.ended, life.end, own, colour, 12.0 if MARKS[life.ended][0] == "|" else 7.0)
-        for kind, at, other in (
-            (life.began, life.begin, life.parent),
-            (life.ended, life.end, life.heir),
-        ):
-            there = None if other is None else row.get(other)
-            if there is None or kind is None or at is None:
-                continue
-            if own is not None:
-                axes.plot([x(at)] * 2, [own, there], color=FAINT, lw=1.0, ls=":", zorder=1)
-            else:
-                mark(kind, at, there + (0.32 if kind in ENDS else -0.32), FAINT, 5.5)
-    axes.set_yticks(
-        [row[life.cluster] for life in chosen],
-        [f"{name_of(life.cluster, names, 32)} ({life.size:,})" for life in chosen],
-    )
+    for kind, (marker, word) in MARKS.items():
+        if any(mark.kind == kind for mark in marks):
+            axes.plot([], [], marker, color=INK, label=word, mew=2.0 if marker == "|" else 0.8)
+    axes.plot([], [], "-", color=INK, lw=3, label="lives")
+    told = [f"{name_of(life.cluster, names, 32)} ({life.size:,})" for life in chosen]
+    axes.set_yticks([row[life.cluster] for life in chosen], told)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.8, max(len(chosen), 1) - 0.2)
     axes.set_ylabel("cluster (records)")
     clock.dress(axes)
-    for kind, (marker, word) in MARKS.items():
-        if kind in used:
-            axes.plot([], [], marker, color=INK, label=word, mew=2.0 if marker == "|" else 0.8)
-    axes.plot([], [], "-", color=INK, lw=3, label="lives")
-    whole = f"Lives of {len(lives):,} clusters"
-    few = (
-        whole
-        if len(chosen) == len(lives)
-        else f"Lives of the {len(chosen)} largest of {len(lives):,} clusters"
-    )
-    head(axes, title or few, legend=True, columns=4)
+    which = "" if len(chosen) == len(lives) else f"the {len(chosen)} largest of "
+    head(axes, title or f"Lives of {which}{len(lives):,} clusters", legend=True, columns=4)
     return axes
+
+
+def _tell_relations(
+    axes: Any,
+    lives: Iterable[Life],
+    row: Mapping[int, float],
+    clock: Clock,
+    marks: dict[Mark, list[tuple[float, float]]],
+) -> None:
+    """From which cluster each has split off, into which it went: a dotted line, or a mark at the one drawn."""
+    for life in lives:
+        for kind, at, other in ((life.began, life.begin, life.parent), (life.ended, life.end, life.heir)):
+            there = None if other is None else row.get(other)
+            if there is None or kind is None or at is None:
+                continue
+            if life.cluster in row:
+                x = float(clock.on_axis(at))
+                axes.plot([x, x], [row[life.cluster], there], color=FAINT, lw=1.0, ls=":", zorder=1)
+            else:
+                beside = there + (0.32 if kind in ENDS else -0.32)
+                marks.setdefault(Mark(kind, FAINT, small=True), []).append((at, beside))

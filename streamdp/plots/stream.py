@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.plots.bands import write_bands
 from streamdp.plots.clock import Clock
 from streamdp.plots.data import Answered, Floats, Ints
-from streamdp.plots.style import Style, axes_or_new, head, name_of, styles_of
+from streamdp.plots.style import Style, axes_or_new, head, name_of, plain, styles_of
 
 LATELY = 1000
 """Records that are called recent."""
 
 GROWING = 4
 """Of the clusters of a picture, so many may be there because they grow."""
+
+BINS = 120
+"""Over a stream, where there are records enough."""
 
 WORDS = 2
 """Of a cluster's name that stand in its band."""
@@ -64,12 +68,12 @@ class Stack:
     found: int
 
 
-def stack(answered: Answered, clusters: Collection[int] | None = None, bins: int = 120) -> Stack:
-    """Count the records of these clusters, or of the prominent ones, by time."""
+def stack(answered: Answered, clusters: Collection[int] | None = None, bins: int | None = None) -> Stack:
+    """Count the records of these clusters, or of the prominent ones, in bins of time (up to 120)."""
     chosen = sorted(prominent(answered) if clusters is None else clusters)
     clock = Clock.of(answered)
     at = clock.values(answered.seq, answered.time)
-    edges = clock.edges(at, bins)
+    edges = clock.edges(at, int(np.clip(len(at) // 5, 2, BINS)) if bins is None else bins)
     rows = [np.histogram(at[answered.cluster == c], edges)[0] for c in chosen]
     others = np.histogram(at, edges)[0] - np.sum(rows, axis=0, dtype=np.int64)
     found = len(np.unique(answered.cluster[answered.cluster >= 0]))
@@ -117,9 +121,11 @@ def streamgraph(
     """
     axes = axes_or_new(ax)
     names, looks = names or {}, styles or styles_of(data.clusters)
-    middle = data.clock.on_axis(0.5 * (data.edges[1:] + data.edges[:-1]))
+    single = data.counts.shape[1] == 1
+    middle = data.clock.on_axis(data.edges if single else 0.5 * (data.edges[1:] + data.edges[:-1]))
     order = [len(data.clusters), *range(len(data.clusters))]  # the others below all
     heights = smoothed(data.counts, smooth)[order]
+    heights = np.repeat(heights, 2, axis=1) if single else heights
     shown = [Style(), *[looks[c] for c in data.clusters]]
     bands = axes.stackplot(middle, heights, baseline="wiggle", colors=[s.colour for s in shown])
     for band, look in zip(bands, shown, strict=True):
@@ -129,9 +135,9 @@ def streamgraph(
     _scale(axes, heights, data.clock.width(data.edges))
     totals = data.counts.sum(axis=1)
     told = f"{totals.sum():,} records in {data.found:,} clusters"
-    head(axes, title or f"{told}; the {len(data.clusters)} largest and fastest growing")
+    head(axes, title or f"{told}; in colour those that are largest or grow fastest")
     if legend:
-        entries = [f"{name_of(c, names, 28)} ({n:,})" for c, n in zip(data.clusters, totals, strict=False)]
+        entries = [f"{name_of(c, names, 22)} ({n:,})" for c, n in zip(data.clusters, totals, strict=False)]
         entries.insert(0, f"{data.found - len(data.clusters):,} others ({totals[-1]:,})")
         handles = list(zip(bands, entries, strict=True))[::-1]
         if not totals[-1]:
@@ -145,11 +151,8 @@ def streamgraph(
             title="cluster (records)",
             alignment="left",
         )
-    axes.figure.draw_without_rendering()  # so that it is known how wide a text is
-    for c, band in zip(data.clusters, bands[1:], strict=True):
-        words = names.get(c, "").split()
-        short = " ".join(words[:WORDS]) if words else str(c)
-        _write_inside(axes, band, middle, name_of(c, {c: short}, 24), looks[c])
+    words = [names.get(c, f"cluster {c}").split()[:WORDS] for c in data.clusters]
+    write_bands(axes, bands[1:], middle, [plain(" ".join(some), 24) for some in words])
     return axes
 
 
@@ -163,34 +166,3 @@ def _scale(axes: Any, heights: Floats, width: str) -> None:
     axes.set_ylim(low, high)
     axes.spines["left"].set_bounds(low, low + length)
     axes.set_ylabel(f"records in {width}\n(thickness of a band)", loc="bottom")
-
-
-def _write_inside(axes: Any, band: Any, middle: Floats, text: str, look: Style) -> None:
-    """Write where the band is thickest; nowhere, if it is too thin for the whole text."""
-    outline = band.get_paths()[0].vertices
-    place = np.searchsorted(middle, outline[:, 0] - 1e-9 * max(abs(middle[-1]), 1.0))
-    place = np.clip(place, 0, len(middle) - 1)
-    low, high = np.full(len(middle), np.inf), np.full(len(middle), -np.inf)
-    np.minimum.at(low, place, outline[:, 1])
-    np.maximum.at(high, place, outline[:, 1])
-    written = axes.text(
-        middle[0],
-        0.0,
-        text,
-        ha="center",
-        va="center",
-        fontsize=9,
-        color="black",
-        bbox={"facecolor": "white", "alpha": 0.6, "edgecolor": "none", "pad": 0.6} if look.hatch else None,
-    )
-    corners = axes.transData.inverted().transform(written.get_window_extent())
-    width, height = (corners[1] - corners[0]) * (1.06, 1.1)
-    for at in np.argsort(low - high, kind="stable"):
-        begin = np.searchsorted(middle, middle[at] - width / 2)
-        end = np.searchsorted(middle, middle[at] + width / 2, side="right")
-        inside = middle[0] <= middle[at] - width / 2 and middle[at] + width / 2 <= middle[-1]
-        floor, roof = low[begin:end].max(), high[begin:end].min()
-        if inside and roof - floor >= height:
-            written.set_position((middle[at], 0.5 * (floor + roof)))
-            return
-    written.remove()

@@ -73,7 +73,7 @@ def styles_of(clusters: Iterable[int]) -> dict[int, Style]:
 def plain(text: str, most: int = 40) -> str:
     """A text as it is, however many dollar signs are in it, and no longer than that."""
     text = " ".join(text.split())
-    text = text if len(text) <= most else text[: most - 1] + "…"
+    text = text if len(text) <= most else text[: most - 1].rstrip() + "…"
     return text.replace("$", r"\$")
 
 
@@ -118,7 +118,7 @@ def axes_or_new(axes: Any) -> Any:
 
 
 def head(axes: Any, title: str, *, legend: bool = False, columns: int = 4) -> None:
-    """Title above, and the legend below the axes' name, where it covers no data."""
+    """Title and legend above the axes, where they cover no data."""
     axes.set_title(title)
     if legend:
         axes.legend(
