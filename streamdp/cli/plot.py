@@ -19,7 +19,7 @@ from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.records import ClusterSummary, Event
 from streamdp.state.snapshot import MAGIC
 
-PACKED = (".jsonl", ".json", ".gz")
+ENDINGS = (".jsonl", ".json", ".csv", ".gz")
 
 
 def plot(source: str, events: str | None, state: str | None, output: str | None, *, overwrite: bool) -> None:
@@ -48,8 +48,8 @@ def plot(source: str, events: str | None, state: str | None, output: str | None,
 
 def _named_after(source: str) -> str:
     """The prefix of pictures for which no place was named."""
-    name = Path(source).resolve().name
-    while Path(name).suffix in PACKED:
+    name = Path(source).absolute().name
+    while Path(name).suffix in ENDINGS:
         name = Path(name).stem
     return name or "streamdp"
 

@@ -37,6 +37,7 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
     novelty: float | None = None
     revision: int = 0
     final_through: int | None = None
+    event: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ def read_answers(path: str | Path) -> Answered:
 def _lines(path: str | Path) -> Iterator[_Line]:
     decode = msgspec.json.Decoder(_Line).decode
     for number, line in written_lines(path, decode, DrawError, torn_end=True):
-        if line.seq is not None and line.cluster is not None:
+        if line.seq is not None and line.cluster is not None and line.event is None:
             yield line
         elif line.final_through is None:
             raise _no_assignment(path, number)
@@ -178,5 +179,12 @@ def _no_assignment(path: str | Path, number: int) -> DrawError:
 
 def read_events(path: str | Path) -> list[Event]:
     """Events that ``consume --events`` wrote. Raises DrawError."""
-    decode = msgspec.json.Decoder(Event).decode
-    return [event for _, event in written_lines(path, decode, DrawError, torn_end=True)]
+    found = []
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    for number, line in written_lines(path, decode, DrawError, torn_end=True):
+        try:
+            found.append(msgspec.convert(line, Event))
+        except msgspec.ValidationError as error:
+            why = f"{path}, line {number}: not a cluster event of streamdp"
+            raise DrawError(why, Exit.BAD_DATA) from error
+    return found

@@ -72,9 +72,8 @@ def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | 
     """As events tell them, the oldest first; the sizes of those that live are counted among the answers."""
     events = list(events)
     times = filled([np.nan if e.time is None else e.time for e in events])
-    at = np.maximum.accumulate(
-        clock.values([e.seq for e in events], times)
-    )  # a late record ends no life early
+    at = clock.values([e.seq for e in events], times)
+    at = np.maximum.accumulate(at)  # a record that comes late ends no life before it began
     labels, counts = np.unique([] if answered is None else answered.cluster, return_counts=True)
     sizes = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     lives: dict[int, Life] = {}
@@ -200,7 +199,7 @@ def _tell_relations(
     clock: Clock,
     marks: dict[Mark, list[tuple[float, float]]],
 ) -> None:
-    """From which cluster each has split off, into which it went: a dotted line, or a mark at the one drawn."""
+    """Whence clusters split off, where they went: a dotted line, or a mark beside the one that is drawn."""
     for life in lives:
         for kind, at, other in ((life.began, life.begin, life.parent), (life.ended, life.end, life.heir)):
             there = None if other is None else row.get(other)

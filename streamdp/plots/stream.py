@@ -150,6 +150,7 @@ def streamgraph(
             borderaxespad=0.0,
             title="cluster (records)",
             alignment="left",
+            frameon=False,
         )
     words = [names.get(c, f"cluster {c}").split()[:WORDS] for c in data.clusters]
     write_bands(axes, bands[1:], middle, [plain(" ".join(some), 24) for some in words])

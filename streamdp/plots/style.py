@@ -95,11 +95,7 @@ def look() -> Iterator[None]:
     settings: dict[str, Any] = {
         "font.family": [font for font in FONTS if font in installed] or ["sans-serif"],
         "font.size": 11,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
         "axes.titlesize": 13,
-        "axes.titlelocation": "left",
-        "legend.frameon": False,
         "legend.fontsize": 10,
         "hatch.linewidth": 0.8,
     }
@@ -119,8 +115,14 @@ def axes_or_new(axes: Any) -> Any:
 
 def head(axes: Any, title: str, *, legend: bool = False, columns: int = 4) -> None:
     """Title and legend above the axes, where they cover no data."""
-    axes.set_title(title)
+    axes.set_title(title, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
     if legend:
         axes.legend(
-            loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, borderaxespad=0.2, markerscale=1.2
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            ncols=columns,
+            borderaxespad=0.2,
+            markerscale=1.2,
+            frameon=False,
         )
