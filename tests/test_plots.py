@@ -127,9 +127,10 @@ def test_bands_are_as_thick_as_the_counts(learned: Path) -> None:
         below = high
 
 
-def test_texts_of_a_streamgraph_do_not_overlap_and_stay_inside(learned: Path) -> None:
-    engine_names = {c: f"word{c} other{c}" for c in range(100)}
-    drawn = streamgraph(stack(read_answers(learned / "out")), engine_names, axes())
+@pytest.mark.parametrize("word", ["w", "word", "a-longer-word"])
+def test_texts_of_a_streamgraph_do_not_overlap_and_stay_inside(learned: Path, word: str) -> None:
+    names = {c: f"{word}{c} {word}" for c in range(100)}
+    drawn = streamgraph(stack(read_answers(learned / "out")), names, axes())
     boxes = [text.get_window_extent() for text in drawn.texts]
     assert len(boxes) > 3
     frame = drawn.get_window_extent()

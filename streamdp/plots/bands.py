@@ -23,20 +23,30 @@ def write_bands(axes: Any, bands: Sequence[Any], middle: Floats, texts: Sequence
 
     axes.figure.draw_without_rendering()  # so that it is known how wide a text is
     to_data = axes.transData.inverted().transform
-    outlines = [_outline(band, middle) for band in bands]
+    halo = [withStroke(linewidth=2.5, foreground=(1.0, 1.0, 1.0, 0.75))]
+    look = {"ha": "center", "va": "center", "fontsize": 9, "color": "black", "path_effects": halo}
     taken: list[Box] = []
-    for b in sorted(range(len(bands)), key=lambda b: -float(np.ptp(outlines[b], axis=0).max())):
-        low, high = outlines[b]
-        halo = [withStroke(linewidth=2.5, foreground=(1.0, 1.0, 1.0, 0.75))]
-        look = {"ha": "center", "va": "center", "fontsize": 9, "color": "black", "path_effects": halo}
-        written = axes.text(middle[0], low[0], texts[b], **look)
+    left: list[tuple[Any, Floats, Floats, float, float]] = []
+    for band, text in zip(bands, texts, strict=True):
+        low, high = _outline(band, middle)
+        written = axes.text(middle[0], low[0], text, **look)
         width, height = (np.diff(to_data(written.get_window_extent()), axis=0)[0] * (1.1, 1.1)).tolist()
-        box = _inside(low, high, middle, width, height) or _across(low, high, middle, width, height, taken)
+        box = _inside(low, high, middle, width, height)
+        if box is None:
+            left.append((written, low, high, width, height))
+        else:
+            _put(written, box, taken)
+    for written, low, high, width, height in sorted(left, key=lambda each: -float((each[2] - each[1]).max())):
+        box = _across(low, high, middle, width, height, taken)
         if box is None:
             written.remove()
-            continue
-        taken.append(box)
-        written.set_position((0.5 * (box[0] + box[2]), 0.5 * (box[1] + box[3])))
+        else:
+            _put(written, box, taken)
+
+
+def _put(written: Any, box: Box, taken: list[Box]) -> None:
+    written.set_position((0.5 * (box[0] + box[2]), 0.5 * (box[1] + box[3])))
+    taken.append(box)
 
 
 def _outline(band: Any, middle: Floats) -> tuple[Floats, Floats]:
@@ -69,10 +79,21 @@ def _inside(low: Floats, high: Floats, middle: Floats, width: float, height: flo
 def _across(
     low: Floats, high: Floats, middle: Floats, width: float, height: float, taken: Sequence[Box]
 ) -> Box | None:
+    """Where as much of the text as possible is on the band, and nothing on another text."""
+    best, most = None, 0.0
     for at in _thickest(low, high, height):
         x = float(np.clip(middle[at], middle[0] + width / 2, middle[-1] - width / 2))
-        y = float(0.5 * (low[at] + high[at]))
-        box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        if all(box[0] > t[2] or box[2] < t[0] or box[1] > t[3] or box[3] < t[1] for t in taken):
-            return box
-    return None
+        under = np.abs(middle - x) <= width / 2
+        for y in (0.5 * (low[at] + high[at]) + height * np.arange(-2, 3)).tolist():
+            bottom, top = y - height / 2, y + height / 2
+            box = (x - width / 2, bottom, x + width / 2, top)
+            if bottom < low[at] or high[at] < top or any(_overlap(box, other) for other in taken):
+                continue
+            covered = float(((low <= bottom) & (top <= high))[under].mean()) if under.any() else 0.0
+            if covered > most:
+                best, most = box, covered
+    return best
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]
