@@ -50,6 +50,8 @@ def test_a_terminal_sees_a_table() -> None:
     assert lines[3].split()[:2] == ["8", "1,234"]
     assert lines[3].endswith("1 0.25")
     assert repr(ClusterList()) == "0 clusters"
+    odd = ClusterList([summary(1, words=[("a\nb\x1b[2J", 1)])])
+    assert repr(odd).splitlines()[2].endswith("a b [2J")
 
 
 def test_long_lists_say_how_many_there_are() -> None:

@@ -36,6 +36,11 @@ def rows(clusters: Sequence[ClusterSummary]) -> list[tuple[str, ...]]:
     ]
 
 
+def _printable(text: str) -> str:
+    """Without what would move a terminal's cursor: names of features are data of records."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 class ClusterList(list[ClusterSummary]):
     """A list of clusters that shows itself as a table."""
 
@@ -58,7 +63,7 @@ class ClusterList(list[ClusterSummary]):
     def __repr__(self) -> str:
         if not self:
             return self._caption
-        cells = [COLUMNS, *rows(self[:SHOWN])]
+        cells = [tuple(map(_printable, row)) for row in (COLUMNS, *rows(self[:SHOWN]))]
         widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         return "\n".join([self._caption, *lines])
