@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, events_of, of_closed, summarise
+from streamdp.answers.listing import ClusterList
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pool import WON
 from streamdp.beam.review import review
@@ -25,7 +26,7 @@ from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
-from streamdp.records import Answers, ClusterSummary, Record, Reject, Value, all_plain
+from streamdp.records import Answers, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state import codec
@@ -319,16 +320,18 @@ class Engine:
         """By how much second looks have raised the log joint."""
         return 0.0 if self._search is None else float(self._search.state.beam.sums[WON])
 
-    def clusters(self) -> list[ClusterSummary]:
+    def clusters(self) -> ClusterList:
         """The live clusters of the best hypothesis, largest first."""
         if self._search is None or self._encoder is None:
-            return []
+            return ClusterList()
         found = summarise(self._search, self._encoder.words)
-        return described(found, self._retained, self._announcer.samples, dated=self._order.dated)
+        dated = self._order.dated
+        return ClusterList(described(found, self._retained, self._announcer.samples, dated=dated))
 
-    def closed(self) -> list[ClusterSummary]:
+    def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        return [of_closed(event, self._announcer.samples) for event in reversed(self._announcer.ended)]
+        samples = self._announcer.samples
+        return ClusterList(of_closed(event, samples) for event in reversed(self._announcer.ended))
 
     # ---------------------------------------------------------------- state
 

@@ -26,7 +26,7 @@ LAYERS = (
     "settings.blueprint",
     "engine",
     "offline",
-    "estimators scoring monitor demo streamdp_connectors",
+    "estimators scoring monitor demo plots streamdp_connectors",
     "cli",
     "__main__ streamdp",
 )

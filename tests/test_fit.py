@@ -66,7 +66,9 @@ def test_fit_finds_the_stories(fitted: Path) -> None:
         assert 0.0 < line["probability"] <= 1.0
         seen.add(line["cluster"])
     for name in ("trace", "sizes", "similarity"):
-        assert (fitted / f"pic-{name}.png").read_bytes().startswith(b"\x89PNG")
+        start = (fitted / f"pic-{name}.png").read_bytes()[:24]
+        assert start.startswith(b"\x89PNG")
+        assert start[16:] == (1200).to_bytes(4) + (700).to_bytes(4)
 
 
 def test_fit_is_repeatable_by_rounds(fitted: Path) -> None:

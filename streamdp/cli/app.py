@@ -283,6 +283,28 @@ def show(
 
 
 @app.command()
+def plot(
+    source: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="STATE|FILE"),
+    ],
+    events: Annotated[str | None, typer.Option(help="cluster events of the same run")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="state of the same run, for what the clusters are about")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="PREFIX-streamgraph.png and so on, or a folder for them", metavar="PREFIX|FOLDER"),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw clusters over time, their lives, how novel records are and how sure the answers."""
+    from streamdp.cli.plot import plot
+
+    plot(source, events, state, output, overwrite=overwrite)
+
+
+@app.command()
 def score(
     assignments: Annotated[str, typer.Argument(help="output of streamdp consume", metavar="ASSIGNMENTS")],
     truth: Annotated[str, typer.Option(help="JSON lines that hold the true cluster of each record")],

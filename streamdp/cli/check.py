@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from streamdp.answers.times import when
 from streamdp.cli.hints import hint
 from streamdp.cli.reading import Origin, Reader
-from streamdp.cli.show import when
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.choice import choose_encoder, order_of
 from streamdp.encode.encoders import Encoder, WordEncoder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from streamdp.cli.display import Display
 from streamdp.cli.errors import say
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
-from streamdp.cli.plots import check_pictures, draw_fit
+from streamdp.cli.pictures import Place, check_pictures, save
 from streamdp.cli.progress import Progress, summarise_chains
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.status import counted
@@ -21,10 +20,11 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
-from streamdp.offline.handover import save
+from streamdp.offline.handover import save as save_engine
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.solve import solve
+from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
@@ -99,7 +99,8 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
     check(plan)
     if places.plot is not None:
-        check_pictures(Path(places.plot), places.overwrite)
+        pictures = Place.of("--plot", places.plot, overwrite=places.overwrite, given=(file,))
+        check_pictures(pictures, OF_FIT)
     origin = Origin(file)
     paths = Paths(places.output, places.state, places.rejects, overwrite=places.overwrite)
     refuse_double_use(origin, paths)
@@ -116,11 +117,10 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     sinks.flush(sync=True)
     sinks.close()
     if folder is not None:
-        save(folder, found.to_engine(), "fit")
+        save_engine(folder, found.to_engine(), "fit")
         folder.close()
     if places.plot is not None:
-        for path in draw_fit(Path(places.plot), found.solution):
-            say(f"drew {path}")
+        save(pictures, of_fit(found))
     tell(found.solution, working_time() - began)
 
 

@@ -17,7 +17,7 @@ from streamdp.cli.status import span
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import SAMPLERS, Plan
-from streamdp.offline.schedule import Trace, diagnose_traces
+from streamdp.offline.schedule import Trace, mixing
 
 EVERY = 0.1
 """Seconds between two updates of the bar."""
@@ -93,5 +93,5 @@ def summarise_chains(traces: Sequence[Trace]) -> list[str]:
     """How well the second halves of the chains have mixed, a line for each quantity."""
     return [
         f"{d.name}: mean {d.mean:,.2f}, sd {d.sd:,.2f}, effective draws {d.ess:,.0f}, R-hat {d.r_hat:.3f}"
-        for d in diagnose_traces(traces)
+        for d in mixing(traces)
     ]

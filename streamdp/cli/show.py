@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from streamdp.answers.times import is_date, when
 from streamdp.cli.errors import say
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
@@ -22,9 +22,6 @@ from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.settings import Settings
 from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
-
-CALENDAR = 1e8
-"""Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
 
 Sort = Literal["size", "new", "growing"]
 TITLES: dict[Sort, str] = {
@@ -35,9 +32,6 @@ TITLES: dict[Sort, str] = {
 
 SECONDS = 2.0
 """Between two looks for a newer snapshot."""
-
-YEAR_9999 = 253_000_000_000.0
-"""No calendar goes further."""
 
 
 def open_snapshot(state: str) -> tuple[Header, bytes]:
@@ -62,21 +56,12 @@ def open_state(state: str) -> tuple[Header, Engine]:
     return header, Engine.loads(body, settings)
 
 
-def when(time: float | None) -> str:
-    """A time for people."""
-    if time is None:
-        return ""
-    if CALENDAR <= time < YEAR_9999:
-        return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{time:g}"
-
-
 def life(cluster: ClusterSummary) -> str:
     """How long a cluster has lived: days, the units of times that are no dates, or records."""
     if cluster.first_time is None or cluster.last_time is None:
         return counted(cluster.last_seq - cluster.first_seq + 1, "record")
     span = cluster.last_time - cluster.first_time
-    return f"{span / 86400:.1f} d" if CALENDAR <= cluster.last_time < YEAR_9999 else f"{span:g}"
+    return f"{span / 86400:.1f} d" if is_date(cluster.last_time) else f"{span:g}"
 
 
 def trend(cluster: ClusterSummary) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
+from streamdp.answers import html, listing
+from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
@@ -251,9 +253,9 @@ class StreamDP(Clusterer):
         return 0 if engine is None or engine.search is None else len(engine.search.head_slots())
 
     @property
-    def clusters(self) -> list[ClusterSummary]:
+    def clusters(self) -> ClusterList:
         """The live clusters, largest first."""
-        return [] if self.engine is None else self.engine.clusters()
+        return ClusterList() if self.engine is None else self.engine.clusters()
 
     @property
     def centers(self) -> dict[int, dict[Any, float]]:
@@ -290,6 +292,12 @@ class StreamDP(Clusterer):
     def engine(self) -> Engine | None:
         """What is inside, to look at: None before anything was learned."""
         return self._words if self._vectors is None else self._vectors.engine
+
+    def _repr_html_(self) -> str:
+        told = f"{self.n_clusters:,} clusters, of which the largest are"
+        return html.paragraph(told) + html.table(
+            listing.COLUMNS, listing.rows(self.clusters[:10]), "clusters"
+        )
 
     # ---------------------------------------------------------------- keeping
 

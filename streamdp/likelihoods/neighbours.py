@@ -70,8 +70,8 @@ def nearness(dimension: int) -> float:
     """Mean square of the difference of near neighbours, as a share of that of any two of a Gaussian cluster.
 
     The density of the difference is taken to be what it is at 0: with p = ``AMONG``, D dimensions and half
-    the squared difference x in units of the variance, p = (x / 2)^(D/2) / Gamma(D/2 + 1) within radius x, whose
-    mean there is D / (D + 2) of the largest.
+    the squared difference x in units of the variance, p = (x / 2)^(D/2) / Gamma(D/2 + 1) within radius x,
+    whose mean there is D / (D + 2) of the largest.
     """
     half = dimension / 2.0
     return (AMONG * math.gamma(half + 1.0)) ** (1.0 / half) / (half + 1.0)

@@ -10,6 +10,8 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from streamdp.answers import html, listing
+from streamdp.answers.listing import ClusterList
 from streamdp.engine import Engine
 from streamdp.offline.assignments import assignments_of
 from streamdp.offline.collection import Collection
@@ -18,9 +20,10 @@ from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Problem, Solution, problem_of, settled
 from streamdp.offline.sampling import Report
-from streamdp.offline.schedule import Trace, diagnose_traces
+from streamdp.offline.schedule import Trace, mixing
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.offline.solve import solve
+from streamdp.offline.summaries import summaries
 from streamdp.records import Assignment, Record, Reject, Value
 from streamdp.settings import Settings
 
@@ -63,6 +66,10 @@ class Fit:
         """The answer to every record, in time order, as a stream would give it."""
         return assignments_of(self.collection, self.solution)
 
+    def clusters(self) -> ClusterList:
+        """All clusters, largest first, as a stream would tell them."""
+        return summaries(self.collection, self.labels)
+
     @cached_property
     def similarity(self) -> np.ndarray:
         """How often each two records were together in the draws, or else in the answer, shape (N, N)."""
@@ -71,7 +78,7 @@ class Fit:
     @property
     def diagnostics(self) -> list[Diagnosis]:
         """How well the second halves of the chains have mixed; [] where too few rounds were made."""
-        return diagnose_traces(self.traces)
+        return mixing(self.traces)
 
     def to_engine(self) -> Engine:
         """An engine that goes on from here; it retains all records, so that it can be refined."""
@@ -79,6 +86,17 @@ class Fit:
         retain = max(settings.retain, len(self.labels))
         settings = msgspec.structs.replace(settings, retain=retain)
         return engine_of(settings, self.collection.encoded, self.labels)
+
+    def _repr_html_(self) -> str:
+        clusters = self.clusters()
+        found = f"{len(self.labels):,} records in {len(clusters):,} clusters"
+        told = f"{found}; log joint {self.log_joint:,.2f} nats"
+        judged = mixing(self.traces) if len(self.traces) > 1 else []
+        chains = [(d.name, f"{d.mean:,.2f}", f"{d.ess:,.0f}", f"{d.r_hat:.3f}") for d in judged]
+        columns = ("quantity", "mean", "effective draws", "R-hat")
+        mixed = [html.table(columns, chains, f"{len(self.traces)} chains")] if chains else []
+        shown = listing.rows(clusters[:10])
+        return "".join([html.paragraph(told), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
 
 
 def fit(

@@ -86,6 +86,23 @@ class Best:
 
 Watcher = Callable[[Chain, Trace], None]
 
+FEWEST = 8
+"""Rounds from which on chains can be judged."""
+
+
+def mixing(traces: Sequence[Trace]) -> list[Diagnosis]:
+    """How well the second halves of chains have mixed; nothing where they are too short to tell."""
+    length = min((len(t.seconds) - t.half for t in traces), default=0)
+    if length < FEWEST:
+        return []
+    return diagnose(
+        {
+            "log joint": np.array([t.log_joint[-length:] for t in traces]),
+            "clusters": np.array([t.clusters[-length:] for t in traces], float),
+            "largest cluster": np.array([t.largest[-length:] for t in traces], float),
+        }
+    )
+
 
 class Hybrid:
     """Moves in turn.
@@ -230,16 +247,3 @@ def run_chains(
     """Run chains side by side; the kernels let go of the interpreter's lock."""
     with ThreadPoolExecutor(max_workers=threads or len(jobs)) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]
-
-
-def diagnose_traces(traces: Sequence[Trace]) -> list[Diagnosis]:
-    """How well the second halves of the chains have mixed; [] where they have fewer than eight rounds."""
-    length = min((len(t.seconds) - t.half for t in traces), default=0)
-    if length < 8:
-        return []
-    values = {
-        "log joint": np.array([t.log_joint[-length:] for t in traces]),
-        "clusters": np.array([t.clusters[-length:] for t in traces], float),
-        "largest cluster": np.array([t.largest[-length:] for t in traces], float),
-    }
-    return diagnose(values)

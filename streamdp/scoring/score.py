@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from streamdp.decode.written import written_lines
 from streamdp.errors import Exit, StreamdpError
 from streamdp.scoring.agreement import Agreement, agreement
 
@@ -80,9 +78,6 @@ class _Truth(msgspec.Struct, frozen=True):
     unlabelled: set[Key]
 
 
-_T = TypeVar("_T")
-
-
 def read_assignments(path: str | Path) -> Assignments:
     """Read an output file of streamdp: JSON lines, gzipped if the name ends in .gz.
 
@@ -97,7 +92,7 @@ def read_assignments(path: str | Path) -> Assignments:
     newest: list[int] = []
     revisions: list[tuple[int, int]] = []
     sources: set[str] = set()
-    for number, line in _decoded(path, msgspec.json.Decoder(_Line).decode, torn_end=True):
+    for number, line in written_lines(path, msgspec.json.Decoder(_Line).decode, ScoreError, torn_end=True):
         if line.seq is None or line.cluster is None:
             if line.final_through is None:
                 raise ScoreError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
@@ -185,7 +180,7 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
 
     classes: dict[Key, Class] = {}
     unlabelled: set[Key] = set()
-    for number, record in _decoded(path, decoder.decode):
+    for number, record in written_lines(path, decoder.decode, ScoreError):
         key: Key = number
         if by_id:
             named = getattr(record, key_field)
@@ -201,30 +196,3 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
                 Exit.BAD_DATA,
             )
     return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
-
-
-def _decoded(
-    path: str | Path, decode: Callable[[bytes], _T], *, torn_end: bool = False
-) -> Iterator[tuple[int, _T]]:
-    """The lines that are not blank, decoded, with their numbers from 1.
-
-    With ``torn_end``, a last line without its newline that is no JSON is left out.
-    """
-    opened = gzip.open if str(path).endswith(".gz") else open
-    try:
-        with opened(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.isspace():
-                    continue
-                try:
-                    decoded = decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    torn = torn_end and not line.endswith(b"\n")
-                    if torn and not isinstance(error, msgspec.ValidationError):
-                        return
-                    raise ScoreError(f"{path}, line {number}: {error}", Exit.BAD_DATA) from error
-                yield number, decoded
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ScoreError(f"{path}: not a whole gzip file: {error}", Exit.BAD_DATA) from error
-    except OSError as error:
-        raise ScoreError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error

@@ -1,0 +1,72 @@
+"""Clusters one below the other, as a terminal or a notebook shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import SupportsIndex, overload
+
+from streamdp.answers import html
+from streamdp.answers.times import when
+from streamdp.records import ClusterSummary
+
+SHOWN = 20
+"""Clusters of a list that are shown; it says how many more there are."""
+
+COLUMNS = ("cluster", "size", "first", "last", "about")
+
+
+def about(cluster: ClusterSummary, most: int = 6) -> str:
+    """What a cluster is about: its top words, or where it lies."""
+    if cluster.words is not None:
+        return " ".join(word for word, _ in cluster.words[:most])
+    return " ".join(f"{value:.3g}" for value in (cluster.mean or [])[:most])
+
+
+def rows(clusters: Sequence[ClusterSummary]) -> list[tuple[str, ...]]:
+    """A row for each cluster; first and last are numbers of records where there are no times."""
+    return [
+        (
+            str(c.cluster),
+            f"{c.size:,}",
+            f"{c.first_seq:,}" if c.first_time is None else when(c.first_time),
+            f"{c.last_seq:,}" if c.last_time is None else when(c.last_time),
+            about(c),
+        )
+        for c in clusters
+    ]
+
+
+def _printable(text: str) -> str:
+    """Without what would move a terminal's cursor: names of features are data of records."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+class ClusterList(list[ClusterSummary]):
+    """A list of clusters that shows itself as a table."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> ClusterSummary: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> ClusterList: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> ClusterSummary | ClusterList:
+        if isinstance(index, slice):
+            return ClusterList(super().__getitem__(index))
+        return super().__getitem__(index)
+
+    @property
+    def _caption(self) -> str:
+        count = f"{len(self):,} cluster{'' if len(self) == 1 else 's'}"
+        return count if len(self) <= SHOWN else f"{count}, the first {SHOWN} of them"
+
+    def __repr__(self) -> str:
+        if not self:
+            return self._caption
+        cells = [tuple(map(_printable, row)) for row in (COLUMNS, *rows(self[:SHOWN]))]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+        return "\n".join([self._caption, *lines])
+
+    def _repr_html_(self) -> str:
+        return html.table(COLUMNS, rows(self[:SHOWN]), self._caption)

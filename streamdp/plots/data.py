@@ -1,0 +1,190 @@
+"""What pictures are drawn from: the newest answer to every record, side by side."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamdp.decode.written import written_lines
+from streamdp.engine import Engine
+from streamdp.errors import Exit, StreamdpError
+from streamdp.records import Assignment, Event, Final
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class DrawError(StreamdpError):
+    """What cannot be drawn: not there (66), or of no use (65)."""
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a line of assignments; everything else in it is skipped."""
+
+    seq: int | None = None
+    time: float | None = None
+    cluster: int | None = None
+    probability: float | None = None
+    new_probability: float | None = None
+    new: bool = False
+    novelty: float | None = None
+    revision: int = 0
+    final_through: int | None = None
+    event: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The newest answer to every record, in processing order; each array has shape (n,).
+
+    Parameters
+    ----------
+    seq
+        Number of the record.
+    time
+        Event time in seconds, nan where there is none.
+    cluster
+        Newest label; -1 for none.
+    probability
+        Of that label, when it was given; nan where it is not known, as in all that follows.
+    first_probability
+        Of the label that was announced first.
+    new_probability, novelty
+        Of the record, when it came.
+    new
+        Whether it founds its cluster, by its newest answer.
+    revision
+        How often its answer was changed.
+    """
+
+    seq: Ints
+    time: Floats
+    cluster: Ints
+    probability: Floats
+    first_probability: Floats
+    new_probability: Floats
+    novelty: Floats
+    new: np.ndarray[Any, np.dtype[np.bool_]]
+    revision: Ints
+
+    @classmethod
+    def of(cls, lines: Iterable[Assignment | Final | _Line]) -> Answered:
+        """Answers in any order; of those with one seq the highest revision is the newest."""
+        newest: dict[int, Assignment | _Line] = {}
+        first: dict[int, float | None] = {}
+        for line in lines:
+            if isinstance(line, Final) or line.seq is None:
+                continue
+            if line.revision == 0:
+                first[line.seq] = line.probability
+            if line.seq not in newest or line.revision >= newest[line.seq].revision:
+                newest[line.seq] = line
+        order = sorted(newest)
+        rows = [newest[seq] for seq in order]
+        return cls(
+            np.array(order, np.int64),
+            _floats(row.time for row in rows),
+            np.array([row.cluster for row in rows], np.int64),
+            _floats(row.probability for row in rows),
+            _floats(first.get(seq) for seq in order),
+            _floats(row.new_probability for row in rows),
+            _floats(row.novelty for row in rows),
+            np.array([row.new for row in rows], bool),
+            np.array([row.revision for row in rows], np.int64),
+        )
+
+    @classmethod
+    def of_labels(cls, labels: ArrayLike, times: ArrayLike | None = None, first: int = 0) -> Answered:
+        """Labels alone, of records from number ``first`` on, with their times where they have some."""
+        cluster = np.asarray(labels, np.int64)
+        n = len(cluster)
+        nothing = np.full(n, np.nan)
+        return cls(
+            np.arange(first, first + n),
+            nothing if times is None else np.asarray(times, float),
+            cluster,
+            nothing,
+            nothing,
+            nothing,
+            nothing,
+            np.zeros(n, bool),
+            np.zeros(n, np.int64),
+        )
+
+    @classmethod
+    def of_engine(cls, engine: Engine) -> Answered:
+        """What a state remembers: labels of retained records, whole answers of those that are not final."""
+        parts = engine.parts()
+        whole = cls.of(msgspec.convert(a, Assignment) for a in parts.announced["undecided"])
+        held = parts.retained.collect()
+        if held is None or (len(whole.seq) and whole.seq[0] <= held.first):
+            return whole
+        times = held.batch.times if parts.order.dated else None
+        found = cls.of_labels(held.labels, times, held.first)
+        if not len(whole.seq):
+            return found
+        before = found.seq < whole.seq[0]
+        columns = {
+            name: np.concatenate([getattr(found, name)[before], getattr(whole, name)])
+            for name in cls.__dataclass_fields__
+        }
+        return cls(**columns)
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+def _floats(values: Iterable[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], float)
+
+
+def read_answers(path: str | Path) -> Answered:
+    """Assignments that ``consume`` or ``fit`` wrote, as JSON lines or .csv. Raises DrawError."""
+    return Answered.of(_rows(path) if str(path).lower().endswith(".csv") else _lines(path))
+
+
+def _lines(path: str | Path) -> Iterator[_Line]:
+    decode = msgspec.json.Decoder(_Line).decode
+    for number, line in written_lines(path, decode, DrawError, torn_end=True):
+        if line.seq is not None and line.cluster is not None and line.event is None:
+            yield line
+        elif line.final_through is None:
+            raise _no_assignment(path, number)
+
+
+def _rows(path: str | Path) -> Iterator[_Line]:
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 2):
+            if None in row.values():
+                return  # cut short by a writer that is not done
+            try:
+                line = msgspec.convert({k: v for k, v in row.items() if v}, _Line, strict=False)
+            except msgspec.ValidationError as error:
+                raise DrawError(f"{path}, line {number}: {error}", Exit.BAD_DATA) from error
+            if line.seq is None or line.cluster is None:
+                raise _no_assignment(path, number)
+            yield line
+
+
+def _no_assignment(path: str | Path, number: int) -> DrawError:
+    return DrawError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
+
+
+def read_events(path: str | Path) -> list[Event]:
+    """Events that ``consume --events`` wrote. Raises DrawError."""
+    found = []
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    for number, line in written_lines(path, decode, DrawError, torn_end=True):
+        try:
+            found.append(msgspec.convert(line, Event))
+        except msgspec.ValidationError as error:
+            why = f"{path}, line {number}: not a cluster event of streamdp"
+            raise DrawError(why, Exit.BAD_DATA) from error
+    return found

@@ -1,0 +1,101 @@
+"""Whole pictures of 1200 x 700 pixels: what is drawn of a stream, and of a finite set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdp.answers.listing import about
+from streamdp.offline.fit import Fit
+from streamdp.offline.similarity import similarity_matrix
+from streamdp.plots import curves, fitted
+from streamdp.plots.clock import Clock
+from streamdp.plots.data import Answered
+from streamdp.plots.lives import Life, life_lines
+from streamdp.plots.stream import stack, streamgraph
+from streamdp.plots.style import DPI, SIZE, look, styles_of
+from streamdp.records import ClusterSummary, Event
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OF_STREAM = ("streamgraph", "lives", "novelty", "sureness")
+OF_FIT = ("trace", "sizes", "similarity")
+
+MOST_SIMILAR = 2_000
+"""Records in a picture of similarities; a larger set is thinned out."""
+
+
+def names_of(clusters: Iterable[ClusterSummary], events: Iterable[Event] = ()) -> dict[int, str]:
+    """What clusters are about by their top words: as a state has them, else the newest event."""
+    names = {e.cluster: " ".join(word for word, _ in e.words[:4]) for e in events if e.words}
+    return names | {c.cluster: about(c, 4) for c in clusters if c.words}
+
+
+def _figure(rows: int = 1, columns: int = 1, **kwargs: Any) -> tuple[Figure, Any]:
+    """A figure without pyplot, which would keep it, and open a window where there are some."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
+    return figure, figure.subplots(rows, columns, **kwargs)
+
+
+def of_stream(
+    answered: Answered, lives: Sequence[Life], names: Mapping[int, str]
+) -> Iterator[tuple[str, Figure]]:
+    """Pictures of a stream by their names; those for which the answers carry nothing are left out."""
+    clock = Clock.of(answered)
+    with look():
+        data = stack(answered)
+        styles = styles_of(data.clusters)
+        figure, axes = _figure()
+        streamgraph(data, names, axes, styles=styles)
+        yield "streamgraph", figure
+        if lives:
+            figure, axes = _figure()
+            until = float(clock.values(answered.seq, answered.time).max())
+            life_lines(lives, clock, until, names, axes, styles=styles)
+            yield "lives", figure
+        if not np.isnan(answered.novelty).all():
+            figure, (top, bottom) = _figure(2, sharex=True, height_ratios=[2, 1])
+            curves.novelty(answered, top).set_xlabel("")
+            curves.new_clusters(answered, bottom)
+            yield "novelty", figure
+        if not np.isnan(answered.probability).all():
+            figure, (top, bottom) = _figure(2, sharex=True, height_ratios=[2, 1])
+            curves.sureness(answered, top).set_xlabel("")
+            curves.revisions(answered, bottom)
+            yield "sureness", figure
+
+
+def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
+    """Pictures of a finite set by their names; traces where there were chains, similarity where draws."""
+    names = names_of(fit.clusters())
+    labels = fit.labels
+    with look():
+        figure, (left, right) = _figure(1, 2, width_ratios=[3, 2])
+        fitted.largest(labels, names, left)
+        fitted.sizes(labels, right)
+        yield "sizes", figure
+        if fit.traces:
+            figure, (top, bottom) = _figure(2, sharex=True)
+            seconds = [t.seconds for t in fit.traces]
+            chains = f"{len(fit.traces)} chain{'s' if len(fit.traces) > 1 else ''}"
+            joint = f"Log joint, {chains} over {len(labels):,} records"
+            fitted.trace(seconds, [t.log_joint for t in fit.traces], "log joint (nats)", top, title=joint)
+            top.set_xlabel("")
+            count = [t.clusters for t in fit.traces]
+            fitted.trace(seconds, count, "clusters", bottom, title="Number of clusters")
+            yield "trace", figure
+        if len(fit.draws) > 1:
+            step = -(-len(labels) // MOST_SIMILAR)
+            largest_first = np.lexsort((labels, -np.bincount(labels)[labels]))
+            chosen = largest_first[::step]
+            matrix = similarity_matrix(np.array(fit.draws)[:, chosen])
+            figure, axes = _figure()
+            told = f"Which records are together in {len(fit.draws):,} draws"
+            fitted.similarity(matrix, labels[chosen], names, axes, title=told)
+            yield "similarity", figure

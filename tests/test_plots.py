@@ -1,0 +1,393 @@
+"""Pictures: what is drawn is what was answered, and no file is harmed."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import environment, fail, newest_lines, parsed, succeed
+from matplotlib.figure import Figure
+
+from streamdp.cli.pictures import Place, check_pictures
+from streamdp.engine import Engine
+from streamdp.errors import Exit
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import Plan
+from streamdp.plots import (
+    Answered,
+    Clock,
+    life_lines,
+    lives_of_answers,
+    lives_of_clusters,
+    lives_of_events,
+    names_of,
+    new_clusters,
+    novelty,
+    of_fit,
+    prominent,
+    read_answers,
+    read_events,
+    revisions,
+    stack,
+    streamgraph,
+    sureness,
+)
+from streamdp.plots.bands import _outline
+from streamdp.plots.clock import filled
+from streamdp.plots.curves import by_bin, share
+from streamdp.plots.pages import OF_FIT, OF_STREAM
+from streamdp.plots.stream import smoothed
+from streamdp.plots.style import look, plain, style, styles_of
+from streamdp.records import Record
+from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "pictures.md").read_text("utf-8")
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG."""
+    start = path.read_bytes()[:24]
+    assert start.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", start[16:24])
+    return width, height
+
+
+def axes() -> Any:
+    return Figure(figsize=(12.0, 7.0), dpi=100).subplots()
+
+
+def line(seq: int, cluster: int, revision: int = 0, **more: Any) -> str:
+    answer = {"seq": seq, "cluster": cluster, "revision": revision, "time": None, "probability": 0.5, **more}
+    return json.dumps(answer) + "\n"
+
+
+@pytest.fixture
+def folder(learned: Path, tmp_path: Path) -> Path:
+    """A fresh folder with the files that the page names."""
+    for name, there in (("out.jsonl", "out"), ("events.jsonl", "events"), ("st", "state")):
+        (tmp_path / name).symlink_to(learned / there)
+    return tmp_path
+
+
+def test_what_the_page_shows_is_printed(folder: Path) -> None:
+    steps = re.findall(r"```sh\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
+    assert len(steps) == 4
+    for script, printed in steps:
+        commands = [each for each in script.splitlines() if not each.startswith("streamdp consume")]
+        shell = f'streamdp() {{ "{sys.executable}" -m streamdp "$@"; }}\n' + "\n".join(commands)
+        done = subprocess.run(
+            ["sh", "-c", shell], cwd=folder, env=environment(), capture_output=True, timeout=180
+        )
+        assert done.stderr.decode() == printed
+        assert done.stdout == b""
+    drawn = sorted(path for path in folder.rglob("*.png"))
+    assert [path.name for path in drawn if path.parent != folder] == sorted(f"{n}.png" for n in OF_STREAM)
+    assert len(drawn) == 3 * len(OF_STREAM)
+    assert {size_of(path) for path in drawn} == {(1200, 700)}
+
+
+def test_a_stack_counts_the_newest_answers(learned: Path) -> None:
+    newest = newest_lines((learned / "out").read_bytes())
+    answered = read_answers(learned / "out")
+    data = stack(answered, bins=50)
+    assert data.counts.sum() == len(newest) == len(answered)
+    assert data.found == len({each["cluster"] for each in newest})
+    width = data.edges[1] - data.edges[0]
+    expected: Counter[tuple[int, int]] = Counter()
+    for each in newest:
+        b = min(int((each["time"] - data.edges[0]) / width), 49)
+        row = data.clusters.index(each["cluster"]) if each["cluster"] in data.clusters else -1
+        expected[row % len(data.counts), b] += 1
+    found = {place: int(data.counts[place]) for place in zip(*np.nonzero(data.counts), strict=True)}
+    assert found == expected
+
+
+def test_bands_are_as_thick_as_the_counts(learned: Path) -> None:
+    data = stack(read_answers(learned / "out"), bins=40)
+    drawn = streamgraph(data, ax=axes(), smooth=0.0)
+    middle = data.clock.on_axis(0.5 * (data.edges[1:] + data.edges[:-1]))
+    bands = drawn.collections
+    assert len(bands) == len(data.counts)
+    for band, counts in zip(bands, [data.counts[-1], *data.counts[:-1]], strict=True):
+        low, high = _outline(band, middle)
+        assert np.allclose(high - low, counts)
+    below = -np.inf
+    for band in bands:
+        low, high = _outline(band, middle)
+        assert (low >= below - 1e-9).all()
+        below = high
+
+
+@pytest.mark.parametrize("word", ["w", "word", "a-longer-word"])
+def test_texts_of_a_streamgraph_do_not_overlap_and_stay_inside(learned: Path, word: str) -> None:
+    names = {c: f"{word}{c} {word}" for c in range(100)}
+    drawn = streamgraph(stack(read_answers(learned / "out")), names, axes())
+    boxes = [text.get_window_extent() for text in drawn.texts]
+    assert len(boxes) > 3
+    frame = drawn.get_window_extent()
+    for i, box in enumerate(boxes):
+        assert frame.x0 - 1 <= box.x0
+        assert box.x1 <= frame.x1 + 1
+        assert not any(box.overlaps(other) for other in boxes[:i])
+
+
+def test_the_highest_revision_counts_wherever_it_stands(tmp_path: Path) -> None:
+    lines = [line(0, 0), line(1, 3, 2, probability=0.9), line(1, 0), line(1, 1, 1), line(0, 5, 1)]
+    (tmp_path / "out").write_text("".join(lines) + '{"final_through":1}\n{"seq":2,"clu')
+    answered = read_answers(tmp_path / "out")
+    assert answered.seq.tolist() == [0, 1]
+    assert answered.cluster.tolist() == [5, 3]
+    assert answered.probability.tolist() == [0.5, 0.9]
+    assert answered.first_probability.tolist() == [0.5, 0.5]
+    assert answered.revision.tolist() == [1, 2]
+
+
+def test_a_table_says_what_the_lines_say(learned: Path, tmp_path: Path) -> None:
+    succeed(learned, "consume", "--file", "in.jsonl", "--output", str(tmp_path / "out.csv"))
+    lines, table = read_answers(learned / "out"), read_answers(tmp_path / "out.csv")
+    for name in Answered.__dataclass_fields__:
+        assert np.array_equal(getattr(lines, name), getattr(table, name), equal_nan=name != "new"), name
+    whole = (tmp_path / "out.csv").read_bytes()
+    (tmp_path / "torn.csv").write_bytes(whole[: whole.rindex(b",")])
+    assert len(read_answers(tmp_path / "torn.csv")) >= len(lines) - 1
+
+
+def test_life_lines_agree_with_events(learned: Path) -> None:
+    answered, events = read_answers(learned / "out"), read_events(learned / "events")
+    clock = Clock.of(answered)
+    assert clock.kind == "dates"
+    lives = {life.cluster: life for life in lives_of_events(events, clock, answered)}
+    told = parsed((learned / "events").read_bytes())
+    begun = {e["cluster"]: e for e in told if e["event"] in ("born", "split")}
+    ended = {e["cluster"]: e for e in told if e["event"] not in ("born", "split")}
+    assert set(lives) == set(begun)
+    assert ended
+    sizes = Counter(answered.cluster.tolist())
+    for label, life in lives.items():
+        begin = begun[label]
+        assert (life.began, life.begin, life.parent) == (begin["event"], begin["time"], begin["other"])
+        if label in ended:
+            end = ended[label]
+            assert (life.ended, life.end, life.heir, life.size) == tuple(
+                end[k] for k in ("event", "time", "other", "size")
+            )
+        else:
+            assert (life.ended, life.end, life.size) == (None, None, sizes[label])
+    until = float(answered.time.max())
+    drawn = life_lines([*lives.values()], clock, until, ax=axes(), most=10)
+    spans = {each.get_gid(): each.get_xdata().tolist() for each in drawn.lines if each.get_gid()}
+    largest = sorted(lives.values(), key=lambda life: (-life.size, life.cluster))[:10]
+    assert spans == {
+        f"life {life.cluster}": clock.on_axis([life.begin, until if life.end is None else life.end]).tolist()
+        for life in largest
+    }
+    assert [text.get_text() for text in drawn.get_yticklabels()] == [
+        f"cluster {life.cluster} ({life.size:,})" for life in sorted(largest, key=lambda life: life.begin)
+    ]
+
+
+def test_lives_without_events_span_the_records(learned: Path) -> None:
+    answered = read_answers(learned / "out")
+    for life in lives_of_answers(answered):
+        times = answered.time[answered.cluster == life.cluster]
+        assert (life.begin, life.end, life.size) == (times.min(), times.max(), len(times))
+
+
+def stream(n: int = 600) -> list[Record]:
+    words = ("storm coast flood", "vote count poll", "goal match cup")
+    return [Record(f"{words[i % 3]} w{i % 5}", {"line": i + 1}, None, str(i)) for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "held_records", "open_records"),
+    [(Settings(), 600, 600), (Settings(retain=400, second_look=0), 400, 0)],
+)
+def test_a_state_gives_what_it_remembers(settings: Settings, held_records: int, open_records: int) -> None:
+    engine = Engine(settings, with_events=True)
+    lines = engine.advance(stream()).lines
+    held, whole = Answered.of_engine(engine), Answered.of(lines)
+    assert len(whole) == 600
+    assert held.seq[-1] == 599
+    there = np.isin(whole.seq, held.seq)
+    assert np.array_equal(held.cluster, whole.cluster[there])
+    known = ~np.isnan(held.novelty)
+    assert len(held) == held_records
+    assert known.sum() >= open_records
+    assert np.array_equal(held.novelty[known], whole.novelty[there][known])
+    clock = Clock.of(held)
+    assert clock.kind == "records"
+    lives = lives_of_clusters(engine.clusters(), engine.closed(), clock)
+    assert {(each.cluster, each.begin) for each in lives} == {
+        (c.cluster, c.first_seq) for c in engine.clusters()
+    }
+    telling = {"storm", "coast", "flood", "vote", "count", "poll", "goal", "match", "cup"}
+    assert all(telling.intersection(name.split()) for name in names_of(engine.clusters()).values())
+
+
+def test_a_state_of_vectors_that_are_final_at_once(tmp_path: Path) -> None:
+    data = b"".join(b'{"vector": [%d, 0.5], "time": %d}\n' % (9 * (i % 2), i) for i in range(300))
+    succeed(tmp_path, "consume", "--file", "-", "--state", "st", "--beam", "1", stdin=data)
+    succeed(tmp_path, "plot", "st")
+    assert (tmp_path / "st-streamgraph.png").exists()
+
+
+def test_curves_sum_up_what_is_in_their_bins(learned: Path) -> None:
+    answered = read_answers(learned / "out")
+    clock = Clock.of(answered)
+    at = clock.values(answered.seq, answered.time)
+    edges = clock.edges(at, 20)
+    low, median = by_bin(at, answered.novelty, edges, (0.1, 0.5))
+    means = share(at, answered.new_probability, edges)
+    for b in range(20):
+        inside = (edges[b] <= at) & ((at < edges[b + 1]) | (b == 19))
+        if not inside.any():
+            assert np.isnan(median[b])
+            continue
+        assert np.isclose(median[b], np.median(answered.novelty[inside]))
+        assert np.isclose(low[b], np.quantile(answered.novelty[inside], 0.1))
+        assert np.isclose(means[b], answered.new_probability[inside].mean())
+    changed = revisions(answered, axes()).get_title("left")
+    assert changed == f"Answers changed later: {(answered.revision > 0).sum():,} of 3,000"
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_few_records_can_be_drawn(n: int) -> None:
+    answered = Answered.of(Engine(Settings()).advance(stream(n)).lines)
+    for draw in (novelty, new_clusters, sureness, revisions):
+        draw(answered, axes()).figure.draw_without_rendering()
+    streamgraph(stack(answered), ax=axes()).figure.draw_without_rendering()
+    lives = lives_of_answers(answered)
+    life_lines(lives, Clock.of(answered), n - 1.0, ax=axes()).figure.draw_without_rendering()
+
+
+@pytest.mark.parametrize(
+    ("times", "kind"),
+    [
+        ([1.7e9, np.nan, 1.7e9 + 60], "dates"),
+        ([0.0, 5.0, 9.0], "seconds"),
+        ([-5.0, 1.7e9, 1.7e9], "seconds"),
+        ([1e39, 2e39, 3e39], "seconds"),
+        ([np.nan] * 3, "records"),
+        ([3.0, 3.0, 3.0], "records"),
+    ],
+)
+def test_the_axis_follows_the_times(times: list[float], kind: str) -> None:
+    answered = Answered.of_labels([0, 1, 1], times)
+    assert Clock.of(answered).kind == kind
+    drawn = streamgraph(stack(answered), ax=axes())
+    drawn.figure.draw_without_rendering()
+    told = {"dates": "event time (UTC)", "seconds": "event time (seconds)"}.get(kind, "number of the record")
+    assert drawn.get_xlabel() == told
+
+
+def test_dates_are_those_of_the_records() -> None:
+    from matplotlib.dates import num2date
+
+    (at,) = Clock("dates").on_axis([1_767_571_200.0])
+    assert num2date(at).isoformat() == "2026-01-05T00:00:00+00:00"
+
+
+def test_a_record_without_a_time_counts_as_it_comes() -> None:
+    assert filled([np.nan, 2.0, np.nan, np.nan, 5.0]).tolist() == [2.0, 2.0, 2.0, 2.0, 5.0]
+
+
+def test_the_prominent_are_the_largest_and_the_growing() -> None:
+    labels = [0] * 500 + [1] * 300 + [2] * 150 + [3] * 10 + [4] * 40
+    assert prominent(Answered.of_labels(labels), 3) == [0, 1, 2]
+    late = [0] * 500 + [1] * 300 + [2] * 100 + [3] * 40 + [1] * 40 + [4] * 20
+    assert set(prominent(Answered.of_labels(late * 3), 3)) >= {0, 1}
+    frozen = Answered.of_labels([-1, -1, 0])
+    assert prominent(frozen) == [0]
+    assert stack(frozen, bins=1).counts.tolist() == [[1], [2]]
+
+
+def test_smoothing_keeps_a_constant_and_the_ends() -> None:
+    assert np.allclose(smoothed(np.full((2, 30), 4.0), 1.5), 4.0)
+    assert smoothed(np.eye(3), 0.0).tolist() == np.eye(3).tolist()
+
+
+def test_styles_differ_and_stay() -> None:
+    assert len({style(i) for i in range(28)}) == 28
+    labels = [3, 10, 17, 40, 41]
+    styles = styles_of(labels)
+    assert len(set(styles.values())) == len(labels)
+    assert {c: s for c, s in styles_of([*labels, 90]).items() if c in styles} == styles
+
+
+def test_texts_are_shown_as_they_are() -> None:
+    assert plain("pay $5 for  $6") == r"pay \$5 for \$6"
+    assert plain("a" * 50, 10) == "a" * 9 + "…"
+    names = {0: "$x^2$ \\frac{", 1: "日本 😂"}
+    lives = lives_of_answers(Answered.of_labels([0, 0, 1]))
+    with look():
+        life_lines(lives, Clock("records"), 2.0, names, axes()).figure.draw_without_rendering()
+
+
+def test_pictures_of_a_fit() -> None:
+    settings, plan = Settings(concentration=1.0), Plan("gibbs", rounds=20, seconds=None, chains=2)
+    found = fit(stream(60), settings, plan)
+    figures = dict(of_fit(found))
+    assert sorted(figures) == sorted(OF_FIT)
+    bars = figures["sizes"].axes[0].patches
+    assert [bar.get_width() for bar in bars] == [c.size for c in found.clusters()][:20]
+    names = [text.get_text() for text in figures["sizes"].axes[0].get_yticklabels()]
+    assert names[0].split()[0] in {word for word, _ in found.clusters()[0].words or []}
+    joint = figures["trace"].axes[0].lines
+    assert [each.get_ydata().tolist() for each in joint] == [trace.log_joint for trace in found.traces]
+    assert all(figure.axes[0].get_title("left") for figure in figures.values())
+
+
+def test_refusals(folder: Path) -> None:
+    (folder / "empty").write_text("")
+    (folder / "prose").write_text("no JSON\n")
+    for arguments, code, told in (
+        (("nothing",), 66, "nothing: cannot be read"),
+        (("empty",), 65, "no answer"),
+        (("prose",), 65, "prose, line 1"),
+        (("events.jsonl",), 65, "line 1: not an assignment"),
+        (("out.jsonl", "--events", "out.jsonl"), 65, "line 1: not a cluster event"),
+        (("out.jsonl", "--events", "none"), 66, "none: cannot be read"),
+        (("out.jsonl", "--state", "empty"), 65, "empty"),
+        (("out.jsonl", "--output", "no/where"), 73, "no does not exist"),
+        (("out.jsonl", "--output", "no/where/"), 73, "no does not exist"),
+        ((".",), 66, "no snapshot"),
+    ):
+        assert fail(folder, "plot", *arguments)[0] == code, arguments
+        assert told in fail(folder, "plot", *arguments)[1]
+    assert list(folder.rglob("*.png")) == []
+
+
+def test_no_file_is_replaced_unasked(folder: Path) -> None:
+    mine = folder / "out-sureness.png"
+    mine.write_text("mine")
+    assert fail(folder, "plot", "out.jsonl")[0] == 73
+    assert [path.name for path in folder.glob("*.png")] == [mine.name]
+    assert mine.read_text() == "mine"
+    (folder / "p-lives.png").symlink_to(folder / "events.jsonl")
+    before = (folder / "events.jsonl").read_bytes()
+    read = ("--events", "events.jsonl", "--output", "p", "--overwrite")
+    assert fail(folder, "plot", "out.jsonl", *read)[0] == 64
+    assert (folder / "events.jsonl").read_bytes() == before
+    succeed(folder, "plot", "out.jsonl", "--overwrite")
+    assert size_of(mine) == (1200, 700)
+
+
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match="the extra 'plot'") as error:
+        check_pictures(Place.of("--output", str(tmp_path / "p")), OF_STREAM)
+    assert error.value.exit_code == Exit.UNAVAILABLE
+
+
+def test_matplotlib_is_not_imported_before_it_is_needed() -> None:
+    code = "import sys, streamdp.plots, streamdp.offline.fit; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=environment(), timeout=60).returncode == 0
