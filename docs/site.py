@@ -1,0 +1,85 @@
+"""What the site shows that does not stand in ``docs/``: other pages, and the table of settings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from streamdp.cli.config import GROUPS
+from streamdp.settings.schema import setting_fields
+
+ROOT = Path(__file__).resolve().parents[1]
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""Pages of the repository, and what they are on the site."""
+
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what stands elsewhere; ``docs/index.md`` comes before the README."""
+    for path, page in ELSEWHERE.items():
+        if files.get_file_from_path(page) is None:
+            text = _moved((ROOT / path).read_text("utf-8"), path)
+            files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, "settings.md", content=settings_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links that lead out of ``docs/`` go to the pages of the site."""
+    return _LINK.sub(lambda link: _resolved(link[1]), markdown)
+
+
+def _resolved(link: str) -> str:
+    return ELSEWHERE.get(link.removeprefix("../"), link) if link.startswith("../") else link
+
+
+def _moved(text: str, path: str) -> str:
+    """A page of another folder, with its links as they must be in ``docs/``."""
+    folder = Path(path).parent
+
+    def link(found: re.Match[str]) -> str:
+        target = (ROOT / folder / found[1]).resolve().relative_to(ROOT).as_posix()
+        return ELSEWHERE.get(target) or target.removeprefix("docs/")
+
+    return _LINK.sub(link, text)
+
+
+def settings_page() -> str:
+    """Every setting, by groups, from the schema that the program reads."""
+    lines = [
+        "# Settings",
+        "",
+        "They come from flags (`--max-words`), the environment (`STREAMDP_MAX_WORDS`), `streamdp.toml`",
+        "(`max_words`), or their defaults, in that order. *auto* follows from the records, or from the",
+        "likelihood and the prior: [the model](model.md) says how. `streamdp config` prints those in force.",
+    ]
+    for group, title in GROUPS.items():
+        lines += ["", f"## {title}", "", "| setting | default | | allowed |", "| --- | --- | --- | --- |"]
+        for field in setting_fields():
+            if field.group == group:
+                default = _default(field.default)
+                lines.append(f"| `{field.name}` | {default} | {field.description} | {field.allowed} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(value: object) -> str:
+    match value:
+        case None:
+            return "*auto*"
+        case ():
+            return "none"
+        case bool():
+            return str(value).lower()
+        case _:
+            return f"{value:,}" if isinstance(value, int | float) else f"`{value}`"
