@@ -24,7 +24,7 @@ from streamdp.priors import CRP
 from streamdp.records import Assignment, Final, Record
 from streamdp.settings import Settings
 
-COLOURS = plt.get_cmap("tab10").colors
+COLOURS = plt.get_cmap("tab10")(np.arange(10))
 MODEL = Gaussian(dimension=1, variance=0.25, mean_variance=9.0)
 PRIOR = CRP(0.5)
 
@@ -62,7 +62,10 @@ def clusters(folder: Path) -> None:
 
 def predictive(folder: Path) -> None:
     """Prior weight times posterior predictive of two clusters and of a new one, along a line."""
-    members = {"cluster A (9 records)": np.linspace(-2.9, -1.2, 9), "cluster B (3 records)": [0.8, 1.2, 1.9]}
+    members: dict[str, Sequence[float]] = {
+        "cluster A (9 records)": np.linspace(-2.9, -1.2, 9).tolist(),
+        "cluster B (3 records)": [0.8, 1.2, 1.9],
+    }
     line = np.linspace(-6, 6, 400)
     figure, axes = plt.subplots(figsize=(7, 3.2))
     weights = {name: float(len(rows)) for name, rows in members.items()} | {

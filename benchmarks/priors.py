@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -139,7 +139,7 @@ def framed(axes: Axes, x: str, y: str, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def ranked(axes: Axes, sizes: Sequence[int], name: str, **style: str) -> None:
+def ranked(axes: Axes, sizes: Sequence[int], name: str, **style: Any) -> None:
     """Sizes of clusters from the largest to the smallest."""
     axes.plot(np.arange(1, len(sizes) + 1), sizes, label=name, **style)
 
@@ -210,9 +210,9 @@ def main(folder: Path) -> None:
             f"| {name} | {len(sizes)} | {ones} | {max(sizes)} | {run.live[-1]} | {run.nmi:.3f} |", flush=True
         )
     begun, _ = told(stream)
-    sizes = Counter(item.topic for item in stream).values()
-    ones = sum(size == 1 for size in sizes)
-    print(f"| *the true {TRUTH}* | {begun[-1]} | {ones} | {max(sizes)} | | |")
+    true = Counter(item.topic for item in stream).values()
+    ones = sum(size == 1 for size in true)
+    print(f"| *the true {TRUTH}* | {begun[-1]} | {ones} | {max(true)} | | |")
     drawn(folder, runs, stream)
 
 

@@ -12,7 +12,7 @@ _AS_IT_IS = re.compile(r"(``.+?``|`[^`\n]+`|^ *>>> .*$|^\w+(?:, \w+)*$)", re.MUL
 """Code, and the names of parameters above their descriptions."""
 
 
-class Docstrings(Extension):  # type: ignore[misc]
+class Docstrings(Extension):
     """Changes every docstring before it is parsed."""
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:

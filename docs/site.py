@@ -15,44 +15,48 @@ from streamdp.settings.schema import setting_fields
 ROOT = Path(__file__).resolve().parents[1]
 ELSEWHERE = {
     "README.md": "index.md",
+    "README.md#settings": "settings.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
+    "examples/README.md": "examples.md",
 }
 """Pages of the repository, and what they are on the site."""
 
-_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
+_LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what stands elsewhere; ``docs/index.md`` comes before the README."""
+    """Add what stands elsewhere, but for the README: ``docs/index.md`` is the first page."""
     for path, page in ELSEWHERE.items():
-        if files.get_file_from_path(page) is None:
-            text = _moved((ROOT / path).read_text("utf-8"), path)
-            files.append(File.generated(config, page, content=text))
+        if files.get_file_from_path(page) is None and page != "settings.md":
+            files.append(File.generated(config, page, content=_moved(path)))
     files.append(File.generated(config, "settings.md", content=settings_page()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links that lead out of ``docs/`` go to the pages of the site."""
-    return _LINK.sub(lambda link: _resolved(link[1]), markdown)
+    folder = Path("docs", page.file.src_uri).parent
+    return markdown if page.file.generated_by else _LINK.sub(lambda link: _resolved(link, folder), markdown)
 
 
-def _resolved(link: str) -> str:
-    return ELSEWHERE.get(link.removeprefix("../"), link) if link.startswith("../") else link
-
-
-def _moved(text: str, path: str) -> str:
-    """A page of another folder, with its links as they must be in ``docs/``."""
+def _moved(path: str) -> str:
+    """A page of the repository with its links as they are on the site."""
     folder = Path(path).parent
+    return _LINK.sub(lambda link: _resolved(link, folder), (ROOT / path).read_text("utf-8"))
 
-    def link(found: re.Match[str]) -> str:
-        target = (ROOT / folder / found[1]).resolve().relative_to(ROOT).as_posix()
-        return ELSEWHERE.get(target) or target.removeprefix("docs/")
 
-    return _LINK.sub(link, text)
+def _resolved(link: re.Match[str], folder: Path) -> str:
+    """A link of a page in a folder of the repository, as the site has it where that is another page."""
+    target = (ROOT / folder / link[1]).resolve().relative_to(ROOT).as_posix()
+    anchor = link[2] or ""
+    if target + anchor in ELSEWHERE:
+        return ELSEWHERE[target + anchor]
+    if target in ELSEWHERE:
+        return ELSEWHERE[target] + anchor
+    return link[0] if folder.parts[:1] == ("docs",) else target.removeprefix("docs/") + anchor
 
 
 def settings_page() -> str:

@@ -47,7 +47,8 @@ def windows(
 def main() -> None:
     """Tell when a cluster is new, and compare clusters with modes in the end."""
     engine = Engine(Settings(), with_events=True)
-    truth, found = [], {}
+    truth: list[str] = []
+    found: dict[int, int] = {}
     for mode, time, vector in windows(readings()):
         truth.append(mode)
         answers = engine.advance([Record(vector, {"line": len(truth)}, time)])
