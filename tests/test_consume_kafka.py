@@ -6,8 +6,11 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -16,7 +19,8 @@ from typing import Any
 import pytest
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import call, start, succeed, write_headlines
+from commands import call, environment, start, succeed, write_headlines
+from pages import ROOT, blocks
 
 N, PARTITIONS = 4000, 4
 
@@ -172,3 +176,28 @@ def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:
         process.terminate()
         process.communicate(timeout=10)
     assert process.returncode == 0
+
+
+def test_the_page_for_newcomers(broker: Any, tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("docs/kafka.md") if "produce_demo.py" in block.text]
+    topic, python = make_topic(broker.bootstrap, 1), shlex.quote(sys.executable)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    _, _, commands = block.text.split("\n", 2)  # the installation
+    for shown, meant in {
+        ".venv/bin/python deploy/produce_demo.py": f"{python} {ROOT}/deploy/produce_demo.py --topic {topic}",
+        ".venv/bin/streamdp": f"{python} -m streamdp",
+        "--topic news": f"--topic {topic} --until end",
+        "localhost:9092": broker.bootstrap,
+        "--metrics-port 9464": f"--metrics-port {port}",
+    }.items():
+        assert shown in commands
+        commands = commands.replace(shown, meant)
+    done = subprocess.run(
+        ["sh", "-ec", commands], cwd=tmp_path, env=environment(), capture_output=True, timeout=180
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    lines = (tmp_path / "assignments.jsonl").read_bytes().splitlines()
+    assert json.loads(lines[-1]) == {"final_through": 4999}
+    assert b"5,000 records" in succeed(tmp_path, "show", "st")

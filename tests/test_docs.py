@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from commands import environment, newest_lines, succeed
+from commands import newest_lines, succeed
 from own_family import waits
+from pages import PAGES, blocks, failures, prepare
 
 from streamdp.answers.describe import KINDS
 from streamdp.priors.retiring import LIMITS
@@ -55,21 +53,36 @@ def test_the_table_of_decays_holds_all_that_are_registered() -> None:
     assert sorted(table("decay |")) == sorted(DECAYS)
 
 
-def examples() -> Iterator[tuple[str, str]]:
-    """Every block of Python that a page shows."""
-    for path in ("README.md", "docs/offline.md", "docs/pictures.md"):
-        for code in re.findall(r"```python\n(.*?)```", (ROOT / path).read_text("utf-8"), re.DOTALL):
-            yield path, code
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.runs for block in blocks(page))])
+def test_pages_print_what_they_say(page: str, learned: Path, tmp_path: Path) -> None:
+    prepare(tmp_path, learned / "in.jsonl")
+    if page == "docs/offline.md":
+        shutil.copytree(learned / "state", tmp_path / "st")
+    assert list(failures(page, tmp_path)) == []
 
 
-@pytest.mark.parametrize(("path", "code"), list(examples()))
-def test_examples_print_what_they_say(path: str, code: str) -> None:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        exec(compile(code, path, "exec"), {})
-    promised = re.findall(r"print\(.*\)  # (.*)", code)
-    assert promised
-    assert said.getvalue().splitlines() == promised
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_not_run_says_why(page: str) -> None:
+    for block in blocks(page):
+        where, remark = f"{page}:{block.line}", block.remark
+        if remark.startswith("run by "):
+            (name,) = re.findall(r"run by (test_\w+)", remark)
+            tests = (ROOT / "tests").glob("test_*.py")
+            assert any(f"\ndef {name}(" in path.read_text("utf-8") for path in tests), where
+        elif remark:
+            assert re.fullmatch(r"not run: \w.*", remark), where
+        else:
+            assert block.runs or block.language in ("json", "text"), f"{where}: say of what language it is"
+            assert block.runs or not re.search(r"^(\$|streamdp|python|pip) ", block.text, re.MULTILINE), where
+
+
+def test_a_page_that_promises_something_else_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nx = 2\nprint(x)  # 2\n```\n\n```console\n$ echo a b\na ...\n$ echo c\nd\n```\n"
+    )
+    (told,) = failures(str(page), tmp_path)
+    assert told.endswith("echo c\n\nprinted\nc\n\ninstead of\nd\n")
 
 
 def test_a_family_and_a_prior_as_the_map_shows_them(tmp_path: Path) -> None:
@@ -100,13 +113,3 @@ def test_the_page_tells_every_field_and_kind_of_events() -> None:
     kinds = {name: kind.split(" | ") for name, kind in Event.__annotations__.items()}
     assert list(told.items()) == [(k, " or ".join(JSON_TYPES[t] for t in kinds[k])) for k in kinds]
     assert sorted(table("`event` | `cluster`", EVENTS)) == sorted(KINDS)
-
-
-def test_the_events_that_the_page_shows_are_printed(tmp_path: Path) -> None:
-    ((script, printed),) = re.findall(r"```sh\n(.*?)```\n\n```json\n(.*?)```", EVENTS, re.DOTALL)
-    shell = f'streamdp() {{ "{sys.executable}" -m streamdp "$@"; }}\n{script}'
-    done = subprocess.run(
-        ["sh", "-ec", shell], cwd=tmp_path, env=environment(), capture_output=True, timeout=180
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.decode() == printed
