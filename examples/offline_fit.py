@@ -33,7 +33,7 @@ def main() -> None:
     print("draws by number of clusters:", {k: int(n) for k, n in enumerate(counts) if n})
     doubtful = min(found.assignments, key=lambda line: line.probability)
     print(f"least sure: record {doubtful.seq}, with probability {doubtful.probability:.2f}")
-    engine = found.engine()
+    engine = found.to_engine()
     answers = engine.advance([Record([6.2, 0.1], {"line": 301}), Record([-9.0, 9.0], {"line": 302})])
     for line in answers.lines:
         if isinstance(line, Assignment):

@@ -98,6 +98,8 @@ class Engine:
         the number of their arrival. What was refused before it came here passes through, so that all
         rejects keep one order. TypeError, before any record is taken, where one is none.
 
+        Examples
+        --------
         >>> engine = Engine(Settings(beam=4))
         >>> [a.cluster for a in engine.advance(["storm over the coast", "coast storm"]).assignments]
         [0, 0]

@@ -32,7 +32,11 @@ def normalised(name: str) -> str:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("streamdp", ("metrics", "plot")), ("connectors", ("kafka", "parquet", "zst")), ("tests", ("test",))],
+    [
+        ("streamdp", ("metrics", "plot", "river", "sklearn")),
+        ("connectors", ("kafka", "parquet", "zst")),
+        ("tests", ("test",)),
+    ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

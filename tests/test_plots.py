@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
 import subprocess
 import sys
@@ -50,8 +49,6 @@ from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "pictures.md").read_text("utf-8")
-
 
 def size_of(path: Path) -> tuple[int, int]:
     """Width and height of a PNG."""
@@ -76,23 +73,6 @@ def folder(learned: Path, tmp_path: Path) -> Path:
     for name, there in (("out.jsonl", "out"), ("events.jsonl", "events"), ("st", "state")):
         (tmp_path / name).symlink_to(learned / there)
     return tmp_path
-
-
-def test_what_the_page_shows_is_printed(folder: Path) -> None:
-    steps = re.findall(r"```sh\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
-    assert len(steps) == 4
-    for script, printed in steps:
-        commands = [each for each in script.splitlines() if not each.startswith("streamdp consume")]
-        shell = f'streamdp() {{ "{sys.executable}" -m streamdp "$@"; }}\n' + "\n".join(commands)
-        done = subprocess.run(
-            ["sh", "-c", shell], cwd=folder, env=environment(), capture_output=True, timeout=180
-        )
-        assert done.stderr.decode() == printed
-        assert done.stdout == b""
-    drawn = sorted(path for path in folder.rglob("*.png"))
-    assert [path.name for path in drawn if path.parent != folder] == sorted(f"{n}.png" for n in OF_STREAM)
-    assert len(drawn) == 3 * len(OF_STREAM)
-    assert {size_of(path) for path in drawn} == {(1200, 700)}
 
 
 def test_a_stack_counts_the_newest_answers(learned: Path) -> None:

@@ -15,6 +15,8 @@ def cluster(
 ) -> Iterator[Assignment]:
     """Assignments of records as they come, and revisions of earlier ones; at the end what was held back.
 
+    Raises ValueError at a record that is refused. An :class:`~streamdp.Engine` goes on, and tells events.
+
     Parameters
     ----------
     records
@@ -24,8 +26,8 @@ def cluster(
     given
         Settings by name in the place of ``settings``. ConfigError where one cannot be.
 
-    Raises ValueError at a record that is refused. An :class:`~streamdp.Engine` goes on, and tells events.
-
+    Examples
+    --------
     >>> [a.cluster for a in cluster(["storm over the coast", "coast storm"], second_look=0)]
     [0, 0]
     """
