@@ -56,7 +56,7 @@ def plain(record: Any) -> Record | Reject:
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(record, value=features)
         if not isinstance(value, str | bytes):
-            return msgspec.structs.replace(record, value=[float(number) for number in value])
+            return msgspec.structs.replace(record, value=list(map(float, value)))
     except (TypeError, ValueError):
         pass
     else:

@@ -204,23 +204,30 @@ class VectorEncoder:
                     "wrong_length",
                     f"its vector has {len(row)} numbers where this stream has {self.dimension}",
                 )
+        if self.normalise or self._read is not None:
+            return self._append(record, np.array(row, float))
         if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):
-            return refuse(record, "not_finite", "a number in it is not finite")
+            return _not_finite(record)
         if max(row) > HUGE or min(row) < -HUGE:
-            return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
-        return self._append(record, row)
+            return _too_large(record)
+        self.rows.append(row)
+        return None
 
-    def _append(self, record: Record, row: Sequence[float] | np.ndarray) -> Reject | None:
-        """Take a row of finite numbers as what the settings make of it."""
+    def _append(self, record: Record, row: np.ndarray) -> Reject | None:
+        """Take a row as what the settings make of it."""
+        largest = float(np.abs(row).max())
+        if not math.isfinite(largest):
+            return _not_finite(record)
+        if largest > HUGE:
+            return _too_large(record)
         if self.normalise:
-            largest = max(max(row), -min(row))
             if largest == 0.0:
                 return refuse(record, "zero_vector", "its vector is all zeros, which has no direction")
-            scaled = np.array(row, float) / largest  # whose squares neither overflow nor vanish
-            row = scaled / np.sqrt(np.square(scaled).sum())
+            row = row / largest  # the squares neither overflow nor vanish
+            row = row / np.sqrt(np.square(row).sum())
         if self._read is not None:
             try:
-                row = self._read(np.array([row], float))[0]
+                row = self._read(row[np.newaxis])[0]
             except ValueError as error:
                 return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
         self.rows.append(row)
@@ -250,6 +257,14 @@ class VectorEncoder:
             "likelihood": self.likelihood,
             "normalise": self.normalise,
         }
+
+
+def _not_finite(record: Record) -> Reject:
+    return refuse(record, "not_finite", "a number in it is not finite")
+
+
+def _too_large(record: Record) -> Reject:
+    return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
 
 
 Encoder = WordEncoder | VectorEncoder

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel, routine, sum_kernel
-from streamdp.likelihoods.bessel import log_iv, log_vmf_normaliser
+from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.likelihoods.moments import add_exactly, dot, squared_length
 from streamdp.likelihoods.vectors import (
     Asked,
@@ -51,15 +51,6 @@ def _log_normaliser(dimension: int, k: float) -> float:
     return log_vmf_normaliser(dimension, k)
 
 
-@routine
-def _mean_cosine(dimension: int, k: float) -> float:
-    """A_D(k) = I_{D/2}(k) / I_{D/2-1}(k), the derivative of -log C_D (Mardia and Jupp 2000, 9.3.2); k > 0.
-
-    The length of the mean of vectors of concentration k.
-    """
-    return math.exp(log_iv(0.5 * dimension, k) - log_iv(0.5 * dimension - 1.0, k))
-
-
 @kernel
 def _square(family: VonMisesFisherTerms, g: int, length: float, along: float) -> float:
     """|kappa s + c0 m0|^2 of the g-th concentration."""
@@ -76,18 +67,21 @@ def _log_h_under(family: VonMisesFisherTerms, g: int, n: float, length: float, a
 
 
 @kernel
+def _count_in(total: float, peak: float, value: float) -> tuple[float, float]:
+    """Add exp(``value``) to ``total`` times exp(``peak``)."""
+    if value > peak:
+        return total * math.exp(peak - value) + 1.0, value
+    return total + math.exp(value - peak), peak
+
+
+@kernel
 def _log_h(family: VonMisesFisherTerms, n: float, length: float, along: float) -> float:
     """log H of n vectors from the squared length of their sum and its product with the prior mean."""
     if n == 0.0:
         return 0.0
     total, peak = 0.0, -math.inf
     for g in range(family.grid.shape[0]):
-        value = _log_h_under(family, g, n, length, along)
-        if value > peak:
-            total = total * math.exp(peak - value) + 1.0
-            peak = value
-        else:
-            total += math.exp(value - peak)
+        total, peak = _count_in(total, peak, _log_h_under(family, g, n, length, along))
     return peak + math.log(total / family.grid.shape[0])
 
 
@@ -95,9 +89,9 @@ def _log_h(family: VonMisesFisherTerms, n: float, length: float, along: float) -
 def _coarsen(family: VonMisesFisherTerms, row: np.ndarray, coarse: np.ndarray) -> None:
     """The sum; and a line over the record's product with it, above the predictive under each concentration.
 
-    -log C_D(r) is concave in r^2, A_D(r) / 2r being its derivative, which falls; and r^2 is linear in the
-    product: so the tangent at a right angle to the sum, where most records of other clusters are, is never
-    below it.
+    -log C_D(r) is concave in r^2, its derivative I_{D/2}(r) / (2 r I_{D/2-1}(r)) = C_D(r) / (4 pi C_{D+2}(r))
+    falling in r; and r^2 is linear in the product. So the tangent at a right angle to the sum, where most
+    records of other clusters are, is never below it.
     """
     dimension = family.mean.shape[0]
     sums = row[SUMS : SUMS + dimension]
@@ -105,13 +99,11 @@ def _coarsen(family: VonMisesFisherTerms, row: np.ndarray, coarse: np.ndarray) -
         coarse[d] = sums[d]
     for g in range(family.grid.shape[0]):
         kappa = family.grid[g]
-        right = _square(family, g, row[LENGTH] + 1.0, row[ALONG])
-        square = max(right, 1e-12 * kappa * kappa)
-        r = math.sqrt(square)
-        rise = _mean_cosine(dimension, r) / (2.0 * r)
+        r = math.sqrt(_square(family, g, row[LENGTH] + 1.0, row[ALONG]))
+        end = _log_normaliser(dimension, r)
+        rise = math.exp(end - _log_normaliser(dimension + 2, r)) / (4.0 * math.pi)
         slope = 2.0 * kappa * kappa * rise
-        level = (row[COUNT] + 1.0) * family.normalisers[g] + family.log_start - row[LOG_H]
-        level += rise * (right - square) - _log_normaliser(dimension, r)
+        level = (row[COUNT] + 1.0) * family.normalisers[g] + family.log_start - end - row[LOG_H]
         level += slope * BLUR * (1.0 + math.sqrt(row[LENGTH])) + BLUR * abs(level)
         coarse[dimension + 2 * g], coarse[dimension + 2 * g + 1] = level, slope
 
@@ -125,24 +117,41 @@ def _single_product(a: np.ndarray, b: np.ndarray, size: int) -> float:
 
 
 @kernel
-def _near(
-    family: VonMisesFisherTerms, row: np.ndarray, lines: np.ndarray, asked: Asked, product: float, lean: float
+def _prepare(family: VonMisesFisherTerms, asked: Asked) -> float:
+    """The record in single precision, behind it by how much each line is shifted; its product with m0."""
+    dimension, lean = family.mean.shape[0], 0.0
+    if family.mean_concentration > 0.0:
+        lean = dot(family.mean, 0, asked.x)
+    for d in range(dimension):
+        asked.single[d] = asked.x[d]
+    for g in range(family.grid.shape[0]):
+        asked.single[dimension + g] = family.mean_concentration / family.grid[g] * lean
+    return lean
+
+
+@kernel
+def _height(
+    family: VonMisesFisherTerms, coarse: np.ndarray, single: np.ndarray, g: int, product: float
 ) -> float:
+    """What the predictive is not above under the g-th concentration; of the record's product with the sum."""
+    dimension = family.mean.shape[0]
+    lines, shifts = coarse[dimension:], single[dimension:]
+    height: float = lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
+    return height
+
+
+@kernel
+def _near(family: VonMisesFisherTerms, rows: Rows, s: int, asked: Asked, lean: float) -> float:
     """log H(x | S), without the concentrations that their lines show to be negligible."""
-    grid, c0 = family.grid, family.mean_concentration
+    row, coarse, product = rows.block[s], rows.coarse[s], rows.product[s]
     n, along = row[COUNT] + 1.0, row[ALONG] + lean
     length = row[LENGTH] + 2.0 * dot(row, SUMS, asked.x) + asked.own
     total, peak = 0.0, -math.inf
-    for g in range(grid.shape[0]):
-        if lines[2 * g] + lines[2 * g + 1] * (product + c0 / grid[g] * lean) < peak - NEGLIGIBLE:
-            continue
-        value = _log_h_under(family, g, n, length, along) - row[LOG_H]
-        if value > peak:
-            total = total * math.exp(peak - value) + 1.0
-            peak = value
-        else:
-            total += math.exp(value - peak)
-    return peak + math.log(total / grid.shape[0])
+    for g in range(family.grid.shape[0]):
+        if _height(family, coarse, asked.single, g, product) >= peak - NEGLIGIBLE:
+            value = _log_h_under(family, g, n, length, along) - row[LOG_H]
+            total, peak = _count_in(total, peak, value)
+    return peak + math.log(total / family.grid.shape[0])
 
 
 @own.of(VonMisesFisherTerms)
@@ -195,43 +204,28 @@ def _predictive(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own
     return _log_h(family, row[COUNT] + 1.0, length, along) - row[LOG_H]
 
 
-@kernel
-def _height(family: VonMisesFisherTerms, lines: np.ndarray, product: float, lean: float) -> float:
-    """The highest of a cluster's lines, for products of a record with its sum and with the prior mean."""
-    highest = -math.inf
-    for g in range(family.grid.shape[0]):
-        shift = family.mean_concentration / family.grid[g] * lean
-        highest = max(highest, lines[2 * g] + lines[2 * g + 1] * (product + shift))
-    return highest
-
-
 @score_rows.of(VonMisesFisherTerms)
 def _score_rows(family: VonMisesFisherTerms, rows: Rows, asked: Asked, out: np.ndarray) -> None:
-    dimension, lean = family.mean.shape[0], 0.0
-    if family.mean_concentration > 0.0:
-        lean = dot(family.mean, 0, asked.x)
-    for d in range(dimension):
-        asked.single[d] = asked.x[d]
+    dimension, lean = family.mean.shape[0], _prepare(family, asked)
     first, highest = -1, -math.inf
     for s in range(rows.high):
-        if rows.open[s] == 1:
-            coarse = rows.coarse[s]
-            rows.product[s] = _single_product(coarse, asked.single, dimension)
-            out[s] = _height(family, coarse[dimension:], rows.product[s], lean)
-            if rows.column[s] < 0 and out[s] > highest:
-                first, highest = s, out[s]
-    least = asked.floor
+        if rows.open[s] != 1:
+            continue
+        rows.product[s] = _single_product(rows.coarse[s], asked.single, dimension)
+        out[s] = -math.inf
+        for g in range(family.grid.shape[0]):
+            out[s] = max(out[s], _height(family, rows.coarse[s], asked.single, g, rows.product[s]))
+        if rows.column[s] < 0 and out[s] > highest:
+            first, highest = s, out[s]
+    best = -math.inf
     if first >= 0:
-        lines = rows.coarse[first, dimension:]
-        least = max(least, _near(family, rows.block[first], lines, asked, rows.product[first], lean))
-    least -= asked.margin
+        best = _near(family, rows, first, asked, lean)
+    least = max(asked.floor, best) - asked.margin
     for s in range(rows.high):
-        if rows.open[s] == 1:
-            if out[s] < least:
-                out[s] = -math.inf
-            else:
-                lines = rows.coarse[s, dimension:]
-                out[s] = _near(family, rows.block[s], lines, asked, rows.product[s], lean)
+        if rows.open[s] == 1 and s != first:
+            out[s] = -math.inf if out[s] < least else _near(family, rows, s, asked, lean)
+    if first >= 0:
+        out[first] = best
 
 
 @log_marginal.of(VonMisesFisherTerms)

@@ -22,12 +22,12 @@ UNIT = 1e-3
 GRID = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Concentrations by default, in D: vectors at cosines of about .4, .6, .8, .9 and .94 to their mean."""
 
-LEARNED = (0.5, 1.0, 2.0, 4.0)
-"""Concentrations that are learned, in that of nearest neighbours: members of a cluster are mostly further
-apart than those, and what is repeated is closer."""
+LEARNED = (0.25, 0.5, 1.0, 2.0)
+"""Concentrations that are learned, in that of nearest neighbours: those are nearer than two members of a
+cluster are on average, so most of it is downwards."""
 
-LEAST_SPREAD = 0.02
-"""1 - R^2 of neighbours at least: vectors that are repeated must not make all others strangers."""
+LEAST_SPREAD, MOST_SPREAD = 0.02, 0.95
+"""Limits of 1 - R^2 of neighbours: vectors that are repeated must not make all others strangers."""
 
 MOST_COMMON = 0.9
 """R of the clusters' directions at most, so that a warm-up of one topic leaves room for others."""
@@ -100,18 +100,18 @@ class VonMisesFisher(VectorFamily):
         """Concentrations as neighbours suggest, around what all vectors have in common.
 
         Half the mean square of the differences between neighbours is 1 - R^2, with R the length of the mean
-        of a cluster as close as they are: its kappa, half, twice and four times that are the
+        of a cluster as close as they are: a quarter of its kappa, half of it, that and twice that are the
         concentrations. The mean of all vectors is R times that of the directions: m0 and c0 follow. Where
         nothing varies there is nothing to learn.
         """
         dimension, within = len(moments.mean), moments.within
-        spread = float(np.trace(within) if within.ndim == 2 else within.sum())
-        if not 0.0 < spread < 1.0:
+        resultant = float(np.sqrt(np.square(moments.mean).sum()))
+        if resultant > 1.0 - TOLERANCE:
             return cls(dimension, **given)
-        together = math.sqrt(1.0 - max(spread, LEAST_SPREAD))
+        spread = float(np.trace(within) if within.ndim == 2 else within.sum())
+        together = math.sqrt(1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD))
         kappa = concentration_of(dimension, together)
         learned: dict[str, Any] = {"concentration": tuple(factor * kappa for factor in LEARNED)}
-        resultant = float(np.sqrt(np.square(moments.mean).sum()))
         if resultant > TOLERANCE:
             learned["mean"] = tuple((moments.mean / resultant).tolist())
             common = min(resultant / together, MOST_COMMON)
