@@ -115,6 +115,14 @@ def test_what_all_vectors_have_in_common_is_found() -> None:
     assert family.mean_concentration == pytest.approx(expected, rel=0.5)
 
 
+@pytest.mark.parametrize("clusters", [3, 8])
+def test_what_few_topics_have_in_common_is_not_taken_for_what_all_have(clusters: int) -> None:
+    vectors, truth = topics(3_000, 128, 60, 0.0)
+    order = np.argsort(truth >= clusters, kind="stable")
+    labels = answers_of(search_of(vectors[order], beam=1), vectors[order])["label"]
+    assert agreement(labels, truth[order]).ari > 0.9
+
+
 @pytest.mark.parametrize("common", [0.0, 0.3, 0.6])
 def test_topics_are_told_apart_whatever_they_have_in_common(common: float) -> None:
     vectors, truth = topics(2_000, 128, 30, common)

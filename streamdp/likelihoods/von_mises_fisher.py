@@ -30,7 +30,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.02, 0.95
 """Limits of 1 - R^2 of neighbours: vectors that are repeated must not make all others strangers."""
 
 MOST_COMMON = 0.9
-"""R of the clusters' directions at most, so that a warm-up of one topic leaves room for others."""
+"""R of the clusters' directions at most, so that a warm-up of one cluster leaves room for others."""
 
 
 def concentration_of(dimension: int, resultant: float) -> float:
@@ -101,21 +101,23 @@ class VonMisesFisher(VectorFamily):
 
         Half the mean square of the differences between neighbours is 1 - R^2, with R the length of the mean
         of a cluster as close as they are: a quarter of its kappa, half of it, that and twice that are the
-        concentrations. The mean of all vectors is R times that of the directions: m0 and c0 follow. Where
-        nothing varies there is nothing to learn.
+        concentrations. The cosine that vectors of different clusters have is R^2 times that of the clusters'
+        directions: c0 follows, around the direction of the mean of all. Where nothing varies there is
+        nothing to learn.
         """
         dimension, within = len(moments.mean), moments.within
         resultant = float(np.sqrt(np.square(moments.mean).sum()))
         if resultant > 1.0 - TOLERANCE:
             return cls(dimension, **given)
         spread = float(np.trace(within) if within.ndim == 2 else within.sum())
-        together = math.sqrt(1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD))
-        kappa = concentration_of(dimension, together)
+        together = 1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD)
+        kappa = concentration_of(dimension, math.sqrt(together))
         learned: dict[str, Any] = {"concentration": tuple(factor * kappa for factor in LEARNED)}
-        if resultant > TOLERANCE:
+        common = float(moments.common)
+        if common > 0.0 and resultant > TOLERANCE:
             learned["mean"] = tuple((moments.mean / resultant).tolist())
-            common = min(resultant / together, MOST_COMMON)
-            learned["mean_concentration"] = concentration_of(dimension, common)
+            around = min(math.sqrt(common / together), MOST_COMMON)
+            learned["mean_concentration"] = concentration_of(dimension, around)
         return cls(dimension, **{**learned, **given})
 
     @classmethod

@@ -26,7 +26,7 @@ PRIOR = "distance-dependent"
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
-NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)))
+NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(()))
 ANY = Moments.of(np.zeros((1, 2)))
 """Of some vector, where nothing is known of vectors yet."""
 
