@@ -57,7 +57,7 @@ def test_the_table_of_decays_holds_all_that_are_registered() -> None:
 
 def examples() -> Iterator[tuple[str, str]]:
     """Every block of Python that a page shows."""
-    for path in ("README.md", "docs/offline.md"):
+    for path in ("README.md", "docs/embeddings.md", "docs/offline.md"):
         for code in re.findall(r"```python\n(.*?)```", (ROOT / path).read_text("utf-8"), re.DOTALL):
             yield path, code
 

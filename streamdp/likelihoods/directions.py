@@ -184,15 +184,22 @@ def _merge(family: VonMisesFisherTerms, row: np.ndarray, other: np.ndarray) -> N
     row[COUNT] += other[COUNT]
 
 
+@sum_kernel
+def _measured(sums: np.ndarray, rests: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
+    """The squared length of a sum that comes in two parts, and its product with the prior mean."""
+    length, along = 0.0, 0.0
+    for d in range(mean.shape[0]):
+        total = sums[d] + rests[d]
+        length += total * total
+        along += total * mean[d]
+    return length, along
+
+
 @settle.of(VonMisesFisherTerms)
 def _settle(family: VonMisesFisherTerms, row: np.ndarray) -> None:
-    dimension, length, along = family.mean.shape[0], 0.0, 0.0
-    for d in range(dimension):
-        total = row[SUMS + d] + row[SUMS + dimension + d]
-        length += total * total
-        along += total * family.mean[d]
-    row[LENGTH], row[ALONG] = length, along
-    row[LOG_H] = _log_h(family, row[COUNT], length, along)
+    end = SUMS + family.mean.shape[0]
+    row[LENGTH], row[ALONG] = _measured(row[SUMS:end], row[end:], family.mean)
+    row[LOG_H] = _log_h(family, row[COUNT], row[LENGTH], row[ALONG])
 
 
 @predictive.of(VonMisesFisherTerms)
