@@ -24,7 +24,8 @@ from streamdp.beam.pool import ALIVE, SLOT_HIGH, WIDTH, Pool
 from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, OWN, REFERENCE, Scores
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.vectors import Asked, Rows, add, coarsen, own, predictive, score_rows, settle
+from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
+from streamdp.likelihoods.vectors import add, own, predictive, settle
 from streamdp.priors.base import found_weight
 
 

@@ -10,19 +10,8 @@ import numpy as np
 from streamdp.kernels.jit import kernel, routine, sum_kernel
 from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.likelihoods.moments import add_exactly, dot, squared_length
-from streamdp.likelihoods.vectors import (
-    Asked,
-    Rows,
-    add,
-    coarsen,
-    log_marginal,
-    merge,
-    own,
-    predictive,
-    remove,
-    score_rows,
-    settle,
-)
+from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
+from streamdp.likelihoods.vectors import add, log_marginal, merge, own, predictive, remove, settle
 
 COUNT, LENGTH, ALONG, LOG_H, SUMS = range(5)
 """A row: n, the squared length of the sum, its product with the prior mean, log H; then in each dimension the
