@@ -60,7 +60,7 @@ def plain(record: Any, position: Position) -> Record | Reject:
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
         if not isinstance(value, str | bytes):
-            return msgspec.structs.replace(made, value=[float(number) for number in value])
+            return msgspec.structs.replace(made, value=list(map(float, value)))
     except (TypeError, ValueError):
         pass
     else:

@@ -52,6 +52,7 @@ CASES: dict[str, tuple[dict[str, Any], Maker]] = {
         {"likelihood": "gaussian", "variance": 0.3, "decay_scale": 6.0, "close_below": 0.05},
         vectors,
     ),
+    "directions": ({"warmup": 10, "normalise": True, "retain": 20}, vectors),
     "features": ({"warmup": 10, "prior": "pitman-yor", "max_clusters": 3}, features),
 }
 

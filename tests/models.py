@@ -40,9 +40,12 @@ DENSE = (
     "bernoulli",
     "poisson",
     "sphere",
+    "sphere_wide",
 )
 WORDS = 6
 NORTH = (0.0, 1.0)
+WIDE = 40
+"""Dimensions in which most clusters are too far from a record to have a say."""
 
 
 class Problem(NamedTuple):
@@ -85,7 +88,17 @@ def shaped(family: str, record: Any) -> Any:
         return [float(math.floor(abs(4.0 * x))), float(math.floor(abs(2.0 * y)))]
     if family == "sphere":
         return [math.cos(x), math.sin(x)]
+    if family == "sphere_wide":
+        return wide([x, y])
     return record
+
+
+def wide(point: list[float]) -> list[float]:
+    """A unit vector that is near that of another point where the points are near."""
+    rng = np.random.default_rng(40)
+    waves = np.cos(rng.normal(size=(WIDE, 2)) @ np.array(point) + rng.uniform(0.0, 2.0 * math.pi, WIDE))
+    found: list[float] = (waves / np.linalg.norm(waves)).tolist()
+    return found
 
 
 def _prior(name: str) -> tuple[pr.Prior, Any]:
@@ -152,6 +165,10 @@ def _vectors(name: str) -> tuple[Any, Any]:
         return lk.BetaBernoulli(2, 0.6, (0.7, 1.4)), va.BetaBernoulli(0.6, (0.7, 1.4))
     if kind == "poisson":
         return lk.GammaPoisson(2, (0.8, 1.3), 0.4), va.GammaPoisson((0.8, 1.3), 0.4)
+    if name == "sphere_wide":
+        common = wide([0.5, 0.5])
+        family = lk.VonMisesFisher(WIDE, (30.0, 300.0, 1500.0), tuple(common), 12.0)
+        return family, va.Directions([30.0, 300.0, 1500.0], tuple(common), 12.0)
     sphere = lk.VonMisesFisher(2, (2.0, 9.0), NORTH, 0.7)
     return sphere, va.VonMisesFisher([2.0, 9.0], NORTH, 0.7)
 

@@ -54,6 +54,37 @@ def test_bessel_function_in_closed_form() -> None:
     assert bessel.log_iv(0.5, 0.0) == -math.inf
 
 
+@pytest.mark.parametrize("size", [384, 768, 1536])
+def test_bessel_functions_of_embeddings(size: int) -> None:
+    order = size / 2.0 - 1.0
+    for x in (0.1 * size, 0.5 * size, size, 2.0 * size, 8.0 * size, 100.0 * size):
+        scaled = float(special.ive(order, x))
+        if scaled > 1e-290:  # below it scipy has no digits left
+            assert bessel.log_iv(order, x) == pytest.approx(math.log(scaled) + x, rel=1e-12, abs=1e-10)
+        below, at, above = (bessel.log_iv(order + j, x) for j in (-1.0, 0.0, 1.0))
+        assert math.exp(below - at) - math.exp(above - at) == pytest.approx(2.0 * order / x, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 3, 40, 384, 1536])
+def test_slope_of_the_normaliser_in_the_square_of_its_argument(size: int) -> None:
+    """What bounds the predictive: C_D / (4 pi C_{D+2}) is the slope of -log C_D, and falls."""
+
+    def slope(q: float) -> float:
+        k = math.sqrt(q)
+        ratio = bessel.log_vmf_normaliser(size, k) - bessel.log_vmf_normaliser(size + 2, k)
+        return math.exp(ratio) / (4.0 * math.pi)
+
+    squares = [(f * size) ** 2 for f in (0.0, 0.05, 0.3, 1.0, 4.0, 60.0)]
+    slopes = [slope(q) for q in squares]
+    assert slopes[0] == pytest.approx(0.5 / size, rel=1e-9)
+    assert slopes == sorted(slopes, reverse=True)
+    for q in squares[1:]:
+        step = 1e-3 * q
+        rise = bessel.log_vmf_normaliser(size, math.sqrt(q - step))
+        rise -= bessel.log_vmf_normaliser(size, math.sqrt(q + step))
+        assert slope(q) == pytest.approx(rise / (2.0 * step), rel=1e-4)
+
+
 def test_normaliser_is_the_same_compiled() -> None:
     @numba.njit(error_model="numpy")
     def compiled(size: int, k: float) -> float:

@@ -65,7 +65,8 @@ def _word_slots(clusters: WordClusters, size: int) -> WordClusters:
 def _slots(state: State, size: int) -> State:
     expiry, clusters = state.expiry, state.clusters
     if isinstance(clusters, VectorClusters):
-        clusters = clusters._replace(block=taller(clusters.block, size))
+        block, coarse = taller(clusters.block, size), taller(clusters.coarse, size)
+        clusters = clusters._replace(block=block, coarse=coarse)
     else:
         clusters = _word_slots(clusters, size)
     return state._replace(

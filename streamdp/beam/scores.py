@@ -24,6 +24,8 @@ class Scores(NamedTuple):
     value: np.ndarray  # float64[S] of words: of the slots that share one with the record
     owner: np.ndarray  # int64[S] first child that joins the slot
     words: Any  # WordScores, or of vectors nothing
+    single: np.ndarray  # float32[coarse width] a vector, for a family that looks at clusters coarsely
+    product: np.ndarray  # float64[S] its products with what is looked at
 
 
 class WordScores(NamedTuple):
@@ -48,9 +50,10 @@ class WordScores(NamedTuple):
     position: np.ndarray  # int64[V] 1 + index of a word in the record; zero between records
 
 
-def new_scores(slots: int, words: Any) -> Scores:
-    """Scratch space for so many slots."""
-    return Scores(np.zeros(5), np.zeros(slots), np.zeros(slots, np.int64), words)
+def new_scores(slots: int, words: Any, coarse: int = 0) -> Scores:
+    """Scratch space for so many slots; ``coarse`` of the family of vectors."""
+    owner, single = np.zeros(slots, np.int64), np.zeros(coarse, np.float32)
+    return Scores(np.zeros(5), np.zeros(slots), owner, words, single, np.zeros(slots if coarse else 0))
 
 
 def new_word_scores(slots: int, classes: int, words: int, vocabulary: int) -> WordScores:

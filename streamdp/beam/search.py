@@ -73,7 +73,8 @@ def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClust
     """No cluster's statistics."""
     if isinstance(likelihood, VectorFamily):
         empty = likelihood.empty().row
-        return VectorClusters(np.tile(empty, (SLOTS, 1)), empty)
+        coarse = np.zeros((SLOTS, likelihood.coarse), np.float32)
+        return VectorClusters(np.tile(empty, (SLOTS, 1)), empty, coarse)
     index = new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS)
     learned = Learned(np.zeros(SLOTS, np.int64), np.zeros(2, np.int64))
     return WordClusters(index, new_sizes(SLOTS, SLOTS, 16 * SLOTS), learned)
@@ -179,7 +180,7 @@ class BeamSearch:
         slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
         if not isinstance(clusters, WordClusters):
             if self.scores.value.shape[0] != slots:
-                self.scores = new_scores(slots, np.zeros(0))
+                self.scores = new_scores(slots, np.zeros(0), clusters.coarse.shape[1])
             return
         classes, vocabulary = clusters.sizes.classes.shape[0], clusters.learned.counts.shape[0]
         held = self.scores.words

@@ -20,10 +20,13 @@ from streamdp.beam.clusters import (
 )
 from streamdp.beam.evidence import may_found
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, SLOT_HIGH, Pool
+from streamdp.beam.pool import ALIVE, SLOT_HIGH, WIDTH, Pool
 from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, OWN, REFERENCE, Scores
 from streamdp.beam.state import Incoming, Output, State
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
 from streamdp.likelihoods.vectors import add, own, predictive, settle
+from streamdp.priors.base import found_weight
 
 
 class VectorClusters(NamedTuple):
@@ -31,6 +34,24 @@ class VectorClusters(NamedTuple):
 
     block: np.ndarray  # float64[S, width]
     empty: np.ndarray  # float64[width] of a cluster without records
+    coarse: np.ndarray  # float32[S, coarse width] what the family looks at first
+
+
+BEYOND = 50.0
+"""Nats, besides ``slack``, below what every hypothesis can have at which a cluster has no say: its share of
+any sum is less than a double can tell, unless its weight is a million times that of the better one."""
+
+
+@kernel
+def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: float, new: float) -> Asked:
+    """What is asked of the family; a decision made elsewhere may want any cluster."""
+    floor, margin = new, model.slack + BEYOND
+    for h in range(state.beam.meta[WIDTH]):
+        if found_weight(model.prior, np.float64(state.beam.founded[h])) <= 0.0:
+            floor = -np.inf
+    if record.founder >= 0:
+        margin = np.inf
+    return Asked(record.x, scores.single, apart, floor, margin)
 
 
 @score_record.of(VectorClusters)
@@ -42,16 +63,17 @@ def _score_record(
     apart = own(model.family, x)
     new = predictive(model.family, clusters.empty, x, apart)
     founds = may_found(model, state.beam)
+    rows = Rows(clusters.block, clusters.coarse, scores.product, pool.state, pool.column, high)
+    score_rows(model.family, rows, _asked(model, state, scores, record, apart, new), value)
     peak = new if founds else -np.inf
     for s in range(high):
         if pool.state[s] == ALIVE:
-            value[s] = predictive(model.family, clusters.block[s], x, apart)
             peak = max(peak, value[s])
     total, weight = 0.0, 0.0
     for s in range(high):
         if pool.state[s] != ALIVE:
             continue
-        value[s] = math.exp(value[s] - peak)
+        value[s] = math.exp(value[s] - peak) if value[s] > -np.inf else 0.0
         if pool.column[s] < 0:
             total += pool.weight[s] * value[s]
             weight += pool.weight[s]
@@ -82,18 +104,22 @@ def _offer_agreed(
 def _clear_slot(clusters: VectorClusters, model: Model, slot: int) -> None:
     for j in range(clusters.empty.shape[0]):
         clusters.block[slot, j] = clusters.empty[j]
+    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
 @copy_slot.of(VectorClusters)
 def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
     for j in range(clusters.empty.shape[0]):
         clusters.block[target, j] = clusters.block[source, j]
+    for j in range(clusters.coarse.shape[1]):
+        clusters.coarse[target, j] = clusters.coarse[source, j]
 
 
 @join_slot.of(VectorClusters)
 def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
     add(model.family, clusters.block[slot], record.x, scores.sums[OWN])
     settle(model.family, clusters.block[slot])
+    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
 @tell_slot.of(VectorClusters)

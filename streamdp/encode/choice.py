@@ -50,7 +50,7 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
         return WordEncoder(tokenizer_of(settings), Vocabulary(_most_words(settings)))
     if text:
         return refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
-    return VectorEncoder.like(record, settings.likelihood)
+    return VectorEncoder.like(record, settings.likelihood, normalise=settings.normalise)
 
 
 def _most_words(settings: Settings) -> int:

@@ -156,24 +156,27 @@ class VectorEncoder:
         D, and the names of the features; None for vectors.
     likelihood
         The family that says which vectors are records, by the name that users write.
+    normalise
+        Whether vectors are scaled to length one.
     """
 
     sparse = False
 
-    def __init__(self, dimension: int, names: list[str] | None, likelihood: str = AUTO) -> None:
+    def __init__(
+        self, dimension: int, names: list[str] | None, likelihood: str = AUTO, *, normalise: bool = False
+    ) -> None:
         self.dimension = dimension
         self.names = names
         self.likelihood = likelihood
-        self.rows: list[list[float]] = []
+        self.normalise = normalise
+        self.rows: list[Sequence[float] | np.ndarray] = []
         self._read = None if likelihood == AUTO else find(LIKELIHOODS, likelihood).read
 
     @classmethod
-    def like(cls, record: Record, likelihood: str = AUTO) -> VectorEncoder:
+    def like(cls, record: Record, likelihood: str = AUTO, *, normalise: bool = False) -> VectorEncoder:
         """An encoder for records of this one's form."""
-        if isinstance(record.value, dict):
-            names = sorted(record.value)
-            return cls(len(names), names, likelihood)
-        return cls(len(record.value), None, likelihood)
+        names = sorted(record.value) if isinstance(record.value, dict) else None
+        return cls(len(record.value), names, likelihood, normalise=normalise)
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
@@ -201,13 +204,30 @@ class VectorEncoder:
                     "wrong_length",
                     f"its vector has {len(row)} numbers where this stream has {self.dimension}",
                 )
+        if self.normalise or self._read is not None:
+            return self._append(record, np.array(row, float))
         if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):
-            return refuse(record, "not_finite", "a number in it is not finite")
+            return _not_finite(record)
         if max(row) > HUGE or min(row) < -HUGE:
-            return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
+            return _too_large(record)
+        self.rows.append(row)
+        return None
+
+    def _append(self, record: Record, row: np.ndarray) -> Reject | None:
+        """Take a row as what the settings make of it."""
+        largest = float(np.abs(row).max())
+        if not math.isfinite(largest):
+            return _not_finite(record)
+        if largest > HUGE:
+            return _too_large(record)
+        if self.normalise:
+            if largest == 0.0:
+                return refuse(record, "zero_vector", "its vector is all zeros, which has no direction")
+            row = row / largest  # the squares neither overflow nor vanish
+            row = row / np.sqrt(np.square(row).sum())
         if self._read is not None:
             try:
-                row = self._read(np.array([row], float))[0].tolist()
+                row = self._read(row[np.newaxis])[0]
             except ValueError as error:
                 return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
         self.rows.append(row)
@@ -221,7 +241,7 @@ class VectorEncoder:
 
     def for_scoring(self) -> VectorEncoder:
         """An encoder of the same vectors with a batch of its own."""
-        return VectorEncoder(self.dimension, self.names, self.likelihood)
+        return VectorEncoder(self.dimension, self.names, self.likelihood, normalise=self.normalise)
 
     @property
     def words(self) -> Sequence[str | None] | None:
@@ -235,7 +255,16 @@ class VectorEncoder:
             "dimension": self.dimension,
             "names": self.names,
             "likelihood": self.likelihood,
+            "normalise": self.normalise,
         }
+
+
+def _not_finite(record: Record) -> Reject:
+    return refuse(record, "not_finite", "a number in it is not finite")
+
+
+def _too_large(record: Record) -> Reject:
+    return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
 
 
 Encoder = WordEncoder | VectorEncoder
@@ -256,4 +285,6 @@ def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
     """The inverse of the encoders' ``dump``."""
     if stored["kind"] == "words":
         return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
-    return VectorEncoder(stored["dimension"], stored["names"], stored["likelihood"])
+    return VectorEncoder(
+        stored["dimension"], stored["names"], stored["likelihood"], normalise=stored["normalise"]
+    )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from streamdp.likelihoods.neighbours import within
+from streamdp.likelihoods.neighbours import common, within
 
 S = TypeVar("S")
 X = TypeVar("X")
@@ -29,12 +29,14 @@ class Moments(NamedTuple):
     """What automatic parameters of families of vectors follow from.
 
     ``mean`` and ``variance`` of the vectors are of shape (D,); ``within`` is the covariance to be expected
-    inside a cluster, of :func:`~streamdp.likelihoods.neighbours.within`.
+    inside a cluster, of :func:`~streamdp.likelihoods.neighbours.within`. ``common``, of shape (), is the
+    cosine to be expected between different clusters, of :func:`~streamdp.likelihoods.neighbours.common`.
     """
 
     mean: np.ndarray
     variance: np.ndarray
     within: np.ndarray
+    common: np.ndarray
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> Moments:
@@ -42,7 +44,7 @@ class Moments(NamedTuple):
         found = vectors.var(axis=0)
         typical = float(found.mean())
         variance = np.maximum(found, LEAST * typical if typical > 0.0 else 1.0)
-        return cls(vectors.mean(axis=0), variance, within(vectors, variance))
+        return cls(vectors.mean(axis=0), variance, within(vectors, variance), np.array(common(vectors)))
 
 
 class Likelihood(ABC, Generic[S, X]):

@@ -1,4 +1,4 @@
-"""How wide clusters are, of vectors whose clusters are unknown: near neighbours mostly share theirs."""
+"""How wide clusters are and how far apart, where they are unknown: near neighbours mostly share theirs."""
 
 from __future__ import annotations
 
@@ -46,10 +46,8 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     Of shape (D, D), symmetric and positive definite, in the square of the data's unit; of shape (D,), the
     diagonal, for more than 100 dimensions.
     """
-    found, dimension = vectors.shape
-    if found > SAMPLE:
-        vectors = vectors[np.arange(SAMPLE) * found // SAMPLE]
-    count = len(vectors)
+    vectors = _sample(vectors)
+    count, dimension = vectors.shape
     if count < 2:
         share = np.full(dimension, SINGLE)
         return np.diag(share * variance) if dimension <= FULL else share * variance
@@ -75,6 +73,30 @@ def nearness(dimension: int) -> float:
     """
     half = dimension / 2.0
     return (AMONG * math.gamma(half + 1.0)) ** (1.0 / half) / (half + 1.0)
+
+
+def common(vectors: np.ndarray) -> float:
+    """The lower quartile of the cosines between vectors, shape (N, D); 0 where there are no two.
+
+    Where clusters are several, a quarter of all pairs and more are of different ones: so it tells what these
+    have in common, whatever the few clusters are like that the vectors happen to be of. Of more than 200
+    vectors, 200 are compared, evenly spaced.
+    """
+    vectors = _sample(vectors)
+    if len(vectors) < 2:
+        return 0.0
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest > 0.0, largest, 1.0)
+    lengths = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+    units = scaled / np.where(lengths > 0.0, lengths, 1.0)
+    cosines = np.einsum("id,jd->ij", units, units)  # without BLAS, as below
+    return float(np.quantile(cosines[np.triu_indices(len(units), 1)], 0.25))
+
+
+def _sample(vectors: np.ndarray) -> np.ndarray:
+    """So many of the vectors as are compared, evenly spaced."""
+    found = len(vectors)
+    return vectors if found <= SAMPLE else vectors[np.arange(SAMPLE) * found // SAMPLE]
 
 
 def nearest(vectors: np.ndarray, near: int) -> np.ndarray:

@@ -156,6 +156,9 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     needs_moments: ClassVar[bool] = True
     """Whether automatic parameters follow from the moments of the records."""
 
+    of_texts: ClassVar[bool] = False
+    """Whether records mostly stand for texts, so that what they are about comes and goes as that of texts."""
+
     enough: ClassVar[tuple[str, ...]] = ()
     """Settings of which any, where it is given, makes a warm-up needless."""
 
@@ -166,6 +169,11 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     @abstractmethod
     def width(self) -> int:
         """Numbers in a row of statistics."""
+
+    @property
+    def coarse(self) -> int:
+        """Numbers of a cluster that are looked at first (``likelihoods/rows.py``); none for most families."""
+        return 0
 
     @property
     @abstractmethod

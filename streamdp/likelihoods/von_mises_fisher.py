@@ -6,27 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from streamdp.checks import not_negative
-from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.moments import add_exactly, dot, squared_length
-from streamdp.likelihoods.vectors import (
-    TOLERANCE,
-    VectorFamily,
-    VectorStatistics,
-    add,
-    log_marginal,
-    merge,
-    own,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.directions import COUNT, SUMS, VonMisesFisherTerms
+from streamdp.likelihoods.vectors import TOLERANCE, VectorFamily, VectorStatistics
 
 UNIT = 1e-3
 """How far the length of a unit vector may be from one."""
@@ -34,19 +22,23 @@ UNIT = 1e-3
 GRID = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Concentrations by default, in D: vectors at cosines of about .4, .6, .8, .9 and .94 to their mean."""
 
-COUNT, LENGTH, ALONG, LOG_H, SUMS = range(5)
-"""A row: n, the squared length of the sum, its product with the prior mean, log H; then in each dimension the
-sum, and what rounding has cut off it."""
+LEARNED = (0.25, 0.5, 1.0, 2.0)
+"""Concentrations that are learned, in that of nearest neighbours: those are nearer than two members of a
+cluster are on average, so most of it is downwards."""
+
+LEAST_SPREAD, MOST_SPREAD = 0.02, 0.95
+"""Limits of 1 - R^2 of neighbours: vectors that are repeated must not make all others strangers."""
+
+MOST_COMMON = 0.9
+"""R of the clusters' directions at most, so that a warm-up of one cluster leaves room for others."""
 
 
-class VonMisesFisherTerms(NamedTuple):
-    """What the kernels read: concentrations and their log normalisers, the prior's, the prior mean."""
+def concentration_of(dimension: int, resultant: float) -> float:
+    """kappa of a von Mises-Fisher distribution whose mean has the length R in [0, 1).
 
-    grid: np.ndarray
-    normalisers: np.ndarray
-    mean_concentration: float
-    log_start: float
-    mean: np.ndarray
+    Near the maximum of the likelihood (Banerjee et al. 2005, equation 4.4): R (D - R^2) / (1 - R^2).
+    """
+    return resultant * (dimension - resultant**2) / (1.0 - resultant**2)
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,7 @@ class VonMisesFisher(VectorFamily):
     mean_concentration: float = 0.0
 
     settings = {}  # noqa: RUF012
-    needs_moments = False
+    of_texts = True
     dtype = np.float32
 
     def __post_init__(self) -> None:
@@ -105,8 +97,28 @@ class VonMisesFisher(VectorFamily):
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """Any of five concentrations, and directions uniform on the sphere."""
-        return cls(len(moments.mean), **given)
+        """Concentrations as neighbours suggest, around what all vectors have in common.
+
+        Half the mean square of the differences between neighbours is 1 - R^2, with R the length of the mean
+        of a cluster as close as they are: a quarter of its kappa, half of it, that and twice that are the
+        concentrations. The cosine that vectors of different clusters have is R^2 times that of the clusters'
+        directions: c0 follows, around the direction of the mean of all. Where nothing varies there is
+        nothing to learn.
+        """
+        dimension, within = len(moments.mean), moments.within
+        resultant = float(np.sqrt(np.square(moments.mean).sum()))
+        if resultant > 1.0 - TOLERANCE:
+            return cls(dimension, **given)
+        spread = float(np.trace(within) if within.ndim == 2 else within.sum())
+        together = 1.0 - min(max(spread, LEAST_SPREAD), MOST_SPREAD)
+        kappa = concentration_of(dimension, math.sqrt(together))
+        learned: dict[str, Any] = {"concentration": tuple(factor * kappa for factor in LEARNED)}
+        common = float(moments.common)
+        if common > 0.0 and resultant > TOLERANCE:
+            learned["mean"] = tuple((moments.mean / resultant).tolist())
+            around = min(math.sqrt(common / together), MOST_COMMON)
+            learned["mean_concentration"] = concentration_of(dimension, around)
+        return cls(dimension, **{**learned, **given})
 
     @classmethod
     def read(cls, values: np.ndarray) -> np.ndarray:
@@ -114,7 +126,8 @@ class VonMisesFisher(VectorFamily):
         lengths = np.sqrt(np.einsum("nd,nd->n", values, values, dtype=np.float64))
         if (off := np.abs(lengths - 1.0)).max(initial=0.0) > UNIT:
             length = lengths[int(off.argmax())]
-            raise ValueError(f"a record is {values.shape[1]} numbers of length one, not of {length:.6g}")
+            size, hint = values.shape[1], "normalise makes it one"
+            raise ValueError(f"a record is {size} numbers of length one, not of {length:.6g} ({hint})")
         return np.asarray(values / lengths[:, np.newaxis])
 
     @cached_property
@@ -139,13 +152,18 @@ class VonMisesFisher(VectorFamily):
         return SUMS + 2 * self.dimension
 
     @property
+    def coarse(self) -> int:
+        """The sum in single precision, and for each concentration a line, two numbers."""
+        return self.dimension + 2 * len(self.concentrations)
+
+    @property
     def parts(self) -> Mapping[str, Any]:
         """The statistics of a row."""
         return {"count": COUNT, "total": slice(SUMS, SUMS + self.dimension)}
 
     def centre(self, row: np.ndarray) -> np.ndarray:
         """The mean direction."""
-        total = row[SUMS : SUMS + self.dimension]
+        total = row[self.parts["total"]]
         return np.asarray(total / max(float(np.linalg.norm(total)), 1e-300))
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
@@ -158,78 +176,3 @@ class VonMisesFisher(VectorFamily):
         if count == 0:
             return length <= TOLERANCE
         return length <= count + TOLERANCE and (count != 1 or length >= 1.0 - TOLERANCE)
-
-
-@kernel
-def _log_h(family: VonMisesFisherTerms, n: float, length: float, along: float) -> float:
-    """log H of n vectors from the squared length of their sum and its product with the prior mean."""
-    if n == 0.0:
-        return 0.0
-    c0, dimension = family.mean_concentration, family.mean.shape[0]
-    total, peak = 0.0, -math.inf
-    for g in range(family.grid.shape[0]):
-        kappa = family.grid[g]
-        resultant = math.sqrt(max(kappa * kappa * length + 2.0 * kappa * c0 * along + c0 * c0, 0.0))
-        value = n * family.normalisers[g] + family.log_start - log_vmf_normaliser(dimension, resultant)
-        if value > peak:
-            total = total * math.exp(peak - value) + 1.0
-            peak = value
-        else:
-            total += math.exp(value - peak)
-    return peak + math.log(total / family.grid.shape[0])
-
-
-@own.of(VonMisesFisherTerms)
-def _own(family: VonMisesFisherTerms, x: np.ndarray) -> float:
-    # the squared length: one, but for the precision that records are kept in
-    square: float = squared_length(x)
-    return square
-
-
-@add.of(VonMisesFisherTerms)
-def _add(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
-    for d in range(x.shape[0]):
-        add_exactly(row, SUMS + d, SUMS + x.shape[0] + d, np.float64(x[d]))
-    row[COUNT] += 1.0
-
-
-@remove.of(VonMisesFisherTerms)
-def _remove(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
-    for d in range(x.shape[0]):
-        add_exactly(row, SUMS + d, SUMS + x.shape[0] + d, -np.float64(x[d]))
-    row[COUNT] -= 1.0
-
-
-@merge.of(VonMisesFisherTerms)
-def _merge(family: VonMisesFisherTerms, row: np.ndarray, other: np.ndarray) -> None:
-    dimension = family.mean.shape[0]
-    for d in range(SUMS, SUMS + dimension):
-        add_exactly(row, d, dimension + d, other[d])
-        row[dimension + d] += other[dimension + d]
-    row[COUNT] += other[COUNT]
-
-
-@settle.of(VonMisesFisherTerms)
-def _settle(family: VonMisesFisherTerms, row: np.ndarray) -> None:
-    dimension, length, along = family.mean.shape[0], 0.0, 0.0
-    for d in range(dimension):
-        total = row[SUMS + d] + row[SUMS + dimension + d]
-        length += total * total
-        along += total * family.mean[d]
-    row[LENGTH], row[ALONG] = length, along
-    row[LOG_H] = _log_h(family, row[COUNT], length, along)
-
-
-@predictive.of(VonMisesFisherTerms)
-def _predictive(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
-    length = row[LENGTH] + 2.0 * dot(row, SUMS, x) + own
-    along = row[ALONG]
-    if family.mean_concentration > 0.0:
-        along += dot(family.mean, 0, x)
-    return _log_h(family, row[COUNT] + 1.0, length, along) - row[LOG_H]
-
-
-@log_marginal.of(VonMisesFisherTerms)
-def _log_marginal(family: VonMisesFisherTerms, row: np.ndarray) -> float:
-    log_h: float = row[LOG_H]
-    return log_h

@@ -19,20 +19,23 @@ from streamdp.settings.schema import AUTO, Settings
 
 WORDS, VECTORS, LONG_VECTORS = "hierarchical-pitman-yor", "normal-inverse-wishart", "normal-inverse-gamma"
 """The automatic likelihoods: of texts, of vectors, and of vectors whose covariances are too many to learn."""
+DIRECTIONS = "von-mises-fisher"
+"""The automatic likelihood of vectors that are to be normalised."""
 PRIOR = "distance-dependent"
 """The automatic prior."""
 SLACK_NATS = 10.0
 WARMUP = 200
 """Vectors from which location and scale are learned where they are automatic."""
-NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)))
+NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(()))
 ANY = Moments.of(np.zeros((1, 2)))
 """Of some vector, where nothing is known of vectors yet."""
 
 
 def is_sparse(settings: Settings) -> bool | None:
     """Whether records are word counts; None where the first record decides."""
-    if settings.likelihood != AUTO:
-        return _family(settings.likelihood).sparse
+    named = _named(settings)
+    if named != AUTO:
+        return _family(named).sparse
     return next((sparse for sparse in (False, True) if _given(settings, _settings_of(sparse))), None)
 
 
@@ -42,12 +45,14 @@ def likelihood_class(settings: Settings, dimension: int | None) -> type[Likeliho
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
-    """The prior that the settings mean. Raises ConfigError."""
+    """The prior that the settings mean: for embeddings of texts that of texts. Raises ConfigError."""
+    named = _named(settings)
+    like_texts = sparse or (named != AUTO and getattr(_family(named), "of_texts", False))
     kind = PRIOR if settings.prior == AUTO else settings.prior
     found = _class(PRIORS, kind, Prior)
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
     try:
-        prior: Prior = found.automatic(_given(settings, found.settings), sparse)
+        prior: Prior = found.automatic(_given(settings, found.settings), like_texts)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     return prior
@@ -62,6 +67,10 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
     found = _family(kind)
     if found.sparse != (moments is None):
         raise ConfigError(f"the {kind} likelihood is for {'texts' if found.sparse else 'vectors'}")
+    if found.sparse and settings.normalise:
+        raise ConfigError(
+            f"normalise has no meaning with the {kind} likelihood: leave it out, or choose another"
+        )
     meant = {**found.settings, **({} if found.sparse else {"warmup": ""})}
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
@@ -110,9 +119,15 @@ def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood[Any,
     return settings.second_look if known and enough and likelihood.sparse else 0
 
 
+def _named(settings: Settings) -> str:
+    """The likelihood, where the settings alone say which."""
+    return DIRECTIONS if settings.likelihood == AUTO and settings.normalise else settings.likelihood
+
+
 def _kind(settings: Settings, dimension: int | None) -> str:
-    if settings.likelihood != AUTO:
-        return settings.likelihood
+    named = _named(settings)
+    if named != AUTO:
+        return named
     if dimension is None:
         return WORDS
     # what has a meaning with the diagonal family alone asks for it

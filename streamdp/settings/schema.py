@@ -93,6 +93,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 1_000_000
 
     likelihood: Annotated[Likelihood, _model(description="likelihood family of the clusters")] = "auto"
+    normalise: Annotated[
+        bool, _model(description="scale vectors to length one; likelihood auto is von-mises-fisher then")
+    ] = False
     prior: Annotated[Prior, _model(description="prior over clusterings")] = "auto"
     concentration: Annotated[
         Positive | None, _model(description="the prior's concentration: weight of a new cluster")

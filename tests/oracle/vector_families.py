@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,9 @@ def log_sphere_normaliser(size: int, k: float) -> float:
     return -(log_area + integral + k)
 
 
+sphere_normaliser = lru_cache(maxsize=100_000)(log_sphere_normaliser)
+
+
 def sphere(size: int, points: int = 160) -> tuple[np.ndarray, np.ndarray]:
     """Points on the unit circle or sphere, and what share of it each stands for."""
     circle = np.arange(2 * points) * math.pi / points
@@ -139,6 +143,27 @@ class VonMisesFisher(Family):
             logs = prior + kappa * (directions @ np.sum(records, axis=0))
             constant = len(records) * log_sphere_normaliser(size, kappa)
             under.append(constant + log_mean_exp(logs, shares) - log_mean_exp(prior, shares))
+        return log_mean_exp(under)
+
+    def log_predictive(self, members: Sequence[Dense], x: Dense, base: Any = None) -> float:
+        return self.log_marginal([*members, x]) - self.log_marginal(members)
+
+
+@dataclass(frozen=True)
+class Directions(Family):
+    """The same in any dimension: C(kappa)^n C(c0) / C(|kappa s + c0 m0|), each C by quadrature."""
+
+    concentrations: Sequence[float]
+    m0: Sequence[float]
+    c0: float
+
+    def log_marginal(self, records: Sequence[Dense], views: Sequence[Any] | None = None) -> float:
+        total, under = np.sum(np.array([[0.0] * len(self.m0), *records]), axis=0), []
+        for kappa in self.concentrations:
+            end = float(np.linalg.norm(kappa * total + self.c0 * np.array(self.m0)))
+            size = len(self.m0)
+            value = len(records) * sphere_normaliser(size, kappa) + sphere_normaliser(size, self.c0)
+            under.append(value - sphere_normaliser(size, end))
         return log_mean_exp(under)
 
     def log_predictive(self, members: Sequence[Dense], x: Dense, base: Any = None) -> float:
