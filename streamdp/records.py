@@ -34,7 +34,13 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One decoded event: a text, a dense vector, or a mapping from feature name to number."""
+    """One decoded event: a text, a dense vector, or a mapping from feature name to number.
+
+    Examples
+    --------
+    >>> Record("storm over the coast", {"line": 1}, time=1_700_000_000.0).value
+    'storm over the coast'
+    """
 
     value: str | list[float] | dict[str, float]
     position: Position
@@ -166,7 +172,13 @@ class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Answers(msgspec.Struct, frozen=True, gc=False):
-    """What a call of the engine produced, each list in processing order."""
+    """What a call of the engine produced, each list in processing order.
+
+    Examples
+    --------
+    >>> Answers([Final(99)], [], []).final_through
+    99
+    """
 
     lines: list[Assignment | Final]
     rejects: list[Reject]

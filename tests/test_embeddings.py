@@ -23,7 +23,8 @@ from streamdp.priors import DistanceDependent
 from streamdp.records import Record
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_likelihood, build_model, build_prior, check_model
+from streamdp.settings.assemble import build_likelihood, build_model, build_prior
+from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
 
 
@@ -157,7 +158,7 @@ def test_normalise_names_the_family_and_its_prior() -> None:
 
 def test_normalise_is_for_vectors() -> None:
     with pytest.raises(ConfigError, match="normalise has no meaning with the hierarchical-pitman-yor"):
-        check_model(Settings(likelihood="hierarchical-pitman-yor", normalise=True))
+        Blueprint(Settings(likelihood="hierarchical-pitman-yor", normalise=True)).check()
     engine = Engine(Settings(normalise=True))
     (reject,) = engine.advance([record("a text", 1)]).rejects
     assert (reject.reason, reject.detail) == (

@@ -45,7 +45,9 @@ def replayed(settings: Settings, records: list[Record], batch: int, described: b
 def test_events_add_up(name: str, beam: int) -> None:
     settings, maker = case(name, beam=beam)
     for seed in range(2):
-        replayed(settings, maker(120, seed), 1 if seed else 37, described=name != "features")
+        replayed(
+            settings, maker(120, seed), 1 if seed else 37, described=name not in ("features", "directions")
+        )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,15 @@ class Novelty(AnomalyDetector):
     ----------
     clusterer
         What learns; None: ``StreamDP()``.
+
+    Examples
+    --------
+    >>> import random
+    >>> rng, detector = random.Random(1), Novelty()
+    >>> for _ in range(250):
+    ...     detector.learn_one({"x": rng.gauss(0.0, 1.0), "y": rng.gauss(0.0, 1.0)})
+    >>> detector.score_one({"x": 9.0, "y": 9.0}) > detector.score_one({"x": 0.0, "y": 0.0})
+    True
     """
 
     def __init__(self, clusterer: StreamDP | None = None) -> None:

@@ -47,6 +47,17 @@ class BetaBernoulli(VectorFamily):
         Of the beta prior of the probabilities, > 0: how many ones and zeros it counts for. Each a number,
         or one for each dimension.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = BetaBernoulli(2)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([1.0, 0.0])), 4)
+    -1.3863
+    >>> family.add(statistics, np.array([1.0, 0.0]))
+    >>> round(family.log_predictive(statistics, np.array([1.0, 0.0])), 4)
+    -0.8109
+
     Notes
     -----
     H = prod_d B(a_d + s_d, b_d + n - s_d) / B(a_d, b_d) of n records with s_d ones (Gelman et al. 2013,

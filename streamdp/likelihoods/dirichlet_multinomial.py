@@ -60,6 +60,17 @@ class DirichletMultinomial(WordFamily):
         e, the prior mass of all words together that are not seen yet, in tokens, > 0; of no effect where
         the vocabulary is fixed.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = DirichletMultinomial(beta=0.5, vocabulary_size=3)
+    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
+    >>> round(family.log_predictive(statistics, x), 4)
+    -3.5553
+    >>> family.add(statistics, x)
+    >>> round(family.log_predictive(statistics, x), 4)
+    -2.5061
+
     Notes
     -----
     A token has the probability (n_kw + b1 p_w) / (n_k + b1). In a fixed vocabulary b1 = V beta and

@@ -50,6 +50,17 @@ class GammaPoisson(VectorFamily):
         a and b of the gamma prior of the rates, > 0, which are expected to be a / b: the prior counts for
         b records. Each a number, or one for each dimension.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = GammaPoisson(2)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([4.0, 0.0])), 4)
+    -4.1589
+    >>> family.add(statistics, np.array([5.0, 1.0]))
+    >>> round(family.log_predictive(statistics, np.array([4.0, 0.0])), 4)
+    -2.8019
+
     Notes
     -----
     H = prod_d b^a Gamma(a + s_d) / (Gamma(a) (b + n)^(a + s_d)) / prod_i x_id! of n records of sum s

@@ -49,6 +49,17 @@ class Gaussian(NormalFamily):
     mean_variance
         v0, prior variance of a cluster's mean in every dimension, > 0.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = Gaussian(2, mean_variance=9.0)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -5.3905
+    >>> family.add(statistics, np.array([3.0, 4.5]))
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -2.5041
+
     Notes
     -----
     Murphy 2007, sections 2 and 7; Daume 2007 clusters with it.

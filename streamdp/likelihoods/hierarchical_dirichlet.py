@@ -58,6 +58,17 @@ class HierarchicalDirichlet(SharedBase):
     smoothing, discount, escape, base
         See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = HierarchicalDirichlet(base=(0.5, 0.3, 0.2))
+    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
+    >>> round(family.log_predictive(statistics, x), 4)
+    -3.893
+    >>> family.add(statistics, x)
+    >>> round(family.log_predictive(statistics, x), 4)
+    -3.7747
+
     Notes
     -----
     Wallach, Jensen, Dicker and Heller 2010, eqs. 13-17, the base measure being learned from tokens and
@@ -95,6 +106,14 @@ class HierarchicalDirichlet(SharedBase):
             float(self.escape),
             self.fixed,
         )
+
+    def of_set(self, counts: np.ndarray) -> np.ndarray:
+        """The same, but the words of a set are all there are: mass for others would be a price of every word.
+
+        (A base that counts clusters keeps that mass: without it every further cluster would raise p_w.)
+        """
+        p = super().of_set(counts)
+        return np.asarray(p / p.sum())
 
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Tokens."""

@@ -59,6 +59,17 @@ class HierarchicalPitmanYor(SharedBase):
     smoothing, discount, escape, base
         See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = HierarchicalPitmanYor(base=(0.5, 0.3, 0.2))
+    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
+    >>> round(family.log_predictive(statistics, x), 4)
+    -3.8882
+    >>> family.add(statistics, x)
+    >>> round(family.log_predictive(statistics, x), 4)
+    -3.6158
+
     Notes
     -----
     Teh 2006, section 3, with one table per word and cluster, i.e. interpolated Kneser-Ney. Under that

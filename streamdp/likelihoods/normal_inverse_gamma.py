@@ -56,6 +56,17 @@ class NormalInverseGamma(NormalFamily):
         b of that prior, > 0, in the square of the data's unit: a number, or one for each dimension. The
         variance is expected to be b / (a - 1).
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = NormalInverseGamma(2)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -5.8901
+    >>> family.add(statistics, np.array([3.0, 4.5]))
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -2.2099
+
     Notes
     -----
     Murphy 2007, section 6 for the conjugate pair, in each dimension.

@@ -75,6 +75,17 @@ class NormalInverseWishart(NormalFamily):
         times the identity, one number for each dimension, or D rows of D numbers. The covariance is
         expected to be Psi / (nu - D - 1).
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = NormalInverseWishart(2)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -6.1012
+    >>> family.add(statistics, np.array([3.0, 4.5]))
+    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
+    -1.8677
+
     Notes
     -----
     Murphy 2007, section 9 (section 8 for the same prior of the precision matrix). With

@@ -66,11 +66,15 @@ class SharedBase(WordFamily):
         """
         found = self.base if base is None else base
         if found is None:
-            return self.measure(learned_from(self.counted(by_word, by_record)))
+            return self.of_set(self.counted(by_word, by_record))
         p = np.asarray(found, np.float64)
         if len(p) < len(by_word) or not (p[np.flatnonzero(by_word)] > 0.0).all():
             raise ValueError("the base measure must give every word of the records a probability above 0")
         return p[: len(by_word)]
+
+    def of_set(self, counts: np.ndarray) -> np.ndarray:
+        """p_w of the words of a set by N_w, each of shape (V,): as a stream has it that has counted so."""
+        return self.measure(learned_from(counts))
 
     def _measure(self, base: BaseMeasure | None) -> BaseMeasure:
         found = self.base if base is None else base

@@ -58,6 +58,17 @@ class VonMisesFisher(VectorFamily):
     mean_concentration
         c0, how closely, >= 0; 0 for directions that are uniform on the sphere, with or without a mean.
 
+    Examples
+    --------
+    >>> import numpy as np
+    >>> family = VonMisesFisher(2)
+    >>> statistics = family.empty()
+    >>> round(family.log_predictive(statistics, np.array([0.6, 0.8])), 4)
+    -1.8379
+    >>> family.add(statistics, np.array([0.8, 0.6]))
+    >>> round(family.log_predictive(statistics, np.array([0.6, 0.8])), 4)
+    -0.6813
+
     Notes
     -----
     H = C_D(kappa)^n C_D(c0) / C_D(|kappa s + c0 m0|) of n records of sum s, with C_D of

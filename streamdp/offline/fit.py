@@ -124,6 +124,13 @@ def fit(
         Called with (number of the chain, chain, trace) after every round of a sampler.
     stop
         Set from outside to end samplers early.
+
+    Examples
+    --------
+    >>> settings = Settings(likelihood="gaussian", variance=1.0)
+    >>> found = fit([[0.0], [0.1], [9.0], [9.1]] * 5, settings, Plan(rounds=20))
+    >>> found.labels[:4].tolist()
+    [0, 0, 1, 1]
     """
     settings, plan = settings or Settings(), plan or Plan()
     check(plan)

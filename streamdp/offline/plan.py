@@ -35,6 +35,11 @@ class Plan:
         Whether samplers draw the hyperparameters that are automatic.
     queue, score, order
         Of A*.
+
+    Examples
+    --------
+    >>> Plan(method="gibbs", rounds=500, chains=4).seconds
+    30.0
     """
 
     method: Method = "hybrid"

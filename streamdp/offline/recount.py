@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from streamdp.likelihoods.shared_base import SharedBase
-from streamdp.likelihoods.words import learned_from
 from streamdp.offline.chain import Chain
 from streamdp.offline.prepare import counts_of
 
@@ -23,7 +22,7 @@ def recount(chains: Sequence[Chain]) -> None:
         [counts_of(chain.data, family, chain.labels) for chain, family in zip(chains, families, strict=True)],
         axis=0,
     )
-    base = families[0].measure(learned_from(np.rint(counts)))
+    base = families[0].of_set(np.rint(counts))
     for chain in chains:
         if chain.base is None or not np.array_equal(chain.base, base):
             chain.rebase(base)

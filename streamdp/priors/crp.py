@@ -30,6 +30,11 @@ class CRP(Retiring):
     retire_after, max_clusters
         See :class:`~streamdp.priors.retiring.Retiring`.
 
+    Examples
+    --------
+    >>> round(CRP(1.0).log_probability([0, 0, 1]), 4)
+    -1.7918
+
     Notes
     -----
     The partition of a Dirichlet process (Aldous 1985; Pitman 2002, section 3.1).

@@ -115,7 +115,13 @@ class Decay(ABC):
 
 
 class Window(Decay):
-    """1 below the scale, 0 from there on: a record is forgotten at once."""
+    """1 below the scale, 0 from there on: a record is forgotten at once.
+
+    Examples
+    --------
+    >>> Window(4.0)(2.0)
+    1.0
+    """
 
     def terms(self) -> WindowTerms:
         """What kernels read."""
@@ -139,7 +145,13 @@ class Window(Decay):
 
 
 class Exponential(Decay):
-    """exp(-distance / scale): the weight halves every 0.69 scales."""
+    """exp(-distance / scale): the weight halves every 0.69 scales.
+
+    Examples
+    --------
+    >>> round(Exponential(4.0)(2.0), 4)
+    0.6065
+    """
 
     def terms(self) -> ExponentialTerms:
         """What kernels read."""
@@ -162,7 +174,13 @@ class Exponential(Decay):
 
 
 class Logistic(Decay):
-    """1 / (1 + exp(distance - scale)): a window whose edge is about 4 units wide, whatever the scale."""
+    """1 / (1 + exp(distance - scale)): a window whose edge is about 4 units wide, whatever the scale.
+
+    Examples
+    --------
+    >>> round(Logistic(4.0)(2.0), 4)
+    0.8808
+    """
 
     def terms(self) -> LogisticTerms:
         """What kernels read."""

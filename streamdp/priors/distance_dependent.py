@@ -43,6 +43,12 @@ class DistanceDependent(Prior):
         bounds memory under the smooth decays (a window closes clusters exactly, at weight 0); it
         enters neither :meth:`weights` nor :meth:`log_probability`.
 
+    Examples
+    --------
+    >>> from streamdp.priors import Window
+    >>> round(DistanceDependent(decay=Window(2.0), concentration=1.0).log_probability([0, 0, 1]), 4)
+    -1.3863
+
     Notes
     -----
     Blei and Frazier 2011, section 2, restricted to links to earlier records. Summed over the links,

@@ -30,6 +30,11 @@ class FiniteMixture(SizedPrior):
     concentration
         alpha, prior records in all components together, > 0.
 
+    Examples
+    --------
+    >>> round(FiniteMixture(components=2).log_probability([0, 0, 1]), 4)
+    -2.0794
+
     Notes
     -----
     Green and Richardson 2001; the Chinese restaurant process is the limit of many components.

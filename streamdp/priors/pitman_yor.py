@@ -34,6 +34,11 @@ class PitmanYor(Retiring):
     retire_after, max_clusters
         See :class:`~streamdp.priors.retiring.Retiring`.
 
+    Examples
+    --------
+    >>> round(PitmanYor(concentration=1.0, discount=0.5).log_probability([0, 0, 1]), 4)
+    -2.0794
+
     Notes
     -----
     Pitman and Yor 1997; Pitman 2002, section 3.2, theorem 3.2.

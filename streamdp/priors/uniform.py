@@ -31,6 +31,11 @@ class Uniform(Retiring):
     retire_after, max_clusters
         See :class:`~streamdp.priors.retiring.Retiring`.
 
+    Examples
+    --------
+    >>> round(Uniform(1.0).log_probability([0, 0, 1]), 4)
+    -1.3863
+
     Notes
     -----
     Wallach, Jensen, Dicker and Heller 2010, section 3. Not exchangeable, but the order of the records

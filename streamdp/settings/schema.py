@@ -56,7 +56,13 @@ _search, _time, _engine = _about("search"), _about("time"), _about("engine")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings, flat. None means automatic. Ranges and units stand with each field."""
+    """All settings, flat. None means automatic. Ranges and units stand with each field.
+
+    Examples
+    --------
+    >>> Settings(prior="pitman-yor", discount=0.3).beam
+    16
+    """
 
     format: Annotated[Literal["auto", "jsonl", "csv", "tsv", "text"], _input(description="input format")] = (
         "auto"

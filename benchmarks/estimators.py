@@ -1,0 +1,116 @@
+"""StreamDP beside clusterers of River and scikit-learn, test-then-train, in one run: the table of the README.
+
+Every peer predicts a record, then learns it, one at a time; k is given where it is asked for. The labels of
+StreamDP are what it predicted before learning, None counted as a cluster of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import streamdp
+from benchmarks.workloads import digits, drifting_mixture, segments, show
+from streamdp.scoring.agreement import agreement
+
+
+class Stream(NamedTuple):
+    """Vectors and their true clusters, a window of the windowed ARI, and what peers are told."""
+
+    load: Callable[[], tuple[np.ndarray, np.ndarray]]
+    window: int
+    clusters: int
+    radius: float
+
+
+STREAMS = {
+    "digits": Stream(digits, 250, 10, 4.0),
+    "segments": Stream(segments, 250, 7, 2.0),
+    "mixture": Stream(drifting_mixture, 500, 20, 2.5),
+}
+
+
+class _Batches:
+    """scikit-learn's MiniBatchKMeans, a record at a time from the first 100 on."""
+
+    def __init__(self, clusters: int) -> None:
+        from sklearn.cluster import MiniBatchKMeans
+
+        self._model = MiniBatchKMeans(clusters, random_state=0, n_init=3)
+        self._held: list[list[float]] = []
+        self._ready = False
+
+    def predict_one(self, x: dict[Any, float]) -> int:
+        return int(self._model.predict([[*x.values()]])[0]) if self._ready else 0
+
+    def learn_one(self, x: dict[Any, float]) -> None:
+        self._held.append([*x.values()])
+        if self._ready or len(self._held) == 100:
+            self._model.partial_fit(self._held)
+            self._held, self._ready = [], True
+
+
+def models(stream: Stream) -> dict[str, Callable[[], Any]]:
+    """Who is compared."""
+    from river import cluster
+
+    return {
+        "StreamDP": lambda: streamdp.StreamDP(),
+        "StreamDP, beam 1": lambda: streamdp.StreamDP(beam=1),
+        "River KMeans": lambda: cluster.KMeans(n_clusters=stream.clusters, halflife=0.1, seed=1),
+        "River DBSTREAM": lambda: cluster.DBSTREAM(clustering_threshold=stream.radius),
+        "River DenStream": lambda: cluster.DenStream(epsilon=stream.radius, n_samples_init=200),
+        "scikit-learn MiniBatchKMeans": lambda: _Batches(stream.clusters),
+    }
+
+
+def run(model: Any, rows: list[dict[Any, float]]) -> tuple[np.ndarray, float]:
+    """What was predicted of each record before it was learned, and CPU seconds."""
+    labels: list[Any] = []
+    started = time.process_time()
+    for row in rows:
+        try:
+            labels.append(model.predict_one(row))
+        except (IndexError, KeyError, ValueError, StopIteration):  # before it has seen enough
+            labels.append(None)
+        model.learn_one(row)
+    seconds = time.process_time() - started
+    return np.array([-1 if label is None else label for label in labels], np.int64), seconds
+
+
+def windowed(labels: np.ndarray, truth: np.ndarray, window: int) -> float:
+    """Mean ARI of disjoint windows."""
+    starts = range(0, len(truth) - window + 1, window)
+    return float(np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts]))
+
+
+def main() -> None:
+    """Print a row for every model and stream."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("streams", nargs="*", choices=[*STREAMS, []], help="which (all)")
+    parser.add_argument("--records", type=int, help="at most so many of each stream")
+    parser.add_argument("--peer-records", type=int, default=10_000, help="at most so many for slow peers")
+    options = parser.parse_args()
+    for name in options.streams or STREAMS:
+        stream = STREAMS[name]
+        vectors, truth = stream.load()
+        table: list[tuple[object, ...]] = []
+        for who, make in models(stream).items():
+            limit = options.records if who.startswith("StreamDP") else options.peer_records
+            rows = [dict(enumerate(row)) for row in vectors[:limit].tolist()]
+            if who.startswith("StreamDP"):
+                run(make(), rows[:300])  # compiled before the clock runs
+            labels, seconds = run(make(), rows)
+            found, seen = agreement(labels, truth[: len(rows)]), len(rows)
+            share = windowed(labels, truth[:seen], stream.window)
+            table.append((who, f"{seen:,}", f"{found.ari:.3f}", f"{share:.3f}", f"{seen / seconds:,.0f}"))
+        print(f"\n{name}, {vectors.shape[1]} dimensions")
+        show(("model", "records", "ARI", "windowed ARI", "events per CPU second"), table)
+
+
+if __name__ == "__main__":
+    main()
