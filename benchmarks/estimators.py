@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import streamdp
-from benchmarks.workloads import digits, drifting_mixture, segments, show
+from benchmarks.workloads import digits, drifting_mixture, median_of, segments, show
 from streamdp.scoring.agreement import agreement
 
 
@@ -88,6 +88,21 @@ def windowed(labels: np.ndarray, truth: np.ndarray, window: int) -> float:
     return float(np.mean([agreement(labels[i : i + window], truth[i : i + window]).ari for i in starts]))
 
 
+def rates(events: int = 20_000) -> None:
+    """Predicting and learning 20 far-off clusters in 10 dimensions, one event after the other, greedy."""
+    rng = np.random.default_rng(0)
+    centres = 4.0 * rng.normal(size=(20, 10))
+    vectors = centres[rng.integers(0, 20, events)] + 0.4 * rng.normal(size=(events, 10))
+    rows = [dict(enumerate(row)) for row in vectors.tolist()]
+    table: list[tuple[object, ...]] = []
+    for likelihood in ("auto", "normal-inverse-gamma", "gaussian"):
+        model = streamdp.StreamDP(likelihood, beam=1)
+        run(model, rows[:1000])
+        seconds = median_of(3, lambda model=model: run(model, rows)[1])
+        table.append((likelihood, model.n_clusters, f"{events / seconds:,.0f}"))
+    show("20 clusters, 10 dimensions, beam 1", ("likelihood", "clusters", "events per CPU second"), table)
+
+
 def main() -> None:
     """Print a row for every model and stream."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -95,6 +110,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, help="at most so many of each stream")
     parser.add_argument("--peer-records", type=int, default=10_000, help="at most so many for slow peers")
     options = parser.parse_args()
+    rates()
     for name in options.streams or STREAMS:
         stream = STREAMS[name]
         vectors, truth = stream.load()
@@ -108,8 +124,8 @@ def main() -> None:
             found, seen = agreement(labels, truth[: len(rows)]), len(rows)
             share = windowed(labels, truth[:seen], stream.window)
             table.append((who, f"{seen:,}", f"{found.ari:.3f}", f"{share:.3f}", f"{seen / seconds:,.0f}"))
-        print(f"\n{name}, {vectors.shape[1]} dimensions")
-        show(("model", "records", "ARI", "windowed ARI", "events per CPU second"), table)
+        title = f"{name}, {vectors.shape[1]} dimensions"
+        show(title, ("model", "records", "ARI", "windowed ARI", "events per CPU second"), table)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ class Single:
         search = self._search
         self._records = search.prepare(self._batch)
         self._state, self.out = search.state, search.out
-        self._meta = self.out.meta
+        self._meta, self.label = self.out.meta, self.out.answers["label"]
         self._advance, self._answer = search.calls(self._records)
 
     def _look(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
+from math import hypot
 from typing import Any
 
 import msgspec
@@ -13,10 +15,15 @@ from streamdp.answers.describe import events_of
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import Single, next_label
 from streamdp.beam.state import EVENTS, Output
+from streamdp.encode.choice import choose_encoder
+from streamdp.encode.encoders import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.likelihoods.vectors import VectorFamily
 from streamdp.records import Event, Record
+
+_AS_THEY_ARE: Any = vars(VectorFamily)["read"].__func__
+"""How a family reads vectors that takes them as they are."""
 
 STAGES = (10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
@@ -45,34 +52,31 @@ class Vectors:
         self.names: list[Any] | None = None
         self.engine: Engine | None = None
         self._single: Single | None = None
+        self._encoder: VectorEncoder | None = None
+        self._plain = True
         self._learning = True
 
     def learn(self, x: Any, t: float | None) -> int | None:
         """Let a record join; the label that it was given."""
         if self._learning:
             return self._learn_early(x, t)
-        self._fill(x, t)
-        return self._absorb()
+        return self._absorb(self._fill(x, t))
 
-    def _absorb(self) -> int:
-        assert self._single is not None
-        out = self._single.learn()
+    def _absorb(self, single: Single) -> int:
+        out = single.learn()
         if out.meta[EVENTS]:
             self._tell(out)
-        return int(out.answers["label"][0])
+        return int(single.label[0])
 
     def _learn_early(self, x: Any, t: float | None) -> int | None:
         early, names = self._early, names_of([x])
-        numbers = numbers_of(x, names)  # what is wrong is said before anything is kept
-        if names is None and early:
-            _same_length(numbers, early[0][0])
-        early.append((numbers if names is None else dict(x), t))
+        self._row_of(x, names)  # what is wrong is said before anything is kept
+        early.append((numbers_of(x, None) if names is None else dict(x), t))
         n, label = len(early), None
         if n in STAGES or n >= self._last:
             label = self._begin_again()
         elif self._single is not None:
-            self._fill(x, t)
-            label = self._absorb()
+            label = self._absorb(self._fill(x, t))
         self._labels.append(label)
         if n >= self._last:
             self._learning, self._early, self._labels = False, [], []
@@ -106,24 +110,54 @@ class Vectors:
         family = search.likelihood
         assert isinstance(family, VectorFamily)
         self._single = Single(search, family.dimension, tell=True)
-        self._read = None if type(family).read is VectorFamily.read else family.read
+        self._single.time[0] = self._time
+        as_they_are: Any = type(family).read
+        self._plain = as_they_are.__func__ is _AS_THEY_ARE and not self._make(retain=0).settings.normalise
+        self._pack = struct.Struct(f"{family.dimension}d").pack_into
 
     def _search(self) -> BeamSearch:
         assert self.engine is not None
         assert self.engine.search is not None
         return self.engine.search
 
-    def _fill(self, x: Any, t: float | None) -> None:
-        single = self._single
+    def _fill(self, x: Any, t: float | None) -> Single:
+        """Write a record where kernels read it."""
+        single, names = self._single, self.names
         assert single is not None
-        numbers: Any = numbers_of(x, self.names)
-        _same_length(numbers, single.row)
-        if self._read is not None:
-            numbers = self._read(np.array([numbers], float))[0]
-        single.row[:] = numbers
-        if t is not None:
-            self._time = max(self._time, t)
-        single.time[0] = self._time
+        try:
+            if names is None:
+                numbers = x
+            else:
+                get = x.get
+                numbers = [get(name, 0.0) for name in names]
+            if self._plain and hypot(*numbers) < HUGE:
+                self._pack(single.row, 0, *numbers)
+            else:
+                single.row[:] = self._row_of(x, names)
+        except (TypeError, struct.error):
+            single.row[:] = self._row_of(x, names)
+        if t is not None and t > self._time:
+            self._time = t
+            single.time[0] = t
+        return single
+
+    def _row_of(self, x: Any, names: list[Any] | None) -> Any:
+        """The numbers of a record as the family takes them. ValueError or TypeError where it takes none."""
+        numbers = numbers_of(x, names)
+        record = Record(numbers, {})
+        if self._encoder is None:
+            made = choose_encoder(record, self._make(retain=0).settings, sparse=False)
+            assert isinstance(made, VectorEncoder)
+            self._encoder = made
+        elif names is None and len(numbers) != self._encoder.dimension:
+            raise ValueError(
+                f"a vector has {len(numbers)} numbers, and those before had {self._encoder.dimension}"
+            )
+        self._encoder.dimension = len(numbers)
+        reject = self._encoder.add(record)
+        if reject is not None:
+            raise ValueError(reject.detail)
+        return self._encoder.rows.pop()
 
     def _tell(self, out: Output) -> None:
         search = self._search()
@@ -133,19 +167,17 @@ class Vectors:
         """The beam that has scored a record; None while there are too few."""
         if self._single is None:
             return None
-        before = self._time
-        self._fill(x, None)
-        self._time = before
-        self._single.score()
+        self._fill(x, None).score()
         return self._search()
 
     def predict(self, x: Any) -> int | None:
         """The label that a record would be given."""
-        search = self.score(x)
-        if search is None:
+        if self._single is None:
             return None
-        label = int(search.out.answers["label"][0])
-        return next_label(search) if label < 0 else label
+        single = self._fill(x, None)
+        single.score()
+        label = int(single.label[0])
+        return next_label(self._search()) if label < 0 else label
 
     def novelty(self, x: Any) -> float:
         """Negative log predictive density, in nats; 0 while there are too few records."""
@@ -176,11 +208,6 @@ class Vectors:
             self.engine = make(stored["engine"], retain=0)
             self._go_on()
         return self
-
-
-def _same_length(numbers: Sequence[float], before: Any) -> None:
-    if len(numbers) != len(before):
-        raise ValueError(f"a vector has {len(numbers)} numbers, and those before had {len(before)}")
 
 
 def _inherited(before: np.ndarray, told: np.ndarray) -> np.ndarray:
