@@ -5,7 +5,9 @@ Everything here is imported when it is first used, so that ``import streamdp`` c
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from streamdp._version import __version__
@@ -76,10 +78,29 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"streamdp.{name}")
     for place, names in _PLACES.items():
         if name in names:
-            found = getattr(importlib.import_module(place), name)
+            try:
+                found = getattr(importlib.import_module(place), name)
+            except ModuleNotFoundError as error:
+                missing = (error.name or "").partition(".")[0]
+                if missing not in ("river", "sklearn"):
+                    raise
+                package = "scikit-learn" if missing == "sklearn" else missing
+                raise ImportError(f"streamdp.{name} needs {package}: pip install {package}") from error
+            if "numba" in sys.modules:
+                _tell_of_compilation()
             globals()[name] = found
             return found
     raise AttributeError(f"module 'streamdp' has no attribute {name!r}")
+
+
+@functools.cache
+def _tell_of_compilation() -> None:
+    """Have it logged why the first record takes a while."""
+    import logging
+
+    from streamdp.kernels.compilation import announce
+
+    announce(logging.getLogger("streamdp").warning)
 
 
 def __dir__() -> list[str]:

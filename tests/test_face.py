@@ -6,9 +6,11 @@ import copy
 import doctest
 import importlib
 import inspect
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -150,3 +152,27 @@ def test_a_finite_set() -> None:
     assert found.similarity[0, 2] > 0.0 == found.similarity[0, 1]
     assert [d.name for d in found.diagnostics] == ["log joint", "clusters", "largest cluster"]
     assert found.to_engine().seq == 40
+
+
+@pytest.mark.parametrize(("name", "package"), [("Novelty", "river"), ("StreamDPClusterer", "scikit-learn")])
+def test_what_is_not_installed_is_said(name: str, package: str) -> None:
+    code = (
+        f"import sys; sys.modules['river'] = sys.modules['sklearn'] = None\nimport streamdp; streamdp.{name}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: streamdp.{name} needs {package}: pip install {package}"
+    )
+
+
+def test_compiling_is_said(tmp_path: Path) -> None:
+    code = "import streamdp; streamdp.Engine().advance(['a text'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "STREAMDP_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == (
+        "compiling the kernels for this prior and likelihood: about half a minute, only this once\n"
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import threading
 from collections.abc import Callable
 from types import TracebackType
 
@@ -14,15 +13,12 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from streamdp.cli.errors import say
-from streamdp.kernels.compilation import compiling, on_compilation
+from streamdp.kernels.compilation import announce, compiling
 
 FUNCTIONS = 210
 """Functions that the largest kernel is made of, about."""
 
 PER_SECOND = 5
-
-MOMENT = 0.5
-"""Seconds that a compilation may take in silence."""
 
 
 def compilation_line() -> str | None:
@@ -76,16 +72,4 @@ class Display:
 @functools.cache
 def announce_compilation() -> None:
     """Say once why nothing happens for a while, should a compilation take more than a moment."""
-    told = threading.Event()
-
-    def tell() -> None:
-        if compiling() is not None and not told.is_set():
-            told.set()
-            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
-
-    def begun() -> None:
-        timer = threading.Timer(MOMENT, tell)
-        timer.daemon = True
-        timer.start()
-
-    on_compilation(begun)
+    announce(say)

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from numba.core import event
 
+MOMENT = 0.5
+"""Seconds that a compilation may take in silence."""
+
 
 class Compiling(NamedTuple):
     """A compilation under way: the kernel that Python called, functions of it done, seconds so far."""
@@ -74,6 +77,23 @@ def compiling() -> Compiling | None:
 def on_compilation(told: Callable[[], None]) -> None:
     """Have a function called whenever a compilation begins."""
     _watch.begun.append(told)
+
+
+def announce(say: Callable[[str], None]) -> None:
+    """Have it said, once, why nothing happens for a while, should a compilation take more than a moment."""
+    told = threading.Event()
+
+    def tell() -> None:
+        if compiling() is not None and not told.is_set():
+            told.set()
+            say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
+
+    def begun() -> None:
+        timer = threading.Timer(MOMENT, tell)
+        timer.daemon = True
+        timer.start()
+
+    on_compilation(begun)
 
 
 def working_time() -> float:
