@@ -249,3 +249,20 @@ def test_hash_seeds_do_not_matter() -> None:
         for seed in ("1", "2")
     }
     assert len(found) == 1
+
+
+def test_directions_whatever_the_length() -> None:
+    settings = streamdp.Settings(normalise=True)
+    models = [streamdp.StreamDP(beam=1, settings=settings) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(3, 8))
+    for i in range(60):
+        row = centres[i % 3] + 0.05 * rng.normal(size=8)
+        labels = [
+            model.learn_predict_one(scale * row) for model, scale in zip(models, (1.0, 40.0), strict=True)
+        ]
+        assert labels[0] == labels[1]
+        for model in models:
+            with pytest.raises(ValueError, match="no direction"):
+                model.learn_one(np.zeros(8))
+    assert models[0].predict_one(centres[0]) == models[1].predict_one(9.0 * centres[0])
