@@ -163,7 +163,7 @@ def fit(
     method: Annotated[Method, typer.Option(help="how to search")] = "hybrid",
     budget: Budget = "30s",
     chains: Chains = 1,
-    start: Annotated[Start, typer.Option(help="where samplers start")] = "sequential",
+    start: Annotated[Start, typer.Option(help="where samplers start")] = "auto",
     estimate: Annotated[
         Estimate, typer.Option(help="best: the most probable clustering met; vi, binder: of all draws")
     ] = "best",

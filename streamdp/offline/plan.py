@@ -9,7 +9,7 @@ from streamdp.errors import Exit
 from streamdp.settings.load import ConfigError
 
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
-Start = Literal["sequential", "one", "singletons", "random", "beam"]
+Start = Literal["auto", "sequential", "one", "singletons", "random", "beam"]
 Estimate = Literal["best", "vi", "binder"]
 SEARCHES = ("beam", "astar")
 SAMPLERS = tuple(method for method in get_args(Method) if method not in SEARCHES)
@@ -24,7 +24,8 @@ class Plan:
     method
         "beam" and "astar" search; the others sample, from ``start``.
     start
-        Where chains start.
+        Where chains start. "auto": from the beam's clustering where the base measure of words is counted from
+        clusters (the sequential start knows none yet), else sequentially.
     rounds, seconds
         When a sampler stops, whichever comes first.
     chains
@@ -43,7 +44,7 @@ class Plan:
     """
 
     method: Method = "hybrid"
-    start: Start = "sequential"
+    start: Start = "auto"
     rounds: int | None = None
     seconds: float | None = 30.0
     chains: int = 1

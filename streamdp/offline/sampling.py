@@ -58,7 +58,9 @@ def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
         singletons(chain)
     elif plan.start == "random":
         random_clusters(chain)
-    elif plan.start == "beam":
+    elif plan.start == "beam" or (
+        plan.start == "auto" and problem.counts_words and problem.distances is None
+    ):
         chain.set_labels(beam_labels(problem))
     else:
         sequential(chain)
