@@ -34,12 +34,6 @@ from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
 
 
-def check(settings: Settings) -> None:
-    """Raise ConfigError (ValueError, for a language) where no stream can be clustered so."""
-    tokenizer_of(settings)
-    Blueprint(settings).check()
-
-
 def new_search(
     settings: Settings | Blueprint, moments: Moments | None, state: State | None = None
 ) -> BeamSearch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ ORDERED = {
     "logistic": pr.DistanceDependent(0.7, pr.Logistic(2.0)),
     "seconds": pr.DistanceDependent(0.7, pr.Exponential(2.0), unit="seconds"),
 }
+PRIORS = {**EXCHANGEABLE, **ORDERED}
 
 
 class Problem:
@@ -181,6 +183,16 @@ class Problem:
         some = {all_: p for all_, p in posterior.items() if all_[: len(z)] == z}
         total = math.fsum(some.values())
         return {all_: p / total for all_, p in some.items()}
+
+
+@cache
+def problem_of(family: str, n: int = 6) -> Problem:
+    return Problem(family, n)
+
+
+@cache
+def posterior_of(family: str, prior: str, n: int = 6) -> dict[Any, float]:
+    return problem_of(family, n).posterior(PRIORS[prior])
 
 
 def _summed(records: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:

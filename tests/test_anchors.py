@@ -6,12 +6,18 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
-from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem, draw_beside, p_value
+from posterior import (
+    EXCHANGEABLE,
+    FAMILIES,
+    PRIORS,
+    draw_beside,
+    p_value,
+    posterior_of,
+    problem_of,
+)
 
 from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors
@@ -21,7 +27,6 @@ from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated
 from streamdp.offline.permutation import Permutation
 from streamdp.offline.starts import sequential, sureness
 
-PRIORS = {**EXCHANGEABLE, **ORDERED}
 FROZEN = (0, 1, 0)
 DRAWS = 2_000
 LEAST, PLANTED = 1e-3, 1e-6
@@ -44,16 +49,6 @@ SPLITTERS: dict[str, Callable[[], list[Move]]] = {
     "mixed": lambda: [SplitMerge(3, scans=1, proposals=2)],
     "allocated": lambda: [SequentiallyAllocated()],
 }
-
-
-@cache
-def problem_of(family: str, n: int = 6) -> Problem:
-    return Problem(family, n)
-
-
-@cache
-def posterior_of(family: str, prior: str, n: int = 6) -> dict[Any, float]:
-    return problem_of(family, n).posterior(PRIORS[prior])
 
 
 def agreement(family: str, prior: str, moves: list[Move], frozen: tuple[int, ...] = FROZEN) -> float:

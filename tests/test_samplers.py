@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle.enumeration import link_configurations, partition_of_links, partitions
-from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem, draw, p_value, power
+from posterior import (
+    EXCHANGEABLE,
+    FAMILIES,
+    PRIORS,
+    Problem,
+    draw,
+    p_value,
+    posterior_of,
+    power,
+    problem_of,
+)
 from scipy.integrate import quad
 
 from streamdp import likelihoods as lk
@@ -37,7 +47,6 @@ DRAWS_OF_FIVE = 2_000
 LEAST = 1e-3
 PLANTED = 1e-6
 
-PRIORS = {**EXCHANGEABLE, **ORDERED}
 NAMES = list(EXCHANGEABLE)
 SPLITTERS: dict[str, Callable[[], Move]] = {
     "simple": lambda: SplitMerge(1),
@@ -49,16 +58,6 @@ SPLITTERS: dict[str, Callable[[], Move]] = {
 FORMS: dict[Any, int] = {"exact": 3, "metropolis": 4}
 """And how far to thin; the second may refuse a draw."""
 LINKED = ("window", "exponential", "logistic", "seconds", "distances")
-
-
-@cache
-def problem_of(family: str, n: int = 6) -> Problem:
-    return Problem(family, n)
-
-
-@cache
-def posterior_of(family: str, prior: str, n: int = 6) -> dict[Any, float]:
-    return problem_of(family, n).posterior(PRIORS[prior])
 
 
 def started(problem: Problem, prior: Any, **options: Any) -> Chain:

@@ -135,36 +135,35 @@ def _weigh_list(prior: DistanceDependentTerms, state: State, recent: Recent, slo
 
 
 @kernel
+def _follow(recent: Recent, slot: int, p: int, m: int) -> None:
+    """Let m come after p in a slot's list; -1 for either end."""
+    if p >= 0:
+        recent.next[p] = m
+    else:
+        recent.head[slot] = m
+    if m >= 0:
+        recent.before[m] = p
+    else:
+        recent.tail[slot] = p
+
+
+@kernel
 def link(recent: Recent, slot: int, m: int) -> None:
     """Put a record into a slot's list."""
     after, p = -1, recent.tail[slot]
     while p > m:
         after, p = p, recent.before[p]
     recent.slot[m] = slot
-    recent.before[m], recent.next[m] = p, after
-    if p >= 0:
-        recent.next[p] = m
-    else:
-        recent.head[slot] = m
-    if after >= 0:
-        recent.before[after] = m
-    else:
-        recent.tail[slot] = m
+    _follow(recent, slot, p, m)
+    _follow(recent, slot, m, after)
     recent.held[slot] += 1
 
 
 @kernel
 def unlink(recent: Recent, m: int) -> None:
     """Take a record out of its list."""
-    slot, p, after = recent.slot[m], recent.before[m], recent.next[m]
-    if p >= 0:
-        recent.next[p] = after
-    else:
-        recent.head[slot] = after
-    if after >= 0:
-        recent.before[after] = p
-    else:
-        recent.tail[slot] = p
+    slot = recent.slot[m]
+    _follow(recent, slot, recent.before[m], recent.next[m])
     recent.held[slot] -= 1
     recent.slot[m] = -1
 

@@ -69,6 +69,18 @@ def _join(model: Model, state: State, scores: Scores, slot: int, record: Incomin
     join_slot(state.clusters, model, scores, slot, record)
 
 
+@kernel
+def _better_place(places: Places, own: float) -> tuple[int, float, float]:
+    """The slot of the best place, if it is better than to stay (else -1); nats gained, and its share."""
+    if places.found[0] == 0:
+        return -1, 0.0, 0.0
+    best, share = best_place(places, own)
+    gain = places.score[best] - own
+    if not LEAST_GAIN < gain < np.inf:
+        return -1, gain, share
+    return places.slot[best], gain, share
+
+
 # ---------------------------------------------------------------- records
 
 
@@ -82,19 +94,23 @@ def _leave(model: Model, state: State, slot: int, record: Incoming) -> None:
 
 
 @kernel
-def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+def _take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let a record join a slot, which does not stand yet."""
     leave_class(state.clusters, state.pool, slot)
     _join(model, state, scores, slot, record)
     state.pool.slots[slot].size += 1
+
+
+@kernel
+def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    _take_in(model, state, scores, slot, record)
     stand(state, slot)
 
 
 @kernel
 def _place_record(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record join another slot, late."""
-    leave_class(state.clusters, state.pool, slot)
-    _join(model, state, scores, slot, record)
-    state.pool.slots[slot].size += 1
+    _take_in(model, state, scores, slot, record)
     widen(state.pool, slot, record.time, record.time, record.seq)
     weigh_joined(model.prior, model, state, slot, record)
     stand(state, slot)
@@ -144,13 +160,9 @@ def _look_at_record(
         places.score[p] = math.log(places.value[p]) + ratio
     _return(model, state, scores, slot, record)
     beam.meta[LOOKS] += 1
-    if n == 0:
+    into, gain, share = _better_place(places, own)
+    if into < 0:
         return True
-    best, share = best_place(places, own)
-    gain = places.score[best] - own
-    if not LEAST_GAIN < gain < np.inf:
-        return True
-    into = places.slot[best]
     room_to_join(state, out, slot, into, record.words)
     if out.meta[STATUS] != COMPLETE:
         beam.meta[LOOKS] -= 1
@@ -224,17 +236,15 @@ def _look_at_cluster(
     stand(state, slot)
     beam.meta[LOOKS] += 1
     n = places.found[0]
-    if n == 0 or scores.sums[NEW_VALUE] <= 0.0:
+    if scores.sums[NEW_VALUE] <= 0.0:
         return True
     own = math.log(scores.sums[NEW_VALUE])
     for p in range(n):
         ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
         places.score[p] = math.log(places.value[p]) + ratio
-    best, share = best_place(places, own)
-    gain = places.score[best] - own
-    if not LEAST_GAIN < gain < np.inf:
+    into, gain, share = _better_place(places, own)
+    if into < 0:
         return True
-    into = places.slot[best]
     room_to_join(state, out, slot, into, whole.words)
     if out.meta[STATUS] != COMPLETE:
         beam.meta[LOOKS] -= 1

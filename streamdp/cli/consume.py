@@ -88,8 +88,10 @@ class Run:
         ``before`` is the body of the snapshot to begin with where there is none.
         """
         found = None if self.folder is None else self.folder.newest(say)
-        modes: dict[str, Any] = {"final_only": self.modes["final_only"]}
-        modes["with_events"] = self.modes["events"]
+        modes: dict[str, Any] = {
+            "final_only": self.modes["final_only"],
+            "with_events": self.modes["events"],
+        }
         if found is None:
             if self.frozen:
                 raise SnapshotError(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streamdp.beam.single import next_label
 from streamdp.engine import Engine
+from streamdp.estimators.reading import named
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 
@@ -102,15 +102,14 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=reset), np.float64)
 
     def _made(self, rows: int) -> Engine:
-        given: dict[str, Any] = {"concentration": self.concentration, "forget": self.forget}
         settings = Settings(
             beam=self.beam,
             retain=0,
             warmup=min(WARMUP, rows),
-            **{name: value for name, value in given.items() if value is not None},
+            concentration=self.concentration,
+            forget=self.forget,
         )
-        names = {"prior": self.prior, "likelihood": self.likelihood}
-        return Engine(settings, **{name: each for name, each in names.items() if each != "auto"})
+        return Engine(settings, prior=named(self.prior), likelihood=named(self.likelihood))
 
     def _learn(self, rows: np.ndarray) -> Self:
         first, engine = self._engine.seq, self._engine
@@ -118,10 +117,8 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         for line in engine.advance(rows.tolist()).lines:
             if isinstance(line, Assignment) and line.seq >= first:
                 labels[line.seq - first] = line.cluster
-        assert engine.search is not None
         summaries = engine.clusters()
         self.labels_ = labels
         self.n_clusters_ = len(summaries)
         self.cluster_centers_ = np.array([each.mean for each in summaries])
-        self.next_label_ = next_label(engine.search)
         return self

@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 
 from streamdp.encode.encoders import HUGE
+from streamdp.settings.schema import AUTO
 
 ABSENT = 1 / 3
 """Share of features that records lack, on average, above which they are sparse."""
+
+
+def named(value: Any) -> Any:
+    """A name or an object that a parameter is; None where it is automatic."""
+    return None if isinstance(value, str) and value == AUTO else value
 
 
 def is_sparse(rows: Sequence[Any]) -> bool | None:

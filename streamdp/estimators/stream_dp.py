@@ -17,13 +17,12 @@ from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
 from streamdp.estimators import stored
 from streamdp.estimators.frames import labels_like, records_of
-from streamdp.estimators.reading import counts_of, is_sparse, names_of, numbers_of
+from streamdp.estimators.reading import counts_of, is_sparse, named, names_of, numbers_of
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.schema import AUTO
 
 if TYPE_CHECKING:
     from streamdp.estimators.without_river import Clusterer
@@ -157,7 +156,7 @@ class StreamDP(Clusterer):
             self._words = self._engine(words=True)
             labels = [self._learn_words(row, t) for row, t in held]
         else:
-            self._vectors = Vectors(self._engine, self._blueprint().warmup, self._told)
+            self._vectors = Vectors(self._engine, self._blueprint(), self._told)
             labels = [self._vectors.learn(row, t) for row, t in held]
         return labels[-1]
 
@@ -166,7 +165,7 @@ class StreamDP(Clusterer):
         given = {"concentration": self.concentration, "forget": self.forget, "warmup": self.warmup, **more}
         given = {"beam": self.beam, **{name: value for name, value in given.items() if value is not None}}
         settings = msgspec.structs.replace(self.settings or Settings(), **given)
-        return Blueprint.of(settings, _given(self.prior), _given(self.likelihood))
+        return Blueprint.of(settings, named(self.prior), named(self.likelihood))
 
     def _engine(self, state: bytes | None = None, *, words: bool = False, **more: Any) -> Engine:
         """A new engine, or one that goes on from a state; ``words`` where mappings are counts of them."""
@@ -330,12 +329,7 @@ class StreamDP(Clusterer):
         if state["words"] is not None:
             self._words = self._engine(state["words"], words=True)
         if state["vectors"] is not None:
-            self._vectors = Vectors.load(state["vectors"], self._engine, self._told)
-
-
-def _given(value: Any) -> Any:
-    """A name or an object; None where it is automatic."""
-    return None if isinstance(value, str) and value == AUTO else value
+            self._vectors = Vectors.load(state["vectors"], self._engine, self._blueprint(), self._told)
 
 
 def _record(x: Any, t: float | None) -> Record:

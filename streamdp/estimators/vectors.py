@@ -20,7 +20,9 @@ from streamdp.encode.encoders import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.likelihoods.vectors import VectorFamily
+from streamdp.offline.relabel import inherit
 from streamdp.records import Event, Record
+from streamdp.settings.blueprint import Blueprint
 
 _AS_THEY_ARE: Any = vars(VectorFamily)["read"].__func__
 """How a family reads vectors that takes them as they are."""
@@ -36,15 +38,16 @@ class Vectors:
     ----------
     make
         Makes an engine: from its bytes, or a new one, with a warm-up of ``warmup`` records.
-    warmup
-        Records from which scales are learned in the end.
+    blueprint
+        The model that is meant.
     told
         Where events are added.
     """
 
-    def __init__(self, make: Callable[..., Engine], warmup: int, told: deque[Event]) -> None:
+    def __init__(self, make: Callable[..., Engine], blueprint: Blueprint, told: deque[Event]) -> None:
         self._make = make
-        self._last = max(warmup, 1)
+        self._settings = blueprint.settings
+        self._last = max(blueprint.warmup, 1)  # records from which scales are learned in the end
         self._told = told
         self._early: list[tuple[Any, float | None]] = []
         self._labels: list[int | None] = []
@@ -95,9 +98,12 @@ class Vectors:
         for line in answers.assignments:
             told[line.seq] = line.cluster
         before = np.array([-1 if label is None else label for label in self._labels], np.int64)
-        named = told
-        if (before >= 0).any():
-            named = self._search().rename(told, _inherited(before, told), int(before.max()) + 1)
+        named, known = told, np.flatnonzero(before >= 0)
+        if len(known):
+            places = np.unique(told, return_inverse=True)[1].reshape(-1)
+            names, minted = inherit(before[known], places[known])
+            names = np.concatenate([names, minted + np.arange(places.max() + 1 - len(names))])
+            named = self._search().rename(told, names[places], int(before.max()) + 1)
         self._told.clear()
         self._told.extend(_renamed(answers.events, dict(zip(told.tolist(), named.tolist(), strict=True))))
         self._labels = named[:-1].tolist()
@@ -112,7 +118,7 @@ class Vectors:
         self._single = Single(search, family.dimension, tell=True)
         self._single.time[0] = self._time
         as_they_are: Any = type(family).read
-        self._plain = as_they_are.__func__ is _AS_THEY_ARE and not self._make(retain=0).settings.normalise
+        self._plain = as_they_are.__func__ is _AS_THEY_ARE and not self._settings.normalise
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
 
     def _search(self) -> BeamSearch:
@@ -146,7 +152,7 @@ class Vectors:
         numbers = numbers_of(x, names)
         record = Record(numbers, {})
         if self._encoder is None:
-            made = choose_encoder(record, self._make(retain=0).settings, sparse=False)
+            made = choose_encoder(record, self._settings, sparse=False)
             assert isinstance(made, VectorEncoder)
             self._encoder = made
         elif names is None and len(numbers) != self._encoder.dimension:
@@ -188,19 +194,19 @@ class Vectors:
         """All that is held, as plain values."""
         return {
             "engine": None if self.engine is None else self.engine.dumps(),
-            "stage": len(self._early),
             "names": self.names,
             "early": list(self._early),
             "labels": list(self._labels),
             "time": self._time,
-            "last": self._last,
             "learning": self._learning,
         }
 
     @classmethod
-    def load(cls, stored: dict[str, Any], make: Callable[..., Engine], told: deque[Event]) -> Vectors:
+    def load(
+        cls, stored: dict[str, Any], make: Callable[..., Engine], blueprint: Blueprint, told: deque[Event]
+    ) -> Vectors:
         """The inverse of :meth:`dump`."""
-        self = cls(make, stored["last"], told)
+        self = cls(make, blueprint, told)
         self._early = [tuple(each) for each in stored["early"]]
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
         self._learning = stored["learning"]
@@ -208,22 +214,6 @@ class Vectors:
             self.engine = make(stored["engine"], retain=0)
             self._go_on()
         return self
-
-
-def _inherited(before: np.ndarray, told: np.ndarray) -> np.ndarray:
-    """What each record's cluster was called, by most of its records: its new name."""
-    names = np.empty(len(told), np.int64)
-    fresh, taken = int(before.max()) + 1, set()
-    clusters = [np.flatnonzero(told == label) for label in np.unique(told)]
-    for members in sorted(clusters, key=lambda m: (-len(m), m[0])):
-        old = before[members[members < len(before)]]
-        old = old[old >= 0]
-        values, counts = np.unique(old, return_counts=True)
-        best = next((int(v) for v in values[np.lexsort((values, -counts))] if int(v) not in taken), fresh)
-        fresh += best == fresh
-        taken.add(best)
-        names[members] = best
-    return names
 
 
 def _renamed(events: Sequence[Event], names: dict[int, int]) -> list[Event]:
