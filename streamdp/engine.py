@@ -20,10 +20,12 @@ from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
 from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
-from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.encoders import Encoded, Encoder, VectorEncoder, WordEncoder
 from streamdp.encode.order import Lateness, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
 from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.offline.passes import Passes
+from streamdp.offline.task import Stream
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Record, Reject, Value, all_plain
@@ -80,6 +82,7 @@ class Engine:
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._age = 0
+        self._passes = Passes.of(settings)
         linked = isinstance(self._blueprint.prior_for(sparse=True), DistanceDependent)
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
@@ -130,7 +133,7 @@ class Engine:
             self._end_warmup()
         self._run(answers)
         if self._search is not None:
-            self._review(self._search, answers, last=True)
+            self._look_back(self._search, answers, last=True)
         self._announcer.finish(self.seq - 1, answers.lines)
         return answers
 
@@ -217,7 +220,7 @@ class Engine:
         """Go on with a search; say how long its answers stay open to a second look."""
         self._search = search
         self._age = self._blueprint.second_look(search.likelihood)
-        self._announcer.open_for = self.settings.retain if self._age else 0
+        self._announcer.open_for = self.settings.retain if self._age or self._passes else 0
 
     def _run(self, answers: Answers) -> None:
         """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
@@ -241,7 +244,7 @@ class Engine:
             if self.with_events:
                 self._tell(search, out, first, [record.time for record in records], answers)
         if search.seq % REVIEW_EVERY == 0:
-            self._review(search, answers)
+            self._look_back(search, answers)
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
 
@@ -249,21 +252,26 @@ class Engine:
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
-        words = None if self._encoder is None else self._encoder.words
-        events = events_of(search, out, first, times, words)
+        events = events_of(search, out, first, times, self._encoder and self._encoder.words)
         self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
         answers.events.extend(events)
 
-    def _review(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
-        """Look again at what has come of age."""
-        age = self._age
+    def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
+        """Look again at what has come of age; begin and adopt refinements."""
+        age, tell = self._age, self.with_events
         held = self._retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
-        if held is None:
-            return
-        time = float(held.batch.times[-1]) if held.batch.times is not None and self._order.dated else None
-        for out in review(search, held.first, held.batch, held.labels, age, tell=self.with_events, last=last):
+        if held is not None:
+            looked = review(search, held.first, held.batch, held.labels, age, tell=tell, last=last)
+            self._revise(search, looked, answers)
+        if self._passes is not None:
+            self._revise(search, self._passes.turn(self.stream, self.seq, tell=tell, last=last), answers)
+
+    def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
+        """Tell of records that have moved, and of what became of clusters."""
+        for out in outputs:
             self._announcer.revise(out, answers.lines)
             if self.with_events:
+                time = self._retained.time if self._order.dated else None
                 self._tell(search, out, search.seq - 1, [time], answers)
 
     def _evict(self, search: BeamSearch, vocabulary: Vocabulary) -> None:
@@ -300,6 +308,17 @@ class Engine:
         if isinstance(self._encoder, WordEncoder):
             counts |= self._encoder.vocabulary.counters()
         return counts
+
+    def refined(self) -> dict[str, float]:
+        """What refinements have come to; nothing where there are none."""
+        return {} if self._passes is None else self._passes.counters()
+
+    def stream(self) -> Stream | None:
+        """The records that are retained and the beam, as refinements take them; None where there are none."""
+        held, encoder, search = self._retained.collect(), self._encoder, self._search
+        if held is None or encoder is None or search is None:
+            return None
+        return Stream(self.settings, Encoded(encoder, held.batch, self._moments), held, search)
 
     @property
     def log_evidence(self) -> float:
@@ -341,6 +360,7 @@ class Engine:
             self._moments,
             self._retained,
             None if self._search is None else self._search.state,
+            None if self._passes is None else self._passes.dump(),
         )
 
     @classmethod
@@ -351,6 +371,8 @@ class Engine:
         self._moments = parts.moments
         self._retained = self._announcer.retained = parts.retained
         self._announcer.load(parts.announced)
+        if self._passes is not None and parts.passes is not None:
+            self._passes.load(parts.passes)
         if parts.beam is not None:
             self._start(new_search(self._blueprint, parts.moments, parts.beam))
         return self

@@ -14,7 +14,7 @@ from streamdp.encode.encoders import VectorEncoder, WordEncoder
 from streamdp.engine import Engine
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.collection import Collection
-from streamdp.offline.handover import engine_of, retained_of
+from streamdp.offline.handover import engine_of, stream_of
 from streamdp.records import Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
@@ -87,14 +87,14 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
     maker = vectors if dense else texts
     engine = Engine(settings)
     engine.advance(maker(60, 4))
-    encoded, held = retained_of(engine)
+    _, encoded, held, _ = stream_of(engine)
     labels = held.labels
     names, numbers = np.unique(labels, return_inverse=True)
     first = np.unique(numbers, return_index=True)[1]
     rank = np.argsort(np.argsort(first))
     again = engine_of(settings, encoded, rank[numbers], names[np.argsort(first)], int(labels.max()) + 1)
     assert again.seq == 60
-    assert retained_of(again)[1].labels.tolist() == labels.tolist()
+    assert stream_of(again).held.labels.tolist() == labels.tolist()
     samples = [msgspec.structs.replace(cluster, samples=[]) for cluster in engine.clusters()]
     assert again.clusters() == samples
     assert again.log_joint == pytest.approx(engine.log_joint)
@@ -105,9 +105,9 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
 def test_what_is_held_is_known_by_its_first_record() -> None:
     engine = Engine(Settings(retain=10))
     with pytest.raises(ValueError, match="no records"):
-        retained_of(engine)
+        stream_of(engine)
     engine.advance(texts(30, 1))
-    held = retained_of(engine)[1]
+    held = stream_of(engine).held
     assert (held.first, len(held.labels)) == (20, 10)
 
 

@@ -19,7 +19,8 @@ from streamdp.state.snapshot import Header, newest
 N = 30_000
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
 FILES = ("out", "out.rejects.jsonl", "events")
-EVERY = {"snapshot_every": "1500", "max_words": "1000", "retain": "1000", "late": "refuse"}
+EVERY = {"snapshot_every": "1500", "max_words": "1000", "retain": "2000", "late": "refuse"}
+EVERY |= {"refine_every": "2000", "refine_moves": "2000"}
 
 
 def spoil(path: Path) -> None:
@@ -70,7 +71,7 @@ def test_the_undisturbed_run_meets_everything(undisturbed: Path) -> None:
     reasons = {line["reason"] for line in parsed((undisturbed / "out.rejects.jsonl").read_bytes())}
     assert reasons == {"not_json", "late", "not_utf8"}
     events = {line["event"] for line in parsed((undisturbed / "events").read_bytes())}
-    assert events == {"born", "merged", "split", "closed"}
+    assert events == {"born", "merged", "split", "vanished", "closed"}
     found = newest(undisturbed / "state", pytest.fail)
     assert found is not None
     engine = Engine.loads(found[1], msgspec.convert(found[0].settings, Settings))

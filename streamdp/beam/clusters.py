@@ -50,8 +50,13 @@ def join_slot(clusters: Any, model: Model, scores: Scores, slot: int, record: In
 
 
 @generic
-def leave_slot(clusters: Any, model: Model, slot: int, record: Incoming) -> None:
-    """Take a record out of the statistics of a slot that stands in no size class."""
+def read_alone(clusters: Any, model: Model, scores: Scores, record: Incoming) -> None:
+    """Note of a record that has not been scored what joining a slot takes."""
+
+
+@generic
+def leave_slot(clusters: Any, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    """Take a record, maybe the ``last`` one, out of the statistics of a slot that stands in no size class."""
 
 
 @generic
@@ -141,6 +146,8 @@ def room_for_words(clusters: Any, out: Output, choice: Choice, words: np.ndarray
 
 
 for _each in (
+    read_alone,
+    room_for_bag,
     learn_record,
     note_announced,
     enter_class,

@@ -7,7 +7,6 @@ from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
 from streamdp.beam.closing import announce_closed, discard_slot
 from streamdp.beam.clusters import (
     agree,
-    clear_slot,
     contest,
     copy_slot,
     enter_class,
@@ -15,12 +14,12 @@ from streamdp.beam.clusters import (
     leave_class,
     note_announced,
 )
+from streamdp.beam.founding import found_slot
 from streamdp.beam.members import copy_members
 from streamdp.beam.model import Model
 from streamdp.beam.pool import CLOSED, CONTESTED, COPIES, HALF, Pool, take_slot
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import Incoming, Output, State
-from streamdp.beam.trellis import new_lineage
 from streamdp.kernels.jit import kernel
 
 
@@ -61,22 +60,6 @@ def _copy(state: State, source: int) -> int:
     copy_slot(state.clusters, source, target)
     copy_members(state.members, source, target)
     return target
-
-
-@kernel
-def _found(model: Model, state: State, record: Incoming) -> int:
-    """An empty slot for the cluster that this record founds."""
-    pool = state.pool
-    lineage = new_lineage(state.lineages, record.seq)
-    slot = take_slot(pool)
-    pool.slots[slot].lineage = lineage
-    state.lineages.rows[lineage].refs += 1
-    pool.founder[slot] = record.seq
-    pool.slots[slot].size = 0
-    pool.weight[slot] = 0.0
-    pool.slots[slot].first_time = record.time
-    clear_slot(state.clusters, model, slot)
-    return slot
 
 
 @kernel
@@ -138,7 +121,7 @@ def commit_children(model: Model, state: State, scores: Scores, choice: Choice, 
             continue
         slot = child.slot
         if slot == NEW:
-            target = _found(model, state, record)
+            target = found_slot(model, state, record.seq, record.time)
             others = children - child.group_size
         else:
             target, others = _part(state, choice, a, slot, children)

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
 from streamdp.beam.model import Model
-from streamdp.beam.pool import CONTESTED, DROPPED, HALF, HEAD, JOINT, LANE, LEAD, WIDTH, add_sum
+from streamdp.beam.pool import (
+    CONTESTED,
+    DECIDED,
+    DROPPED,
+    HALF,
+    HEAD,
+    JOINT,
+    LANE,
+    LEAD,
+    LEADS,
+    WIDTH,
+    add_sum,
+)
 from streamdp.beam.state import State
 from streamdp.beam.trellis import NODE_ROOT, add_node, advance_root, branch_of, mark_leaves, prune
 from streamdp.kernels.jit import kernel
@@ -39,14 +51,42 @@ def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
 
 
 @kernel
+def _drop(state: State, choice: Choice) -> None:
+    """Drop the hypotheses that are marked; the head is none of them."""
+    beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
+    width, head, lane, to = beam.meta[WIDTH], beam.meta[HEAD], beam.meta[LANE], 0
+    for h in range(width):
+        if choice.dropped[h]:
+            prune(trellis, lineages, beam.leaf[h])
+            beam.meta[DROPPED] += 1
+            continue
+        if h == head:
+            beam.meta[HEAD] = to
+        if h == lane:
+            beam.meta[LANE] = to
+        if to != h:
+            beam.joint[to] = beam.joint[h]
+            beam.select[to] = beam.select[h]
+            beam.founded[to] = beam.founded[h]
+            beam.leaf[to] = beam.leaf[h]
+            holds = pool.holds[pool.meta[HALF]]
+            for j in range(pool.meta[CONTESTED]):
+                holds[to, j] = holds[h, j]
+        to += 1
+    if choice.dropped[lane]:
+        beam.meta[LANE] = beam.meta[HEAD]
+        beam.sums[LEAD] = 0.0
+    beam.meta[WIDTH] = to
+
+
+@kernel
 def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int:
     """Let the best hypothesis decide what has been open for more than ``max_undecided`` records."""
-    beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
+    beam, trellis, lineages = state.beam, state.trellis, state.lineages
     decided = advance_root(trellis, lineages)
     while seq - decided > model.max_undecided:
         width = beam.meta[WIDTH]
-        head = beam.meta[HEAD]
-        keep = trellis.lineage[branch_of(trellis, beam.leaf[head])]
+        keep = trellis.lineage[branch_of(trellis, beam.leaf[beam.meta[HEAD]])]
         for h in range(width):
             choice.dropped[h] = 0
         branch = trellis.nodes[trellis.meta[NODE_ROOT]].child
@@ -54,29 +94,18 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
             if trellis.lineage[branch] != keep:
                 mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
             branch = trellis.nodes[branch].right
-        to = 0
-        lane = beam.meta[LANE]
-        for h in range(width):
-            if choice.dropped[h]:
-                prune(trellis, lineages, beam.leaf[h])
-                beam.meta[DROPPED] += 1
-                continue
-            if h == head:
-                beam.meta[HEAD] = to
-            if h == lane:
-                beam.meta[LANE] = to
-            if to != h:
-                beam.joint[to] = beam.joint[h]
-                beam.select[to] = beam.select[h]
-                beam.founded[to] = beam.founded[h]
-                beam.leaf[to] = beam.leaf[h]
-                holds = pool.holds[pool.meta[HALF]]
-                for j in range(pool.meta[CONTESTED]):
-                    holds[to, j] = holds[h, j]
-            to += 1
-        if choice.dropped[lane]:
-            beam.meta[LANE] = beam.meta[HEAD]
-            beam.sums[LEAD] = 0.0
-        beam.meta[WIDTH] = to
+        _drop(state, choice)
         decided = advance_root(trellis, lineages)
     return decided
+
+
+@kernel
+def drop_all_but_head(state: State, choice: Choice) -> None:
+    """Let the best hypothesis decide everything; what it does not hold is still to be freed."""
+    beam = state.beam
+    for h in range(beam.meta[WIDTH]):
+        choice.dropped[h] = h != beam.meta[HEAD]
+    _drop(state, choice)
+    beam.meta[LEADS] = 0
+    beam.sums[LEAD] = 0.0
+    beam.meta[DECIDED] = advance_root(state.trellis, state.lineages)

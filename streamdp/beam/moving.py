@@ -7,9 +7,20 @@ import numpy as np
 from streamdp.beam.capacity import need
 from streamdp.beam.changes import add_move
 from streamdp.beam.closing import emit_event
-from streamdp.beam.clusters import agree, enter_class, room_for_bag, room_for_classes
+from streamdp.beam.clusters import (
+    agree,
+    enter_class,
+    join_slot,
+    leave_class,
+    leave_slot,
+    room_for_bag,
+    room_for_classes,
+    score_record,
+)
+from streamdp.beam.model import Model
 from streamdp.beam.pool import JOINT, MERGERS, MOVED, SEQ, WIDTH, WON, Pool, add_sum
 from streamdp.beam.recent import Recent
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import (
     COMPLETE,
     EVENTS,
@@ -21,10 +32,11 @@ from streamdp.beam.state import (
     NEED_TIMES,
     REVISIONS,
     STATUS,
+    Incoming,
     Output,
     State,
 )
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import kernel, routine
 
 
 @kernel
@@ -109,3 +121,43 @@ def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndar
     times = state.members.header[0] + 4 * (queues[slot].length + queues[into].length + 4)
     need(out, NEED_TIMES, times, state.members.time.shape[0])
     room_for_bag(state.clusters, out, into, words)
+
+
+@routine
+def score(model: Model, state: State, scores: Scores, record: Incoming) -> None:
+    """Score a record, or a whole cluster, against all open clusters."""
+    score_record(state.clusters, model, state, scores, record)
+
+
+@routine
+def join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let a record, or a whole cluster, join the statistics of a slot that stands in no class."""
+    join_slot(state.clusters, model, scores, slot, record)
+
+
+@kernel
+def leave(model: Model, state: State, slot: int, record: Incoming) -> None:
+    """Take a record out of a slot, which does not stand then."""
+    leave_class(state.clusters, state.pool, slot)
+    leave_slot(state.clusters, model, slot, record, state.pool.slots[slot].size == 1)
+    state.pool.slots[slot].size -= 1
+    if state.pool.slots[slot].size > 0:
+        enter_class(state.clusters, slot)  # to be scored, but to count as nobody's
+
+
+@kernel
+def take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let a record join a slot, which does not stand yet."""
+    leave_class(state.clusters, state.pool, slot)
+    join(model, state, scores, slot, record)
+    state.pool.slots[slot].size += 1
+
+
+@kernel
+def forget_last(state: State, recent: Recent, slot: int, m: int, times: np.ndarray) -> None:
+    """A record has left a slot that lives on: which is its last one now."""
+    row, p = state.pool.slots[slot], recent.tail[slot]
+    if row.last != recent.first[0] + m:
+        return
+    row.last = recent.first[0] + p if p >= 0 else state.pool.founder[slot]
+    row.last_time = times[p] if p >= 0 else row.first_time

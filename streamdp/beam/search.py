@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.choice import new_choice
+from streamdp.beam.choice import Choice, new_choice
 from streamdp.beam.expiry import new_expiry
 from streamdp.beam.growth import make_room, more_words
 from streamdp.beam.index import new_index
@@ -122,6 +122,11 @@ class BeamSearch:
     def out(self) -> Output:
         """The buffers of the last call."""
         return self._out
+
+    @property
+    def choice(self) -> Choice:
+        """Scratch space of the last call."""
+        return self._choice
 
     @property
     def new_weights(self) -> np.ndarray:

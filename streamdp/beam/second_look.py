@@ -18,22 +18,23 @@ from streamdp.beam.aging import weigh_joined, weigh_left, weigh_united
 from streamdp.beam.closing import discard_slot
 from streamdp.beam.clusters import (
     bag_of_slot,
-    enter_class,
     hide_slot,
-    join_slot,
     leave_class,
-    leave_slot,
-    score_record,
     show_slot,
     value_of,
 )
 from streamdp.beam.model import Model
 from streamdp.beam.moving import (
     count_merger,
+    forget_last,
+    join,
+    leave,
     revise,
     room_to_join,
     room_to_look,
+    score,
     stand,
+    take_in,
     tell_merger,
     widen,
     win,
@@ -53,20 +54,10 @@ from streamdp.beam.recent import (
 from streamdp.beam.scores import NEW_VALUE, Scores
 from streamdp.beam.state import COMPLETE, DONE, STATUS, Incoming, Output, State
 from streamdp.beam.step import Records, record_at
-from streamdp.kernels.jit import entry, kernel, routine
+from streamdp.kernels.jit import entry, kernel
 
 LEAST_GAIN = 1e-6
 """Nats; what is less may be floating-point noise."""
-
-
-@routine
-def _score(model: Model, state: State, scores: Scores, record: Incoming) -> None:
-    score_record(state.clusters, model, state, scores, record)
-
-
-@routine
-def _join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    join_slot(state.clusters, model, scores, slot, record)
 
 
 @kernel
@@ -85,45 +76,18 @@ def _better_place(places: Places, own: float) -> tuple[int, float, float]:
 
 
 @kernel
-def _leave(model: Model, state: State, slot: int, record: Incoming) -> None:
-    leave_class(state.clusters, state.pool, slot)
-    leave_slot(state.clusters, model, slot, record)
-    state.pool.slots[slot].size -= 1
-    if state.pool.slots[slot].size > 0:
-        enter_class(state.clusters, slot)  # to be scored, but to count as nobody's
-
-
-@kernel
-def _take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    """Let a record join a slot, which does not stand yet."""
-    leave_class(state.clusters, state.pool, slot)
-    _join(model, state, scores, slot, record)
-    state.pool.slots[slot].size += 1
-
-
-@kernel
 def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    _take_in(model, state, scores, slot, record)
+    take_in(model, state, scores, slot, record)
     stand(state, slot)
 
 
 @kernel
 def _place_record(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record join another slot, late."""
-    _take_in(model, state, scores, slot, record)
+    take_in(model, state, scores, slot, record)
     widen(state.pool, slot, record.time, record.time, record.seq)
     weigh_joined(model.prior, model, state, slot, record)
     stand(state, slot)
-
-
-@kernel
-def _forget_last(state: State, recent: Recent, slot: int, m: int, times: np.ndarray) -> None:
-    """A record has left a slot that lives on: which is its last one now."""
-    row, p = state.pool.slots[slot], recent.tail[slot]
-    if row.last != recent.first[0] + m:
-        return
-    row.last = recent.first[0] + p if p >= 0 else state.pool.founder[slot]
-    row.last_time = times[p] if p >= 0 else row.first_time
 
 
 @kernel
@@ -146,8 +110,8 @@ def _look_at_record(
     alone = pool.slots[slot].size == 1
     if not alone and not may_leave(model.prior, recent, m):
         return True
-    _leave(model, state, slot, record)
-    _score(model, state, scores, record)
+    leave(model, state, slot, record)
+    score(model, state, scores, record)
     own = math.log(scores.sums[NEW_VALUE]) if scores.sums[NEW_VALUE] > 0.0 else -np.inf
     if not alone:
         value = value_of(state.clusters, scores, slot)
@@ -173,11 +137,11 @@ def _look_at_record(
         discard_slot(state, slot)
         count_merger(state)
     else:
-        _leave(model, state, slot, record)
+        leave(model, state, slot, record)
         leave_class(state.clusters, pool, slot)
         weigh_left(model.prior, model, state, slot, record)
         stand(state, slot)
-        _forget_last(state, recent, slot, m, times)
+        forget_last(state, recent, slot, m, times)
         weigh_list(model.prior, state, recent, slot)
     _place_record(model, state, scores, into, record)
     link(recent, into, m)
@@ -197,7 +161,7 @@ def _unite(
     """Make a slot, which still stands, part of another."""
     pool = state.pool
     leave_class(state.clusters, pool, into)
-    _join(model, state, scores, into, bag)
+    join(model, state, scores, into, bag)
     pool.slots[into].size += pool.slots[slot].size
     row = pool.slots[slot]
     widen(pool, into, row.first_time, row.last_time, row.last)
@@ -230,7 +194,7 @@ def _look_at_cluster(
         return False
     leave_class(state.clusters, pool, slot)
     hide_slot(state.clusters, slot)
-    _score(model, state, scores, whole)
+    score(model, state, scores, whole)
     find_places(state, scores, places, slot, row.size)
     show_slot(state.clusters, slot)
     stand(state, slot)

@@ -13,7 +13,9 @@ from streamdp.beam.clusters import (
     clear_slot,
     copy_slot,
     join_slot,
+    leave_slot,
     offer_agreed,
+    read_alone,
     score_record,
     tell_slot,
     value_of,
@@ -25,7 +27,7 @@ from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, OWN, REFE
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
-from streamdp.likelihoods.vectors import add, own, predictive, settle
+from streamdp.likelihoods.vectors import add, own, predictive, remove, settle
 from streamdp.priors.base import found_weight
 
 
@@ -118,6 +120,21 @@ def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
 @join_slot.of(VectorClusters)
 def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
     add(model.family, clusters.block[slot], record.x, scores.sums[OWN])
+    settle(model.family, clusters.block[slot])
+    coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
+
+
+@read_alone.of(VectorClusters)
+def _read_alone(clusters: VectorClusters, model: Model, scores: Scores, record: Incoming) -> None:
+    scores.sums[OWN] = own(model.family, record.x)
+
+
+@leave_slot.of(VectorClusters)
+def _leave_slot(clusters: VectorClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    if last:
+        clear_slot(clusters, model, slot)
+        return
+    remove(model.family, clusters.block[slot], record.x, own(model.family, record.x))
     settle(model.family, clusters.block[slot])
     coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 

@@ -161,7 +161,7 @@ def _join_slot(clusters: WordClusters, model: Model, scores: Scores, slot: int, 
 
 
 @leave_slot.of(WordClusters)
-def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming) -> None:
+def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
     take_words(clusters.inverted, slot, record.words, record.counts)
 
 

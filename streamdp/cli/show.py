@@ -145,6 +145,13 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
             f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
             f"{counted(merged, 'cluster')} merged, {engine.nats_won:,.1f} nats won"
         )
+    refined = engine.refined()
+    if refined.get("refinements"):
+        adopted, moved = int(refined["refinements_adopted"]), int(refined["records_refined"])
+        told += (
+            f"\n{counted(int(refined['refinements']), 'refinement')}: {adopted:,} adopted, "
+            f"{counted(moved, 'record')} moved, {refined['refinement_nats']:,.1f} nats won"
+        )
     return Group(Text(told), shown, Text("; ".join(below)))
 
 

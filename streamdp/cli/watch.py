@@ -44,7 +44,7 @@ class Served(Watch):
     def beat(self, engine: Engine, lag: int | None) -> None:
         """Liveness, and what the engine counts."""
         self.server.beat()
-        self.metrics.update(engine.counters(), lag)
+        self.metrics.update({**engine.counters(), **engine.refined()}, lag)
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """Rejects by reason, and how long it took."""

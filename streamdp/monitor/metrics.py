@@ -28,6 +28,18 @@ TOTALS = (
     ("streamdp_records_moved", "records_moved", "Records that a second look has moved."),
     ("streamdp_clusters_merged", "clusters_merged", "Clusters that a second look made part of others."),
 )
+REFINED = (
+    ("streamdp_refinements", "refinements", "Refinements begun since the stream began."),
+    ("streamdp_refinements_adopted", "refinements_adopted", "Refinements of which anything was adopted."),
+    ("streamdp_refinement_moves", "refinement_moves", "Records that refinements have weighed again."),
+    ("streamdp_records_refined", "records_refined", "Records that a refinement has moved."),
+    ("streamdp_refinement_nats", "refinement_nats", "By how much refinements have raised the log joint."),
+    (
+        "streamdp_refinement_waited_seconds",
+        "refinement_waited_seconds",
+        "Seconds for which this process has waited for a refinement.",
+    ),
+)
 LEVELS = (
     ("streamdp_clusters_live", "clusters_live", "Live clusters of the best hypothesis."),
     ("streamdp_hypotheses", "hypotheses", "Hypotheses in the beam."),
@@ -40,7 +52,7 @@ AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a
 
 
 class _Figures(NamedTuple):
-    counters: Mapping[str, int]
+    counters: Mapping[str, float]
     lag: int | None
 
 
@@ -88,7 +100,7 @@ class Metrics:
             registry=self.registry,
         )
 
-    def update(self, counters: dict[str, int], lag: int | None) -> None:
+    def update(self, counters: dict[str, float], lag: int | None) -> None:
         """Take the engine's totals as they are, and the source's lag where it is known."""
         self._figures = _Figures(dict(counters), lag)  # one assignment: a scrape sees all or nothing of it
 
@@ -124,6 +136,9 @@ class Metrics:
             counters = figures.counters
             for name, key, text in TOTALS:
                 yield CounterMetricFamily(name, text, value=counters.get(key, 0))
+            for name, key, text in REFINED:
+                if key in counters:
+                    yield CounterMetricFamily(name, text, value=counters[key])
             for name, key, text in LEVELS:
                 yield GaugeMetricFamily(name, text, value=counters.get(key, 0))
             name, key, text = WORDS

@@ -1,4 +1,4 @@
-"""What an engine's clusters hold of records that it has let go."""
+"""What a stream's clusters hold of records that it has let go."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
-from streamdp.engine import Engine, new_search
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors
@@ -28,7 +28,7 @@ FORGOTTEN = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Frozen:
-    """Clusters of records that an engine has let go, and which of its retained records can move.
+    """Clusters of records that a stream has let go, and which of its retained records can move.
 
     ``names`` are the labels of the clusters, shape (A,); ``free`` says of each retained record whether it
     can move. Those cannot whose cluster is closed and had older members, which have left memory with it.
@@ -56,16 +56,13 @@ class _Slots(NamedTuple):
         )
 
 
-def frozen_of(engine: Engine, held: Labelled, prior: Prior, likelihood: Likelihood[Any, Any]) -> Frozen:
-    """What the clusters of an engine hold of the records before those that it retains.
+def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood[Any, Any]) -> Frozen:
+    """What the clusters of a running beam hold of the records before those that are retained.
 
     ``prior`` and ``likelihood`` are those of the samplers. ValueError where the statistics of older records
     cannot be told from those of the retained ones.
     """
-    parts = engine.parts()
-    state = parts.beam
-    assert state is not None
-    search = new_search(engine.settings, parts.moments, state)
+    state = search.state
     found = _open(state, search.head_slots(), held)
     if (found.sizes < 0).any():
         raise ValueError("the labels of the state's records do not agree with its clusters")

@@ -7,39 +7,23 @@ import time
 
 import numpy as np
 
-from streamdp.beam.words import WordClusters
 from streamdp.encode.choice import order_of
 from streamdp.encode.encoders import Encoded, WordEncoder
 from streamdp.engine import Engine, new_search
-from streamdp.likelihoods import WordFamily
+from streamdp.offline.task import Stream
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_likelihood
 from streamdp.settings.load import model_settings
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
 
 
-def retained_of(engine: Engine) -> tuple[Encoded, Labelled]:
-    """The records that an engine still holds, and the number of the first with the newest labels of all.
-
-    ValueError where there are none.
-    """
-    parts = engine.parts()
-    held = parts.retained.collect()
-    if held is None or parts.encoder is None:
+def stream_of(engine: Engine) -> Stream:
+    """What a refinement needs of an engine. ValueError where it holds no records."""
+    stream = engine.stream()
+    if stream is None:
         raise ValueError("the state holds no records: it was made with --retain 0, or before the first")
-    return Encoded(parts.encoder, held.batch, parts.moments), held
-
-
-def base_of(engine: Engine) -> np.ndarray | None:
-    """p_w by word as the stream has learned it, shape (V,); None for vectors."""
-    state = engine.parts().beam
-    if state is None or not isinstance(state.clusters, WordClusters):
-        return None
-    family = build_likelihood(engine.settings, None)
-    assert isinstance(family, WordFamily)
-    return family.measure(state.clusters.learned)
+    return stream
 
 
 def engine_of(

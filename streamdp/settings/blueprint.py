@@ -63,13 +63,20 @@ class Blueprint:
 
     def likelihood_for(self, moments: Moments | None) -> Likelihood[Any, Any]:
         """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""
-        return build_likelihood(self.settings, moments) if self.likelihood is None else self.likelihood
+        if self.likelihood is not None:
+            return self.likelihood
+        settings = self.settings
+        if moments is not None and settings.refine_every:
+            settings = _without_forgetting(settings)
+        return build_likelihood(settings, moments)
 
     def check(self) -> None:
         """Raise ConfigError where no model can be made, before any record is there."""
         if self.sparse is not None:
             self.likelihood_for(None if self.sparse else ANY)
         self.prior_for(sparse=self.sparse is not False)
+        if self.settings.refine_every > self.settings.retain:
+            raise ConfigError("refine_every: it is more than the records that --retain keeps")
 
     def second_look(self, likelihood: Likelihood[Any, Any]) -> int:
         """Records after which a record is looked at again, 0 for never."""
@@ -91,6 +98,13 @@ def _named(settings: Settings, field: str, given: Any, kind: type, known: Mappin
         raise ConfigError(f"{field}: the settings say {getattr(settings, field)}, and {name} is given")
     settings = checked(msgspec.structs.replace(settings, **{field: name}))
     return settings, None if isinstance(given, str) else given
+
+
+def _without_forgetting(settings: Settings) -> Settings:
+    """What is forgotten of a cluster's vectors is no statistic of its records, which refinements move."""
+    if settings.forget is not None and settings.forget < 1.0:
+        raise ConfigError("refine_every: it takes vectors that are not forgotten: leave out one of the two")
+    return msgspec.structs.replace(settings, forget=1.0)
 
 
 def _name_of(found: type, known: Mapping[str, str]) -> str:

@@ -178,6 +178,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[int, Meta(ge=0)],
         _search(description="records after which a record of words is looked at again, 0 for never"),
     ] = 1000
+    refine_every: Annotated[
+        Annotated[int, Meta(ge=0)],
+        _search(description="records after which samplers go over those retained, 0 for never"),
+    ] = 0
+    refine_moves: Annotated[
+        Count, _search(description="records that such a refinement weighs again, at least")
+    ] = 20_000
+    refine: Annotated[
+        Literal["fixed", "async"],
+        _search(description="adopt a refinement at a fixed record, or when it is ready (not reproducible)"),
+    ] = "fixed"
     max_undecided: Annotated[
         Count, _search(description="records after which the best hypothesis decides a disagreement")
     ] = 10_000

@@ -22,7 +22,8 @@ class Parts(NamedTuple):
     """What an engine consists of, its settings aside.
 
     ``pending`` are records with their times that are encoded but not yet absorbed; ``announced`` is what
-    the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended.
+    the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended;
+    ``passes`` is what refinements have come to, and the one under way, as plain values.
     """
 
     order: ReorderBuffer
@@ -32,6 +33,7 @@ class Parts(NamedTuple):
     moments: Moments | None
     retained: Retained
     beam: State | None
+    passes: dict[str, Any] | None = None
 
 
 def dumps(parts: Parts) -> bytes:
@@ -44,6 +46,7 @@ def dumps(parts: Parts) -> bytes:
         "moments": None if parts.moments is None else [pack(moment) for moment in parts.moments],
         "retained": parts.retained.dump(),
         "state": None if parts.beam is None else dump_state(parts.beam),
+        "passes": parts.passes,
     }
     return msgspec.msgpack.encode(body)
 
@@ -69,4 +72,5 @@ def loads(data: bytes, settings: Settings) -> Parts:
         None if moments is None else Moments(*(unpack(moment) for moment in moments)),
         retained,
         None if beam is None else load_state(beam),
+        body["passes"],
     )

@@ -48,6 +48,12 @@ class Retained:
                     part.labels[seq - part.first] = label
                 return
 
+    @property
+    def time(self) -> float | None:
+        """That of the newest record; None where records have none."""
+        times = self.parts[-1].batch.times if self.parts else None
+        return None if times is None else float(times[-1])
+
     def collect(self) -> Labelled | None:
         """Exactly the last ``limit`` records (all, while there are fewer); None while there is none."""
         if not self.parts:

@@ -1,0 +1,176 @@
+"""Putting records where a refinement has found that they belong.
+
+It is found for the clustering of the best hypothesis, which decides everything before records move; the
+nats that are won have been worked out by whoever found it. The kernels stop where a buffer is full (FLUSH)
+or an array too small (GROW).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.beam.aging import weigh_joined, weigh_left
+from streamdp.beam.capacity import need
+from streamdp.beam.changes import add_move
+from streamdp.beam.choice import Choice
+from streamdp.beam.closing import discard_slot, emit_event
+from streamdp.beam.clusters import read_alone
+from streamdp.beam.commit import settle
+from streamdp.beam.decide import drop_all_but_head
+from streamdp.beam.expiry import drop_expiry
+from streamdp.beam.founding import found_slot
+from streamdp.beam.members import release_members
+from streamdp.beam.model import Model
+from streamdp.beam.moving import (
+    forget_last,
+    leave,
+    revise,
+    room_to_join,
+    room_to_look,
+    stand,
+    take_in,
+    widen,
+)
+from streamdp.beam.pool import JOINT, NEXT_LABEL, SEQ, SLOT_USED, WIDTH, add_sum
+from streamdp.beam.recent import Recent, link, unlink
+from streamdp.beam.scores import Scores
+from streamdp.beam.state import (
+    COMPLETE,
+    DONE,
+    EVENTS,
+    NEED_EVENTS,
+    NEED_LINEAGES,
+    NEED_SLOTS,
+    STATUS,
+    Incoming,
+    Output,
+    State,
+)
+from streamdp.beam.step import Records, record_at
+from streamdp.beam.trellis import LINEAGES_USED
+from streamdp.kernels.jit import entry, kernel
+
+
+@entry
+def keep_head(model: Model, state: State, out: Output, choice: Choice) -> None:
+    """Let the best hypothesis decide everything, so that all clusters are agreed."""
+    if not room_to_look(state, out, 0):
+        return
+    events = state.pool.meta[SLOT_USED]
+    need(out, NEED_EVENTS, out.meta[EVENTS] + events, out.events.shape[0])
+    if out.meta[STATUS] == COMPLETE:
+        drop_all_but_head(state, choice)
+        settle(model, state, out, choice, 1)
+        out.meta[DONE] = 1
+
+
+@entry
+def found_clusters(
+    model: Model, state: State, out: Output, founders: np.ndarray, times: np.ndarray, slots: np.ndarray
+) -> None:
+    """Make empty clusters with new labels; ``slots`` says where they are."""
+    beam, i = state.beam, out.meta[DONE]
+    while i < founders.shape[0]:
+        if not room_to_look(state, out, 0):
+            return
+        need(out, NEED_SLOTS, state.pool.meta[SLOT_USED] + 2, state.pool.slots.shape[0])
+        need(out, NEED_LINEAGES, state.lineages.meta[LINEAGES_USED] + 2, state.lineages.rows.shape[0])
+        if out.meta[STATUS] != COMPLETE:
+            return
+        slots[i] = found_slot(model, state, founders[i], times[i])
+        state.lineages.rows[state.pool.slots[slots[i]].lineage].label = beam.meta[NEXT_LABEL]
+        beam.meta[NEXT_LABEL] += 1
+        for h in range(beam.meta[WIDTH]):
+            beam.founded[h] += 1
+        i += 1
+        out.meta[DONE] = i
+
+
+@kernel
+def _take_out(
+    model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int, times: np.ndarray
+) -> None:
+    unlink(recent, m)
+    leave(model, state, slot, record)
+    if state.pool.slots[slot].size > 0:
+        weigh_left(model.prior, model, state, slot, record)
+        stand(state, slot)
+        forget_last(state, recent, slot, m, times)
+        return
+    row = state.pool.slots[slot]
+    row.last, row.first_time, row.last_time = -1, np.inf, -np.inf  # others may join yet
+    state.pool.weight[slot] = 0.0
+    drop_expiry(state.expiry, slot)
+    release_members(state.members, slot)
+
+
+@entry
+def move_records(
+    model: Model,
+    state: State,
+    scores: Scores,
+    recent: Recent,
+    out: Output,
+    times: np.ndarray,
+    records: Records,
+    seqs: np.ndarray,
+    slots: np.ndarray,
+    probabilities: np.ndarray,
+) -> None:
+    """Move records, in order, to other slots; none is emptied for good while it stands.
+
+    Goes on with record ``out.meta[DONE]``; ``times`` are those of all recent records. What their revisions
+    say stands in ``probabilities``.
+    """
+    i = out.meta[DONE]
+    while i < seqs.shape[0]:
+        record, into = record_at(records, i, seqs[i]), slots[i]
+        m = record.seq - recent.first[0]
+        slot = recent.slot[m]
+        if not room_to_look(state, out, 1):
+            return
+        room_to_join(state, out, slot, into, record.words)
+        if out.meta[STATUS] != COMPLETE:
+            return
+        _take_out(model, state, recent, slot, record, m, times)
+        read_alone(state.clusters, model, scores, record)
+        take_in(model, state, scores, into, record)
+        widen(state.pool, into, record.time, record.time, record.seq)
+        weigh_joined(model.prior, model, state, into, record)
+        stand(state, into)
+        link(recent, into, m)
+        revise(state, recent, out, m, probabilities[i])
+        i += 1
+        out.meta[DONE] = i
+
+
+@entry
+def tell_change(
+    state: State, out: Output, kind: int, slot: int, labels: np.ndarray, records: np.ndarray
+) -> None:
+    """Tell that a cluster has come from others, or goes into them, with so many records each."""
+    before = out.meta[EVENTS]
+    emit_event(state, out, kind, slot, state.lineages.rows[state.pool.slots[slot].lineage].label)
+    if out.meta[EVENTS] == before:
+        return
+    out.events[before].by = state.beam.meta[SEQ] - 1
+    for j in range(labels.shape[0]):
+        add_move(out, labels[j], records[j])
+
+
+@entry
+def tidy(state: State, recent: Recent, slots: np.ndarray, times: np.ndarray, nats: float) -> None:
+    """After records have moved: free slots that are empty, correct the first time of the others.
+
+    The log joint of every hypothesis is so many ``nats`` higher.
+    """
+    beam = state.beam
+    for i in range(slots.shape[0]):
+        row = state.pool.slots[slots[i]]
+        if row.size == 0:
+            discard_slot(state, slots[i])
+            for h in range(beam.meta[WIDTH]):
+                beam.founded[h] -= 1
+        elif recent.held[slots[i]] == row.size:
+            row.first_time = times[recent.head[slots[i]]]
+    add_sum(beam.sums, JOINT, nats)

@@ -1,0 +1,285 @@
+"""Giving a running beam the clustering that a refinement has found, as far as it still holds.
+
+A refinement begins at one record and is adopted at a later one. What has changed in between is left alone:
+records that have moved, and clusters that have closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.beam.pool import ALIVE, NEXT_LABEL
+from streamdp.beam.rearrange import found_clusters, keep_head, move_records, tell_change, tidy
+from streamdp.beam.recent import Recent
+from streamdp.beam.review import gather_recent, run_looks
+from streamdp.beam.search import BeamSearch
+from streamdp.beam.second_look import LEAST_GAIN
+from streamdp.beam.state import MERGED, NEED_EVENTS, SPLIT, TELL, VANISHED, Output
+from streamdp.offline.chain import Chain
+from streamdp.offline.kernels.gibbs import gibbs_sweep
+from streamdp.offline.relabel import inherit
+from streamdp.offline.task import Found, Stream, Task, task_over
+from streamdp.state.arrays import pack, unpack
+
+Row = tuple[int, int, np.ndarray, np.ndarray]
+"""Kind of an event, slot, labels that records came from or went to, how many each."""
+
+
+class Proposal(NamedTuple):
+    """Records that a refinement would move, in order; labels from ``minted`` on are of new clusters."""
+
+    seqs: np.ndarray  # int64[M]
+    was: np.ndarray  # int64[M]
+    labels: np.ndarray  # int64[M]
+    shares: np.ndarray  # float64[M] of the draws in which the record is with the same others
+    minted: int
+
+    @staticmethod
+    def of(found: Found) -> Proposal:
+        """The changes of a refinement."""
+        task, labels = found.task, found.labels
+        moved = np.flatnonzero(labels != task.before)
+        shares = _shares(found.solution.draws, found.solution.labels, moved)
+        return Proposal(task.seqs[moved], task.before[moved], labels[moved], shares, task.minted)
+
+    def take(self, chosen: np.ndarray) -> Proposal:
+        """Some of them."""
+        seqs, was, labels, shares, minted = self
+        return Proposal(seqs[chosen], was[chosen], labels[chosen], shares[chosen], minted)
+
+    def dump(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {k: v if isinstance(v, int) else pack(v) for k, v in self._asdict().items()}
+
+    @staticmethod
+    def load(stored: dict[str, Any]) -> Proposal:
+        """The inverse of :meth:`dump`."""
+        parts: dict[str, Any] = {k: v if isinstance(v, int) else unpack(v) for k, v in stored.items()}
+        return Proposal(**parts)
+
+
+def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """In which share of draws and answer each record is with its neighbour in the answer, or is alone."""
+    order = np.argsort(answer, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    before, after = order[place[moved] - 1], order[np.minimum(place[moved] + 1, len(order) - 1)]
+    near = np.where(answer[before] == answer[moved], before, after)
+    alone = answer[near] != answer[moved]
+    together = np.ones(len(moved))
+    for labels in draws:
+        sizes = np.bincount(labels)
+        together += np.where(alone, sizes[labels[moved]] == 1, labels[near] == labels[moved])
+    return together / (len(draws) + 1)
+
+
+class Arrangement(NamedTuple):
+    """What of a proposal can be done, and by how many nats it raises the log joint."""
+
+    changes: Proposal
+    founders: np.ndarray  # int64[K] which record names each new cluster; their labels follow each other
+    nats: float
+
+
+def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangement | None:
+    """What of a proposal still holds and is better than what the stream has by now; None where nothing is.
+
+    Changes that have no cluster in common stand or fall alone. Under an exchangeable prior, where clusters
+    are few and large, the records from number ``since`` on, which came after the proposal was begun, may
+    follow.
+    """
+    changes, _ = _numbered(stream, _valid(stream, proposal))
+    if len(changes.seqs) == 0:
+        return None
+    task = task_over(stream)
+    changes = changes.take(np.isin(changes.seqs, task.seqs))
+    chain = task.problem.chain(task.problem.settings.seed, task.start)
+    began = chain.log_joint
+    labels, nats = _better_parts(task, chain, changes)
+    if chain.weights is not None:
+        followed, more = _followed(task, chain, changes, task.seqs >= since)
+        if more - began > nats:
+            labels, nats = followed, more - began
+    moved = np.flatnonzero(labels != task.before)
+    shares = np.ones(len(task.seqs))
+    shares[np.searchsorted(task.seqs, changes.seqs)] = changes.shares
+    better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
+    changes, founders = _numbered(stream, better)
+    return Arrangement(changes, founders, nats) if len(changes.seqs) else None
+
+
+def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarray, float]:
+    """Labels of the records with the changes that are better, part by part, and the nats won."""
+    labels, at = task.before.copy(), np.searchsorted(task.seqs, changes.seqs)
+    nats = 0.0
+    for part in _parts(changes):
+        before = chain.log_joint
+        labels[at[part]] = changes.labels[part]
+        chain.set_labels(task.numbered(labels))
+        if chain.log_joint - before > LEAST_GAIN:
+            nats += chain.log_joint - before
+        else:
+            labels[at[part]] = changes.was[part]
+            chain.set_labels(task.numbered(labels))
+    return labels, nats
+
+
+def _followed(task: Task, chain: Chain, changes: Proposal, late: np.ndarray) -> tuple[np.ndarray, float]:
+    """Labels of the records with all changes, after the late ones were drawn anew, and the log joint."""
+    labels, order = task.before.copy(), np.flatnonzero(late)
+    labels[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
+    chain.set_labels(task.numbered(labels))
+    done = 0
+    while done < len(order):
+        chain.more_room()
+        assert chain.weights is not None
+        done = gibbs_sweep(
+            chain.store, chain.allocation, chain.weights, chain.random, order, done, len(order)
+        )
+    chain.settle()
+    names, _ = inherit(task.before, chain.labels, task.names, task.minted)
+    return names[chain.labels], chain.log_joint
+
+
+def _parts(changes: Proposal) -> list[np.ndarray]:
+    """The changes by what they have clusters in common with, the earliest first."""
+    parent: dict[int, int] = {}
+
+    def root(label: int) -> int:
+        while parent.setdefault(label, label) != label:
+            label = parent[label]
+        return label
+
+    for was, label in zip(changes.was.tolist(), changes.labels.tolist(), strict=True):
+        parent[root(label)] = root(was)
+    roots = np.array([root(label) for label in changes.was.tolist()], np.int64)
+    kinds, first = np.unique(roots, return_index=True)
+    return [np.flatnonzero(roots == kind) for kind in kinds[np.argsort(first)]]
+
+
+def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
+    """Labels, in order, and slots of the open clusters of the best hypothesis."""
+    pool, slots = search.state.pool, search.head_slots()
+    slots = slots[pool.state[slots] == ALIVE]
+    labels = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
+    order = np.argsort(labels)
+    return labels[order], slots[order]
+
+
+def _recent(stream: Stream) -> Recent:
+    held = stream.held
+    return gather_recent(stream.search, held.first, held.batch, held.labels)
+
+
+def _valid(stream: Stream, proposal: Proposal) -> Proposal:
+    """The changes of records and clusters that are as they were."""
+    held, known = stream.held, _slots(stream.search)[0]
+    at = proposal.seqs - held.first
+    keep = (at >= 0) & np.isin(proposal.was, known)
+    keep &= held.labels[np.maximum(at, 0)] == proposal.was
+    keep &= (proposal.labels >= proposal.minted) | np.isin(proposal.labels, known)
+    return proposal.take(keep)
+
+
+def _numbered(stream: Stream, changes: Proposal) -> tuple[Proposal, np.ndarray]:
+    """The same with the labels that new clusters will have, and what records these are named after.
+
+    A cluster is named after one of its records, after which no other is: one where that cannot be is left.
+    """
+    state = stream.search.state
+    taken = set(state.pool.founder[state.pool.state == ALIVE].tolist())
+    founders: list[int] = []
+    labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
+    minted = int(state.beam.meta[NEXT_LABEL])
+    for label in np.unique(changes.labels[changes.labels >= changes.minted]).tolist():
+        members = changes.labels == label
+        founder = next((seq for seq in changes.seqs[members].tolist() if seq not in taken), None)
+        keep &= ~members | (founder is not None)
+        if founder is not None:
+            labels[members] = minted + len(founders)
+            founders.append(founder)
+    numbered = changes._replace(labels=labels, minted=minted).take(keep)
+    return numbered, np.array(founders, np.int64)
+
+
+def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Output]:
+    """Let the best hypothesis decide everything, and rearrange it.
+
+    ``tell`` says whether cluster events are wanted. Yields revisions and events; the buffers are used again
+    when the iterator goes on.
+    """
+    held, search, changes = stream.held, stream.search, plan.changes
+    times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
+    times = np.ascontiguousarray(times, np.float64)
+
+    def keep(out: Output) -> None:
+        keep_head(search.model, search.state, out, search.choice)
+
+    yield from run_looks(search, keep, 1, 0, 1, tell)
+    _found(search, plan, times[plan.founders - held.first])
+    recent, (labels, slots) = _recent(stream), _slots(search)
+    into = slots[np.searchsorted(labels, changes.labels)]
+    left = slots[np.searchsorted(labels, changes.was)]
+    ended = _ended(search, changes, left, into)
+    if tell:
+        yield from _tell(search, [_end(changes, left, slot) for slot in ended])
+    chosen = held.batch.take(changes.seqs - held.first)
+    chosen_times = times[changes.seqs - held.first]
+
+    def move(out: Output) -> None:
+        records = search.prepare(chosen)._replace(times=chosen_times)
+        state, scores = search.state, search.scores
+        move_records(
+            search.model, state, scores, recent, out, times, records, changes.seqs, into, changes.shares
+        )
+
+    longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.vectors is None else 1
+    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, tell)
+    if tell:
+        minted = changes.minted + np.arange(len(plan.founders))
+        born = slots[np.searchsorted(labels, minted)]
+        yield from _tell(search, [_birth(changes, into, slot) for slot in born.tolist()])
+    tidy(search.state, recent, np.unique(np.concatenate([left, into])), times, plan.nats)
+
+
+def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
+    new = np.zeros(len(plan.founders), np.int64)
+
+    def found(out: Output) -> None:
+        found_clusters(search.model, search.state, out, plan.founders, times, new)
+
+    for _ in run_looks(search, found, len(new), 0, 1, tell=False):
+        pass
+
+
+def _ended(search: BeamSearch, changes: Proposal, left: np.ndarray, into: np.ndarray) -> list[int]:
+    """The slots that will be empty."""
+    slots, leaving = np.unique(left, return_counts=True)
+    sizes = search.state.pool.slots["size"][slots]
+    ended: list[int] = slots[(leaving == sizes) & ~np.isin(slots, into)].tolist()
+    return ended
+
+
+def _end(changes: Proposal, left: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(changes.labels[left == slot], return_counts=True)
+    return (MERGED if len(labels) == 1 else VANISHED), slot, labels, records
+
+
+def _birth(changes: Proposal, into: np.ndarray, slot: int) -> Row:
+    labels, records = np.unique(changes.was[into == slot], return_counts=True)
+    return SPLIT, slot, labels, records
+
+
+def _tell(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
+    if not rows:
+        return
+    search.out.meta[NEED_EVENTS] = max(len(rows), sum(len(row[2]) for row in rows))
+    out = search.output_for(0, 1)
+    out.meta[:] = 0
+    out.meta[TELL] = True
+    for row in rows:
+        tell_change(search.state, out, *row)
+    yield out

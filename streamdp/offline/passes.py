@@ -1,0 +1,165 @@
+"""Refinement of a running stream: a pass begins at one record, and is adopted at a later one.
+
+A worker thread searches on from the clustering that the stream had when the pass began; its budget is
+counted in moves. The stream goes on meanwhile, and waits where the worker is late, so that what comes out
+never depends on the timing of threads. What arrives before a pass is adopted has been put beside the old
+clusters: the more, the less of what the pass has found still holds. So that is soon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Self
+
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.state import Output
+from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
+from streamdp.offline.plan import Plan
+from streamdp.offline.task import Stream, Task, search_on, task_over
+from streamdp.settings import Settings
+
+
+@dataclass
+class Counts:
+    """What passes have come to since the stream began."""
+
+    refinements: int = 0
+    refinements_adopted: int = 0
+    refinement_moves: int = 0
+    records_refined: int = 0
+    refinement_nats: float = 0.0
+
+
+class _Begun(NamedTuple):
+    """A pass under way."""
+
+    seq: int
+    found: Future[Proposal]
+
+
+class Passes:
+    """The passes over one stream.
+
+    Parameters
+    ----------
+    settings
+        ``refine_every``, rounded up to a multiple of 512 records, ``refine_moves`` and ``refine``.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.every = _rounded(settings.refine_every)
+        self.budget, self.waits = settings.refine_moves, settings.refine == "fixed"
+        self.counts = Counts()
+        self.waited = 0.0
+        """Seconds that the stream has waited for a worker, in this process."""
+        self._begun: _Begun | None = None
+        self._worker: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self | None:
+        """None where there are to be none."""
+        return cls(settings) if settings.refine_every else None
+
+    def turn(
+        self, stream: Callable[[], Stream | None], seq: int, *, tell: bool, last: bool = False
+    ) -> Iterator[Output]:
+        """Adopt what is due, begin what is due.
+
+        Parameters
+        ----------
+        stream
+            Gives the stream as it is, None where it holds no record.
+        seq
+            Number of the next record, a multiple of 512 unless it is the last turn.
+        tell
+            Whether cluster events are wanted.
+        last
+            The stream has ended: a last pass goes over what there is.
+
+        Yields
+        ------
+        Revisions and events; the buffers are used again when the iterator goes on.
+        """
+        if self._due(seq, last=last):
+            yield from self._adopt(stream, tell=tell)
+        if seq % self.every == 0 or last:
+            self._begin(stream(), seq)
+            if last:
+                yield from self._adopt(stream, tell=tell)
+
+    def _due(self, seq: int, *, last: bool) -> bool:
+        begun = self._begun
+        if begun is None or last:
+            return begun is not None
+        return seq - begun.seq >= REVIEW_EVERY if self.waits else begun.found.done()
+
+    def _begin(self, stream: Stream | None, seq: int) -> None:
+        if stream is None or self._begun is not None:
+            return
+        try:
+            task = task_over(stream, (stream.settings.seed + seq) % 2**32)
+        except ValueError:
+            return  # nothing can move, now
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, "streamdp-refinement")
+        rounds = -(-self.budget // task.problem.data.size)
+        self.counts.refinements += 1
+        self.counts.refinement_moves += rounds * task.problem.data.size
+        self._begun = _Begun(seq, self._worker.submit(_search, task, rounds))
+
+    def _result(self) -> Proposal | None:
+        """What the pass under way has found, once it has."""
+        if self._begun is None:
+            return None
+        began = time.perf_counter()
+        found = self._begun.found.result()
+        self.waited += time.perf_counter() - began
+        return found
+
+    def _adopt(self, stream: Callable[[], Stream | None], *, tell: bool) -> Iterator[Output]:
+        proposal, now, begun = self._result(), stream(), self._begun
+        self._begun = None
+        if proposal is None or now is None or begun is None or len(proposal.seqs) == 0:
+            return
+        plan = arrangement_of(now, proposal, begun.seq)
+        if plan is None:
+            return
+        self.counts.refinements_adopted += 1
+        self.counts.records_refined += len(plan.changes.seqs)
+        self.counts.refinement_nats += plan.nats
+        yield from carry_out(now, plan, tell=tell)
+
+    def counters(self) -> dict[str, float]:
+        """Counts for metrics and summaries."""
+        return {**asdict(self.counts), "refinement_waited_seconds": self.waited}
+
+    # ---------------------------------------------------------------- state
+
+    def dump(self) -> dict[str, Any]:
+        """All of it as plain values; waits for a pass under way."""
+        stored: dict[str, Any] = asdict(self.counts)
+        found = self._result()
+        if self._begun is not None and found is not None:
+            stored["begun"] = {"seq": self._begun.seq, "found": found.dump()}
+        return stored
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`."""
+        begun = stored.get("begun")
+        self.counts = Counts(**{name: value for name, value in stored.items() if name != "begun"})
+        if begun is not None:
+            found: Future[Proposal] = Future()
+            found.set_result(Proposal.load(begun["found"]))
+            self._begun = _Begun(begun["seq"], found)
+
+
+def _rounded(records: int) -> int:
+    """The next multiple of what the engine pauses after."""
+    return max(-(-records // REVIEW_EVERY), 1) * REVIEW_EVERY
+
+
+def _search(task: Task, rounds: int) -> Proposal:
+    return Proposal.of(search_on(task, Plan(rounds=rounds, seconds=None, hyper=False)))

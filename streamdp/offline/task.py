@@ -1,0 +1,166 @@
+"""The records that a stream still holds, as a problem: which can move, and beside what."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.pool import NEXT_LABEL
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.encoders import Encoded
+from streamdp.likelihoods import WordFamily
+from streamdp.offline.frozen import frozen_of
+from streamdp.offline.plan import Plan
+from streamdp.offline.problem import Problem, Solution, problem_of
+from streamdp.offline.relabel import Change, changes, inherit
+from streamdp.offline.sampling import Report
+from streamdp.offline.solve import solve
+from streamdp.settings import Settings
+from streamdp.state.retained import Labelled
+
+
+class Stream(NamedTuple):
+    """A running stream: its settings, the records that it holds, with their newest labels, and the beam."""
+
+    settings: Settings
+    encoded: Encoded
+    held: Labelled
+    search: BeamSearch
+
+    @property
+    def base(self) -> np.ndarray | None:
+        """p_w by word as the stream has learned it, shape (V,); None for vectors."""
+        family = self.search.likelihood
+        return family.measure(self.search.words.learned) if isinstance(family, WordFamily) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The records of a stream that can move, and the problem of clustering them better.
+
+    Parameters
+    ----------
+    encoded
+        All records that the stream holds.
+    seqs, before
+        Number and label of each that can move, shape (N,).
+    problem
+        Those under the stream's own model, beside what its clusters hold of older records.
+    names
+        Labels of the clusters that hold older records, shape (A,).
+    minted
+        Labels below it are taken.
+    notes
+        What a user should know.
+    """
+
+    encoded: Encoded
+    seqs: np.ndarray
+    before: np.ndarray
+    problem: Problem
+    names: np.ndarray
+    minted: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def start(self) -> np.ndarray:
+        """The clustering of the stream as labels of a chain, shape (N,)."""
+        return self.numbered(self.before)
+
+    def numbered(self, labels: np.ndarray) -> np.ndarray:
+        """Labels of the records as those of a chain, in which clusters of older records come first."""
+        places = {label: k for k, label in enumerate(self.names.tolist())}
+        return np.array([places.get(label, len(places) + label) for label in labels.tolist()])
+
+    def log_joint(self, labels: np.ndarray) -> float:
+        """log p(z, x) of a clustering, in nats, given where older records are."""
+        return self.problem.chain(self.problem.settings.seed, self.numbered(labels)).log_joint
+
+
+def task_over(stream: Stream, seed: int | None = None) -> Task:
+    """What there is to refine. ValueError where nothing can move.
+
+    ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
+    """
+    settings, encoded, held, search = stream
+    if seed is not None:
+        settings = msgspec.structs.replace(settings, seed=seed)
+    notes = []
+    if getattr(search.likelihood, "forget", 1.0) < 1.0:
+        notes.append("old vectors of a cluster count in full here, while the stream forgot them (--forget)")
+        settings = msgspec.structs.replace(settings, forget=1.0)
+    if settings.prior == "auto":  # by its name: that of a finite set would be another
+        settings = msgspec.structs.replace(settings, prior="distance-dependent")
+    problem = problem_of(settings, encoded, base=stream.base)
+    seqs, names = held.first + np.arange(len(held.labels)), np.zeros(0, np.int64)
+    labels = held.labels.copy()
+    if held.first > 0:
+        frozen = frozen_of(search, held, problem.prior, problem.likelihood)
+        chosen = np.flatnonzero(frozen.free)
+        if len(chosen) == 0:
+            raise ValueError("no record can move: all are in closed clusters whose older records are gone")
+        times = None if held.batch.times is None else held.batch.times[chosen]
+        data = replace(held.batch.take(chosen), times=times)
+        problem = replace(problem, data=data, anchors=frozen.anchors)
+        seqs, labels, names = seqs[chosen], labels[chosen], frozen.names
+        stay = len(frozen.free) - len(chosen)
+        notes.append(
+            f"{len(chosen):,} records can move; older ones stay in {len(names):,} clusters"
+            + (f", and so do {stay:,} of clusters that closed" if stay else "")
+        )
+    minted = int(search.state.beam.meta[NEXT_LABEL])
+    return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search from a stream's own clustering has come to.
+
+    ``started`` is the log joint of that clustering in nats, given where older records are; ``names`` are
+    the labels of the clusters, by number, and ``minted`` is the first label that is free.
+    """
+
+    task: Task
+    solution: Solution
+    started: float
+    improved: bool
+    names: np.ndarray
+    minted: int
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The label of every record that could move; clusters keep theirs by largest overlap."""
+        return np.asarray(self.names[self.solution.labels])
+
+    @property
+    def log_joint(self) -> float:
+        """log p(z, x), in nats, given where older records are."""
+        return self.solution.chain.log_joint
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """Records whose label is another one, in order."""
+        return changes(self.task.seqs, self.task.before, self.labels)
+
+
+def search_on(
+    task: Task, plan: Plan, *, report: Report | None = None, stop: threading.Event | None = None
+) -> Found:
+    """Search on from a stream's clustering; it is kept where nothing better is found.
+
+    Parameters as for :func:`streamdp.offline.solve.solve`.
+    """
+    problem, start = task.problem, task.start
+    started = problem.chain(problem.settings.seed, start).log_joint
+    solution = solve(problem, plan, report, stop, start)
+    improved = solution.chain.log_joint > started
+    if not improved:
+        solution.chain.set_labels(start)
+        solution.labels = solution.chain.labels
+    names, minted = inherit(task.before, solution.labels, task.names, task.minted)
+    return Found(task, solution, started, improved, names, minted)

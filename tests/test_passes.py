@@ -1,0 +1,265 @@
+"""Refinement inside a running stream: what is adopted, and that nothing depends on batches or threads."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from feeds import Told, feed, headlines, nothing, record, texts
+
+from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.engine import Engine
+from streamdp.likelihoods import VectorFamily, WordFamily
+from streamdp.offline import passes
+from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
+from streamdp.offline.task import Stream
+from streamdp.records import Record
+from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
+
+PRIORS: dict[str, dict[str, Any]] = {
+    "crp": {"prior": "crp"},
+    "pitman-yor": {"prior": "pitman-yor", "discount": 0.3},
+    "uniform": {"prior": "uniform"},
+    "exponential": {"decay_scale": 150.0, "concentration": 2.0},
+    "window": {"decay": "window", "decay_scale": 300.0, "concentration": 2.0},
+    "logistic": {"decay": "logistic", "decay_scale": 200.0, "concentration": 2.0},
+    "seconds": {"distance": "seconds", "decay_scale": 80.0, "concentration": 2.0},
+}
+OFTEN: dict[str, Any] = {"refine_every": 512, "retain": 1024, "refine_moves": 10000, "beam": 4}
+
+
+def points(n: int, seed: int) -> list[Record]:
+    """Points around thirty centres that touch."""
+    rng = np.random.default_rng(seed)
+    rows = 1.5 * rng.normal(size=(30, 8))[rng.integers(0, 30, n)] + rng.normal(size=(n, 8))
+    return [record(row, i + 1, float(i)) for i, row in enumerate(rows.tolist())]
+
+
+def refining(**settings: Any) -> Engine:
+    return Engine(Settings(**{**OFTEN, **settings}), with_events=True)
+
+
+def adopted(engine: Engine) -> int:
+    return int(engine.refined()["refinements_adopted"])
+
+
+def stream_of(engine: Engine) -> Stream:
+    stream = engine.stream()
+    assert stream is not None
+    return stream
+
+
+def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
+    """The statistics, sizes and weights of the clusters are those of the records that have their labels."""
+    stream = stream_of(engine)
+    search, batch = stream.search, stream.held.batch
+    pool, rows, family = search.state.pool, search.state.lineages.rows, search.likelihood
+    labels = np.array(newest)
+    if stream.held.first == 0:
+        assert stream.held.labels.tolist() == newest
+    for slot in np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)).tolist():
+        own = np.flatnonzero(labels == rows["label"][pool.slots["lineage"][slot]])
+        assert int(pool.slots["size"][slot]) == len(own) > 0
+        assert int(pool.slots["last"][slot]) == own[-1]
+        if stream.held.first > 0:
+            continue
+        assert float(pool.slots["first_time"][slot]) == records[own[0]].time
+        assert pool.weight[slot] * search.state.beam.sums[SCALE] == pytest.approx(
+            weight(engine, own), rel=1e-9
+        )
+        expected: Any = family.empty()
+        if isinstance(family, VectorFamily):
+            assert batch.vectors is not None
+            for i in own.tolist():
+                family.add(expected, batch.vectors[i])
+            assert search.state.clusters.block[slot] == pytest.approx(expected.row, rel=1e-8, abs=1e-8)
+        else:
+            index = search.words.inverted
+            begin, types = int(index.own["start"][slot]), int(index.types[slot])
+            words = index.word[begin : begin + types]
+            counts = index.occurrences[index.lists["start"][words] + index.where[begin : begin + types]]
+            for i in own.tolist():
+                a, b = batch.offsets[i : i + 2]
+                family.add(expected, (batch.words[a:b], batch.counts[a:b]))
+            assert isinstance(family, WordFamily)
+            assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == expected.counts
+
+
+def weight(engine: Engine, own: np.ndarray) -> float:
+    """Of a cluster of these records, now: by the prior's own rule."""
+    search = stream_of(engine).search
+    terms, now = search.model.prior, float(search.state.beam.sums[NOW])
+    decay = getattr(terms, "decay", None)
+    if decay is None:
+        return {"CRPTerms": len(own), "PitmanYorTerms": len(own) - 0.3}.get(type(terms).__name__, 1.0)
+    from streamdp.settings.assemble import build_prior
+
+    prior: Any = build_prior(engine.settings, sparse=True)
+    return float(sum(prior.decay(max(now - i, 0.0)) for i in own.tolist()))
+
+
+@pytest.mark.parametrize("name", [name for name in PRIORS if name != "seconds"])
+def test_statistics_are_those_of_the_records(name: str) -> None:
+    records = texts(2600, 3, 40)
+    engine = refining(retain=4000, close_below=0.0, second_look=0, **PRIORS[name])
+    told = feed(engine, records)
+    assert adopted(engine) > 0
+    check(engine, told.newest(), records)
+
+
+def test_statistics_of_vectors_are_those_of_the_records() -> None:
+    records = points(2600, 1)
+    engine = refining(retain=4000, prior="crp", likelihood="normal-inverse-gamma", beam=1)
+    told = feed(engine, records)
+    assert adopted(engine) > 0
+    check(engine, told.newest(), records)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_sizes_where_records_have_been_let_go(name: str) -> None:
+    """With second looks beside it, closing and expiring clusters, and alternatives in the beam."""
+    records = texts(4000, 5, 60)
+    engine = refining(retain=2048, beam=16, **PRIORS[name])
+    told = feed(engine, records)
+    assert adopted(engine) > 0
+    check(engine, told.newest(), records)
+    story_holds(told)
+
+
+def story_holds(told: Told) -> None:
+    """What has ended is never heard of again, and what is new has split off from something."""
+    ended = {event.cluster: event.seq for event in told.events if event.event in ("merged", "vanished")}
+    born = {event.cluster for event in told.events if event.event in ("born", "split")}
+    for line in told.assignments():
+        assert line.cluster in born
+    for label in told.newest():
+        assert label not in ended
+    assert {"merged", "split"} <= {event.event for event in told.events}
+
+
+def outcome(engine: Engine, told: Told) -> tuple[Any, ...]:
+    return told.encoded(), engine.dumps()
+
+
+def test_nothing_depends_on_batches_threads_or_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = headlines(4000, 1)
+    settings: dict[str, Any] = {"refine_every": 1100, "retain": 2000}
+    engine = refining(**settings)
+    told = feed(engine, records)
+    expected = outcome(engine, told)
+    assert adopted(engine) > 1
+
+    rng, quick = random.Random(2), passes._search
+
+    def slow(*arguments: Any) -> Proposal:
+        time.sleep(rng.choice([0.0, 0.2]))
+        return quick(*arguments)
+
+    monkeypatch.setattr(passes, "_search", slow)
+    engine, told = refining(**settings), nothing()
+    cuts = sorted(rng.sample(range(1, 4000), 30))
+    for start, stop in itertools.pairwise([0, *cuts, 4000]):
+        told.add(engine.advance(records[start:stop]))
+        if rng.random() < 0.5:
+            engine = Engine.loads(engine.dumps(), engine.settings, with_events=True)
+    assert outcome(engine, told) == expected
+
+
+def test_a_snapshot_holds_a_pass_that_is_under_way() -> None:
+    records = headlines(2300, 4)
+    engine = refining(refine_every=1024, retain=2000)
+    engine.advance(records[:1100])
+    again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
+    assert again.dumps() == engine.dumps()
+    assert adopted(again) == 0
+    assert again.advance(records[1100:]).lines == engine.advance(records[1100:]).lines
+    assert adopted(again) == adopted(engine) == 1
+
+
+def test_the_log_joint_is_as_much_higher_as_is_said() -> None:
+    engine = refining(refine_every=512, retain=2000, second_look=0)
+    engine.advance(headlines(1400, 3))
+    stream = stream_of(engine)
+    task = passes.task_over(stream, 1)
+    proposal = passes._search(task, 10)
+    plan = arrangement_of(stream, proposal, 1400)
+    assert plan is not None
+    before, joint = task.log_joint(task.before), engine.log_joint
+    labels = dict(zip(plan.changes.seqs.tolist(), plan.changes.labels.tolist(), strict=True))
+    after = np.array(
+        [labels.get(s, b) for s, b in zip(task.seqs.tolist(), task.before.tolist(), strict=True)]
+    )
+    assert plan.nats == pytest.approx(task.log_joint(after) - before, abs=1e-6)
+    revised = Counter[int]()
+    for out in carry_out(stream, plan, tell=True):
+        rows = out.revisions[: int(out.meta[1])]
+        revised.update(rows["seq"].tolist())
+        for row in rows:
+            assert labels[int(row["seq"])] == row["label"]
+            assert 0.0 < row["probability"] <= 1.0
+    assert revised == Counter(labels) or set(revised) == set(labels)
+    assert engine.log_joint == pytest.approx(joint + plan.nats, abs=1e-6)
+
+
+def test_what_has_changed_since_is_left_alone() -> None:
+    engine = refining(retain=2000, second_look=0)
+    engine.advance(headlines(1400, 3))
+    stream = stream_of(engine)
+    proposal = passes._search(passes.task_over(stream, 1), 10)
+    assert len(proposal.seqs)
+    moved = proposal._replace(was=proposal.was + 1)
+    assert arrangement_of(stream, moved, 1400) is None
+    closed = proposal._replace(labels=np.full(len(proposal.labels), -7))
+    assert arrangement_of(stream, closed, 1400) is None
+
+
+def test_async_adopts_sooner_or_later() -> None:
+    engine = refining(refine="async", retain=2000)
+    told, records = nothing(), headlines(6000, 1)
+    for start in range(0, len(records), 100):
+        told.add(engine.advance(records[start : start + 100]))
+        time.sleep(0.005)
+    told.add(engine.finish())
+    assert adopted(engine) > 0
+    story_holds(told)
+
+
+def test_the_end_of_a_stream_is_refined_too() -> None:
+    engine = refining(retain=2000)
+    told = feed(engine, headlines(500, 1))
+    assert engine.refined()["refinements"] == 0
+    told.add(engine.finish())
+    assert engine.refined()["refinements"] == 1
+    assert engine.refined()["refinement_moves"] >= 2000
+
+
+def test_only_final_answers_know_of_it() -> None:
+    records = headlines(1500, 2)
+    plain = refining(retain=2000)
+    told = feed(plain, records)
+    told.add(plain.finish())
+    settled = Engine(plain.settings, final_only=True)
+    once = feed(settled, records)
+    once.add(settled.finish())
+    assert [line.cluster for line in once.assignments()] == told.newest()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (
+            {"refine_every": 500, "retain": 100},
+            "refine_every: it is more than the records that --retain keeps",
+        ),
+        ({"refine_every": 500, "forget": 0.9, "likelihood": "gaussian"}, "refine_every: it takes vectors"),
+    ],
+)
+def test_what_cannot_be_refined_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Engine(Settings(**settings))
