@@ -25,6 +25,7 @@ LAYERS = (
     "settings.assemble",
     "settings.blueprint",
     "offline",
+    "inside",
     "engine",
     "offline.handover",
     "offline.refine offline.fit",

@@ -1,0 +1,105 @@
+"""What an engine shows of itself: counts, clusters, log probabilities. Nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamdp.answers.announcer import Announcer
+from streamdp.answers.describe import described, of_closed, summarise
+from streamdp.answers.listing import ClusterList
+from streamdp.beam.pool import WON
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.encoders import Encoded, Encoder, WordEncoder
+from streamdp.encode.order import Lateness, ReorderBuffer
+from streamdp.likelihoods.base import Moments
+from streamdp.offline.passes import Passes
+from streamdp.offline.task import Stream
+from streamdp.records import Record
+from streamdp.settings import Settings
+from streamdp.state.retained import Retained
+
+
+class Inside:
+    """The parts of an engine, and what can be read off them."""
+
+    settings: Settings
+    _order: ReorderBuffer
+    _retained: Retained
+    _encoder: Encoder | None
+    _moments: Moments | None
+    _search: BeamSearch | None
+    _pending: list[tuple[float, Record]]
+    _announcer: Announcer
+    _passes: Passes | None
+
+    @property
+    def _words(self) -> Sequence[str | None] | None:
+        """The words of the vocabulary by id; None for vectors."""
+        return None if self._encoder is None else self._encoder.words
+
+    @property
+    def search(self) -> BeamSearch | None:
+        """The beam, once it has begun."""
+        return self._search
+
+    @property
+    def held_back(self) -> int:
+        """Records that are not answered yet: out of order, or vectors of the warm-up."""
+        return self._order.held + len(self._pending)
+
+    @property
+    def out_of_turn(self) -> int:
+        """Records that wait for others to come before them, or to confirm their time."""
+        return self._order.held
+
+    @property
+    def lateness(self) -> Lateness:
+        """How late records came since this engine was made."""
+        return self._order.lateness
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+        counts = {} if self._search is None else self._search.counters()
+        counts["held_back"] = self.held_back
+        if isinstance(self._encoder, WordEncoder):
+            counts |= self._encoder.vocabulary.counters()
+        return counts
+
+    def refined(self) -> dict[str, float]:
+        """What refinements have come to; nothing where there are none."""
+        return {} if self._passes is None else self._passes.counters()
+
+    def stream(self) -> Stream | None:
+        """The records that are retained and the beam, as refinements take them; None where there are none."""
+        held, encoder, search = self._retained.collect(), self._encoder, self._search
+        if held is None or encoder is None or search is None:
+            return None
+        return Stream(self.settings, Encoded(encoder, held.batch, self._moments), held, search)
+
+    @property
+    def log_evidence(self) -> float:
+        """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+        return 0.0 if self._search is None else self._search.log_evidence
+
+    @property
+    def log_joint(self) -> float:
+        """log p(z, x) of the best hypothesis, in nats."""
+        return 0.0 if self._search is None else float(self._search.log_joints[self._search.head])
+
+    @property
+    def nats_won(self) -> float:
+        """By how much second looks have raised the log joint."""
+        return 0.0 if self._search is None else float(self._search.state.beam.sums[WON])
+
+    def clusters(self) -> ClusterList:
+        """The live clusters of the best hypothesis, largest first."""
+        if self._search is None or self._encoder is None:
+            return ClusterList()
+        found = summarise(self._search, self._words)
+        dated = self._order.dated
+        return ClusterList(described(found, self._retained, self._announcer.samples, dated=dated))
+
+    def closed(self) -> ClusterList:
+        """The clusters that closed or retired last, the latest first; none where no events were asked for."""
+        samples = self._announcer.samples
+        return ClusterList(of_closed(event, samples) for event in reversed(self._announcer.ended))
