@@ -16,6 +16,7 @@ from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
 from streamdp.records import Record
 from streamdp.settings import Settings
+from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Retained
 
 
@@ -23,6 +24,7 @@ class Inside:
     """The parts of an engine, and what can be read off them."""
 
     settings: Settings
+    _blueprint: Blueprint
     _order: ReorderBuffer
     _retained: Retained
     _encoder: Encoder | None
@@ -74,7 +76,8 @@ class Inside:
         held, encoder, search = self._retained.collect(), self._encoder, self._search
         if held is None or encoder is None or search is None:
             return None
-        return Stream(self.settings, Encoded(encoder, held.batch, self._moments), held, search)
+        prior = self._blueprint.prior_for(search.sparse)
+        return Stream(self.settings, prior, Encoded(encoder, held.batch, self._moments), held, search)
 
     @property
     def log_evidence(self) -> float:

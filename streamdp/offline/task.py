@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -16,18 +16,20 @@ from streamdp.encode.encoders import Encoded
 from streamdp.likelihoods import WordFamily
 from streamdp.offline.frozen import frozen_of
 from streamdp.offline.plan import Plan
-from streamdp.offline.problem import Problem, Solution, problem_of
+from streamdp.offline.problem import Problem, Solution
 from streamdp.offline.relabel import Change, changes, inherit
 from streamdp.offline.sampling import Report
 from streamdp.offline.solve import solve
+from streamdp.priors.base import Prior
 from streamdp.settings import Settings
 from streamdp.state.retained import Labelled
 
 
 class Stream(NamedTuple):
-    """A running stream: its settings, the records that it holds, with their newest labels, and the beam."""
+    """A running stream: its model, the records that it holds, with their newest labels, and the beam."""
 
     settings: Settings
+    prior: Prior
     encoded: Encoded
     held: Labelled
     search: BeamSearch
@@ -87,16 +89,17 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
 
     ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
     """
-    settings, encoded, held, search = stream
+    settings, prior, encoded, held, search = stream
     if seed is not None:
         settings = msgspec.structs.replace(settings, seed=seed)
-    notes = []
-    if getattr(search.likelihood, "forget", 1.0) < 1.0:
+    notes, likelihood = [], search.likelihood
+    if getattr(likelihood, "forget", 1.0) < 1.0:
         notes.append("old vectors of a cluster count in full here, while the stream forgot them (--forget)")
         settings = msgspec.structs.replace(settings, forget=1.0)
+        likelihood = replace(cast(Any, likelihood), forget=1.0)
     if settings.prior == "auto":  # by its name: that of a finite set would be another
         settings = msgspec.structs.replace(settings, prior="distance-dependent")
-    problem = problem_of(settings, encoded, base=stream.base)
+    problem = Problem(held.batch, likelihood, prior, settings, base=stream.base)
     seqs, names = held.first + np.arange(len(held.labels)), np.zeros(0, np.int64)
     labels = held.labels.copy()
     if held.first > 0:
