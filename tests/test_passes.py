@@ -183,8 +183,8 @@ def test_a_snapshot_holds_a_pass_that_is_under_way() -> None:
 
 
 def test_the_log_joint_is_as_much_higher_as_is_said() -> None:
-    engine = refining(refine_every=512, retain=2000, second_look=0)
-    engine.advance(headlines(1400, 3))
+    engine = refining(refine_every=2000, retain=2000, second_look=0, **PRIORS["exponential"])
+    engine.advance(texts(1400, 3, 40))
     stream = stream_of(engine)
     task = passes.task_over(stream, 1)
     proposal = passes._search(task, 10)

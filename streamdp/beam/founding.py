@@ -21,6 +21,7 @@ def found_slot(model: Model, state: State, founder: int, time: float) -> int:
     pool.founder[slot] = founder
     pool.slots[slot].size = 0
     pool.weight[slot] = 0.0
-    pool.slots[slot].first_time = time
+    pool.slots[slot].last = -1
+    pool.slots[slot].first_time = pool.slots[slot].last_time = time
     clear_slot(state.clusters, model, slot)
     return slot

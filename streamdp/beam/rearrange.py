@@ -59,8 +59,11 @@ def keep_head(model: Model, state: State, out: Output, choice: Choice) -> None:
     events = state.pool.meta[SLOT_USED]
     need(out, NEED_EVENTS, out.meta[EVENTS] + events, out.events.shape[0])
     if out.meta[STATUS] == COMPLETE:
+        before = out.meta[EVENTS]
         drop_all_but_head(state, choice)
         settle(model, state, out, choice, 1)
+        for e in range(before, out.meta[EVENTS]):
+            out.events[e].by = state.beam.meta[SEQ] - 1
         out.meta[DONE] = 1
 
 

@@ -20,8 +20,9 @@ from streamdp.beam.second_look import LEAST_GAIN
 from streamdp.beam.state import MERGED, NEED_EVENTS, SPLIT, TELL, VANISHED, Output
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
+from streamdp.offline.problem import Solution
 from streamdp.offline.relabel import inherit
-from streamdp.offline.task import Found, Stream, Task, task_over
+from streamdp.offline.task import Stream, Task, task_over
 from streamdp.state.arrays import pack, unpack
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
@@ -38,11 +39,13 @@ class Proposal(NamedTuple):
     minted: int
 
     @staticmethod
-    def of(found: Found) -> Proposal:
-        """The changes of a refinement."""
-        task, labels = found.task, found.labels
+    def of(task: Task, solution: Solution) -> Proposal:
+        """The changes of the last draw: part of it may be better, though the whole is not."""
+        last = solution.draws[-1]
+        names, _ = inherit(task.before, last, task.names, task.minted)
+        labels = names[last]
         moved = np.flatnonzero(labels != task.before)
-        shares = _shares(found.solution.draws, found.solution.labels, moved)
+        shares = _shares(solution.draws, last, moved)
         return Proposal(task.seqs[moved], task.before[moved], labels[moved], shares, task.minted)
 
     def take(self, chosen: np.ndarray) -> Proposal:
@@ -62,18 +65,18 @@ class Proposal(NamedTuple):
 
 
 def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """In which share of draws and answer each record is with its neighbour in the answer, or is alone."""
+    """In which share of the draws each record is with its neighbour in the last of them, or is alone."""
     order = np.argsort(answer, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     before, after = order[place[moved] - 1], order[np.minimum(place[moved] + 1, len(order) - 1)]
     near = np.where(answer[before] == answer[moved], before, after)
     alone = answer[near] != answer[moved]
-    together = np.ones(len(moved))
+    together = np.zeros(len(moved))
     for labels in draws:
         sizes = np.bincount(labels)
         together += np.where(alone, sizes[labels[moved]] == 1, labels[near] == labels[moved])
-    return together / (len(draws) + 1)
+    return together / len(draws)
 
 
 class Arrangement(NamedTuple):

@@ -18,7 +18,8 @@ from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.state import Output
 from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
 from streamdp.offline.plan import Plan
-from streamdp.offline.task import Stream, Task, search_on, task_over
+from streamdp.offline.solve import solve
+from streamdp.offline.task import Stream, Task, task_over
 from streamdp.settings import Settings
 
 
@@ -162,4 +163,5 @@ def _rounded(records: int) -> int:
 
 
 def _search(task: Task, rounds: int) -> Proposal:
-    return Proposal.of(search_on(task, Plan(rounds=rounds, seconds=None, hyper=False)))
+    plan = Plan(rounds=rounds, seconds=None, hyper=False)
+    return Proposal.of(task, solve(task.problem, plan, labels=task.start))
