@@ -163,5 +163,5 @@ def _rounded(records: int) -> int:
 
 
 def _search(task: Task, rounds: int) -> Proposal:
-    plan = Plan(rounds=rounds, seconds=None, hyper=False)
+    plan = Plan("gibbs", rounds=rounds, seconds=None, hyper=False)
     return Proposal.of(task, solve(task.problem, plan, labels=task.start))
