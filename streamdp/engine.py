@@ -14,6 +14,7 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, events_of, of_closed, summarise
 from streamdp.answers.listing import ClusterList
+from streamdp.beam.adapt import adapt, current
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pool import WON
 from streamdp.beam.review import review
@@ -80,7 +81,9 @@ class Engine:
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._age = 0
-        linked = isinstance(self._blueprint.prior_for(sparse=True), DistanceDependent)
+        prior = self._blueprint.prior_for(sparse=True)
+        linked = isinstance(prior, DistanceDependent)
+        self._adaptive = prior if isinstance(prior, DistanceDependent) and settings.adapt else None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
     # ---------------------------------------------------------------- records in
@@ -242,6 +245,8 @@ class Engine:
                 self._tell(search, out, first, [record.time for record in records], answers)
         if search.seq % REVIEW_EVERY == 0:
             self._review(search, answers)
+            if self._adaptive is not None:
+                adapt(search, self._adaptive, *self._retained.newest())
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
 
@@ -328,6 +333,13 @@ class Engine:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
         samples = self._announcer.samples
         return ClusterList(of_closed(event, samples) for event in reversed(self._announcer.ended))
+
+    @property
+    def adapted(self) -> tuple[float, float] | None:
+        """Concentration and scale of the decay as they are now; None where they stay what they are."""
+        if self._adaptive is None or self._search is None:
+            return None
+        return current(self._search, self._adaptive)
 
     # ---------------------------------------------------------------- state
 

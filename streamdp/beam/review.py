@@ -8,6 +8,7 @@ import numpy as np
 
 from streamdp.beam.growth import make_room
 from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pace import clocks_at, concentrations_at
 from streamdp.beam.places import new_places
 from streamdp.beam.pool import ALIVE
 from streamdp.beam.recent import Recent, gather, new_recent
@@ -91,7 +92,9 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     if not by_records:
         assert batch.times is not None
         position = np.array(batch.times, np.float64)
-    recent = new_recent(first, slot, position, len(pool.state))
+    pace = state.pace
+    founding = concentrations_at(pace, position)
+    recent = new_recent(first, slot, clocks_at(pace, position), founding, len(pool.state))
     gather(prior, state, recent)
     return recent
 

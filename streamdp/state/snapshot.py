@@ -22,7 +22,7 @@ import msgspec
 from streamdp.errors import Exit, StreamdpError
 
 MAGIC = b"STREAMDP"
-VERSION = 7  # no 3 and no 5: a flipped bit would make it the 1 that has another checksum
+VERSION = 8  # no 3 and no 5: a flipped bit would make it the 1 that has another checksum
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
