@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, events_of, of_closed, summarise
 from streamdp.answers.listing import ClusterList
-from streamdp.beam.adapt import adapt, current
+from streamdp.beam.adapt import Adapted, adapt, adapted
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pool import WON
 from streamdp.beam.review import review
@@ -335,11 +335,11 @@ class Engine:
         return ClusterList(of_closed(event, samples) for event in reversed(self._announcer.ended))
 
     @property
-    def adapted(self) -> tuple[float, float] | None:
-        """Concentration and scale of the decay as they are now; None where they stay what they are."""
+    def adapted(self) -> Adapted | None:
+        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
         if self._adaptive is None or self._search is None:
             return None
-        return current(self._search, self._adaptive)
+        return adapted(self._search, self._adaptive)
 
     # ---------------------------------------------------------------- state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +24,20 @@ PULL = 0.25
 prior. A factor of e costs as much as 1/8 nat a record."""
 
 
-def current(search: BeamSearch, prior: DistanceDependent) -> tuple[float, float]:
-    """Concentration and scale of now, of a search that began with those of ``prior``."""
-    pace = search.state.pace
-    return float(pace[0, CONCENTRATION]), prior.decay.scale / float(pace[0, RATE])
+class Adapted(NamedTuple):
+    """Concentration and scale of the decay (records or seconds): of now, and as they were given."""
+
+    concentration: float
+    decay_scale: float
+    given_concentration: float
+    given_scale: float
+
+
+def adapted(search: BeamSearch, prior: DistanceDependent) -> Adapted:
+    """How far a search has come that began with ``prior``."""
+    pace, scale = search.state.pace, prior.decay.scale
+    rate = float(pace[0, RATE])
+    return Adapted(float(pace[0, CONCENTRATION]), scale / rate, prior.concentration, scale)
 
 
 def adapt(search: BeamSearch, prior: DistanceDependent, labels: np.ndarray, times: np.ndarray | None) -> None:
@@ -52,7 +63,7 @@ def adapt(search: BeamSearch, prior: DistanceDependent, labels: np.ndarray, time
         positions = np.asarray(times, np.float64)
     # labels are minted in order: one above all before it is new, one below is of an older cluster
     founds = labels > np.maximum.accumulate(np.append(-1, labels[:-1]))
-    concentration, scale = current(search, prior)
+    concentration, scale, *_ = adapted(search, prior)
     found = slopes(labels, founds, positions, n // 2, concentration, scale)
     pull = PULL * found.counted
     if pull == 0.0:

@@ -117,6 +117,11 @@ def task_of(engine: Engine, seed: int | None = None) -> Task:
         settings = msgspec.structs.replace(settings, forget=1.0)
     if settings.prior == "auto":  # by its name: that of a finite set would be another
         settings = msgspec.structs.replace(settings, prior="distance-dependent")
+    now = engine.adapted
+    if now is not None:
+        settings = msgspec.structs.replace(
+            settings, concentration=now.concentration, decay_scale=now.decay_scale
+        )
     problem = problem_of(settings, encoded, base=base_of(engine))
     state = engine.parts().beam
     assert state is not None
