@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -10,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import feed, headlines, nothing, texts
+from feeds import feed, headlines, nothing, record, texts
 
+from streamdp.beam import review as reviewing
 from streamdp.beam.pace import change_pace, prior_at
 from streamdp.beam.places import new_places
 from streamdp.beam.pool import ALIVE, DECIDED, JOINT, NOW, SCALE, WON
@@ -294,3 +296,25 @@ def test_without_second_looks_finality_is_what_the_beam_has_decided(more: dict[s
     finals = [line.final_through for line in told.lines if isinstance(line, Final)]
     assert finals[-1] > 1000
     assert engine.counters()["second_looks"] == 0
+
+
+def test_a_cluster_that_took_in_records_first_finds_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, records = random.Random(1), []
+    for i in range(3000):
+        first = 3 * rng.randrange(20)
+        words = [f"word{first + rng.randrange(6)}" for _ in range(rng.randint(1, 4))]
+        words += [f"odd{i}x{k}" for k in range(rng.randint(0, 4))]
+        records.append(record(" ".join(words), i + 1))
+    most = []
+
+    def guarded(*arguments: Any) -> None:
+        *before, bag, slots = arguments
+        room = len(bag.words)
+        wide = bag._replace(words=np.full(room + 1000, -1, np.int32), counts=np.zeros(room + 1000, np.int32))
+        look_again(*before, wide, slots)
+        most.append(int((wide.words >= 0).sum()) / max(room, 1))
+
+    monkeypatch.setattr(reviewing, "look_again", guarded)
+    settings = Settings(beam=1, second_look=300, retain=1500, concentration=0.05, decay_scale=100.0)
+    Engine(settings).advance(records)
+    assert 0.0 < max(most) <= 1.0

@@ -62,9 +62,10 @@ def review(
     chosen = batch.slice(start, stop)
     slots = _of_age(search, recent, age, last=last)
     inverted, words = search.words.inverted, len(search.words.learned.counts)
-    # a cluster may have taken in others by the time that it is looked at
-    types = min(int(inverted.types[slots].sum()), words)
-    longest = max(int(np.diff(chosen.offsets).max(initial=1)), types)
+    # a cluster may have taken in others, and records, by the time that it is looked at
+    lengths = np.diff(chosen.offsets)
+    types = min(int(inverted.types[slots].sum() + lengths.sum()), words)
+    longest = max(int(lengths.max(initial=1)), types)
     bag = Incoming(-1, 0.0, np.zeros(types, np.int32), np.zeros(types, np.int32), np.zeros(0), -1)
 
     def look(out: Output) -> None:
