@@ -66,7 +66,7 @@ def adapt(search: BeamSearch, prior: DistanceDependent, labels: np.ndarray, time
     concentration, scale, *_ = adapted(search, prior)
     found = slopes(labels, founds, positions, n // 2, concentration, scale)
     pull = PULL * found.counted
-    if pull == 0.0:
+    if found.counted == 0:
         return
     concentration *= _factor(
         found.concentration, found.sharpness_concentration, pull, concentration / prior.concentration
