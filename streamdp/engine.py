@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
+from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
@@ -81,7 +82,9 @@ class Engine(Inside):
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._age = 0
         self._passes = Passes.of(settings)
-        linked = isinstance(self._blueprint.prior_for(sparse=True), DistanceDependent)
+        prior = self._blueprint.prior_for(sparse=True)
+        linked = isinstance(prior, DistanceDependent)
+        self._adaptive = prior if isinstance(prior, DistanceDependent) and settings.adapt else None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
     # ---------------------------------------------------------------- records in
@@ -243,6 +246,8 @@ class Engine(Inside):
                 self._tell(search, out, first, [record.time for record in records], answers)
         if search.seq % REVIEW_EVERY == 0:
             self._look_back(search, answers)
+            if self._adaptive is not None:
+                adapt(search, self._adaptive, *self._retained.newest())
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, of_closed, summarise
 from streamdp.answers.listing import ClusterList
+from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import WON
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded, Encoder, WordEncoder
@@ -14,6 +16,7 @@ from streamdp.encode.order import Lateness, ReorderBuffer
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
+from streamdp.priors import DistanceDependent, Exponential
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
@@ -33,6 +36,7 @@ class Inside:
     _pending: list[tuple[float, Record]]
     _announcer: Announcer
     _passes: Passes | None
+    _adaptive: DistanceDependent | None
 
     @property
     def _words(self) -> Sequence[str | None] | None:
@@ -76,7 +80,10 @@ class Inside:
         held, encoder, search = self._retained.collect(), self._encoder, self._search
         if held is None or encoder is None or search is None:
             return None
-        prior = self._blueprint.prior_for(search.sparse)
+        prior, now = self._blueprint.prior_for(search.sparse), self.adapted
+        if now is not None and isinstance(prior, DistanceDependent):
+            decay = Exponential(now.decay_scale)
+            prior = replace(prior, concentration=now.concentration, decay=decay)
         return Stream(self.settings, prior, Encoded(encoder, held.batch, self._moments), held, search)
 
     @property
@@ -106,3 +113,10 @@ class Inside:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
         samples = self._announcer.samples
         return ClusterList(of_closed(event, samples) for event in reversed(self._announcer.ended))
+
+    @property
+    def adapted(self) -> Adapted | None:
+        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
+        if self._adaptive is None or self._search is None:
+            return None
+        return adapted(self._search, self._adaptive)

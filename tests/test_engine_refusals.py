@@ -131,6 +131,11 @@ def test_a_first_record_of_another_kind_does_not_stop_the_stream() -> None:
         {"prior": "crp", "decay": "window"},
         {"retire_after": 3},
         {"distance": "seconds"},
+        {"adapt": True, "prior": "crp"},
+        {"adapt": True, "decay": "window"},
+        {"adapt": True, "retain": 1000},
+        {"adapt": True, "likelihood": "gaussian"},
+        {"adapt": True, "normalise": True},
     ],
 )
 def test_settings_that_do_not_go_together_are_told_before_the_first_record(wrong: dict[str, Any]) -> None:

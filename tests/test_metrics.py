@@ -77,7 +77,7 @@ def scrape(server: HealthServer) -> dict[str, float]:
 
 
 def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: Clock) -> None:
-    metrics.update(COUNTERS, lag=250)
+    metrics.update(COUNTERS, lag=250, adapted=(40.5, 320.0))
     metrics.rejected("not_json")
     metrics.rejected("not_json")
     metrics.rejected("no_text")
@@ -98,6 +98,8 @@ def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: C
         "streamdp_records_moved_total": 6,
         "streamdp_clusters_merged_total": 2,
         "streamdp_lag_records": 250,
+        "streamdp_concentration": 40.5,
+        "streamdp_decay_scale": 320.0,
         "streamdp_clusters_live": 7,
         "streamdp_hypotheses": 30,
         "streamdp_undecided_records": 64,

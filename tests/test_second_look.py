@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -9,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import feed, headlines, nothing, texts
+from feeds import feed, headlines, nothing, record, texts
 
+from streamdp.beam import review as reviewing
+from streamdp.beam.pace import change_pace, prior_at
 from streamdp.beam.places import new_places
 from streamdp.beam.pool import ALIVE, DECIDED, JOINT, NOW, SCALE, WON
 from streamdp.beam.recent import Recent
@@ -21,6 +25,7 @@ from streamdp.beam.state import REVISIONS, Incoming, Output
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.likelihoods.words import WordStatistics
+from streamdp.priors import DistanceDependent
 from streamdp.records import Final
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior
@@ -30,12 +35,37 @@ PRIORS: dict[str, dict[str, Any]] = {
     "exponential": {"decay_scale": 15.0, "concentration": 2.0, "close_below": 0.0},
     "window": {"decay": "window", "decay_scale": 40.0, "concentration": 2.0},
     "logistic": {"decay": "logistic", "decay_scale": 20.0, "concentration": 2.0, "close_below": 0.0},
+    "adapted": {"decay_scale": 15.0, "concentration": 2.0, "close_below": 0.0},
 }
 
 
 RECORDS = 80
 HARD: dict[str, Any] = {"second_look": 300, "retain": 1500, "concentration": 10.0}
 """Under which records of ``texts(n, 3, 200)`` move."""
+
+
+CHANGE, RATE, CONCENTRATION = 50, 2.5, 0.7
+"""Of the case "adapted": from which record on how fast the clock runs, and what a new cluster weighs."""
+
+
+class Paced:
+    """An exponential decay whose scale, and the concentration, are others from one record on."""
+
+    def __init__(self, before: DistanceDependent) -> None:
+        self.decay, self.before = before.decay, before.concentration
+
+    def places(self, n: int) -> np.ndarray:
+        at = np.arange(n, dtype=np.float64)
+        return at + np.maximum(at - (CHANGE - 1), 0.0) * (RATE - 1.0)
+
+    def log_probability(self, labels: list[int], times: None) -> float:
+        places, total = self.places(len(labels)), 0.0
+        for i, label in enumerate(labels):
+            weights = self.decay(places[i] - places[:i])
+            own = float(weights[np.array(labels[:i]) == label].sum())
+            a = self.before if i < CHANGE else CONCENTRATION
+            total += math.log(own if own > 0.0 else a) - math.log(a + float(weights.sum()))
+        return total
 
 
 class Oracle:
@@ -46,7 +76,11 @@ class Oracle:
         assert search is not None
         assert held is not None
         self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
-        self.prior = build_prior(engine.settings, sparse=True)
+        self.prior: Any = build_prior(engine.settings, sparse=True)
+        self.places = np.arange(len(self.labels), dtype=np.float64)
+        if search.state.pace[0, 2] == RATE:
+            self.prior = Paced(self.prior)
+            self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
         seen = learned.counts > 0
         mass = learned.totals[0] + family.escape
@@ -120,14 +154,21 @@ class Oracle:
         decay = getattr(self.prior, "decay", None)
         if decay is None:
             return float(len(own))
-        earlier = own[own < now]
-        return float(decay(now - earlier.astype(float)).sum()) + float((own == now).sum())
+        here = self.places[own]
+        return float(decay(now - here[here < now]).sum()) + float((here == now).sum())
 
 
 def started(name: str, seed: int) -> Oracle:
     settings = Settings(**PRIORS[name], beam=(1, 4)[seed % 2], second_look=0, max_undecided=1)
     engine = Engine(settings)
-    engine.advance(texts(RECORDS, seed, 12))
+    records = texts(RECORDS, seed, 12)
+    engine.advance(records[:CHANGE])
+    search = engine.search
+    assert search is not None
+    if name == "adapted":
+        change_pace(search.state.pace, CHANGE - 1.0, RATE, CONCENTRATION, 0.0)
+        search.model = search.model._replace(prior=prior_at(search.model.prior, search.state.pace))
+    engine.advance(records[CHANGE:])
     return Oracle(engine)
 
 
@@ -255,3 +296,25 @@ def test_without_second_looks_finality_is_what_the_beam_has_decided(more: dict[s
     finals = [line.final_through for line in told.lines if isinstance(line, Final)]
     assert finals[-1] > 1000
     assert engine.counters()["second_looks"] == 0
+
+
+def test_a_cluster_that_took_in_records_first_finds_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, records = random.Random(1), []
+    for i in range(3000):
+        first = 3 * rng.randrange(20)
+        words = [f"word{first + rng.randrange(6)}" for _ in range(rng.randint(1, 4))]
+        words += [f"odd{i}x{k}" for k in range(rng.randint(0, 4))]
+        records.append(record(" ".join(words), i + 1))
+    most = []
+
+    def guarded(*arguments: Any) -> None:
+        *before, bag, slots = arguments
+        room = len(bag.words)
+        wide = bag._replace(words=np.full(room + 1000, -1, np.int32), counts=np.zeros(room + 1000, np.int32))
+        look_again(*before, wide, slots)
+        most.append(int((wide.words >= 0).sum()) / max(room, 1))
+
+    monkeypatch.setattr(reviewing, "look_again", guarded)
+    settings = Settings(beam=1, second_look=300, retain=1500, concentration=0.05, decay_scale=100.0)
+    Engine(settings).advance(records)
+    assert 0.0 < max(most) <= 1.0

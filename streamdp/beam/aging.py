@@ -16,6 +16,7 @@ from streamdp.beam.clusters import rescale
 from streamdp.beam.expiry import set_expiry
 from streamdp.beam.members import drop_member, push_member
 from streamdp.beam.model import Model
+from streamdp.beam.pace import clock_at
 from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH, holds_slot
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import generic, kernel
@@ -89,8 +90,8 @@ def _age(decay: Any, close_below: float, state: State, out: Output, now: float) 
 
 
 @kernel
-def _position(prior: DistanceDependentTerms, record: Incoming) -> float:
-    return np.float64(record.seq) if prior.by_records else record.time
+def _position(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
+    return clock_at(state.pace, np.float64(record.seq) if prior.by_records else record.time)
 
 
 @retires.of(DistanceDependentTerms)
@@ -168,7 +169,7 @@ def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
 def _weigh_by_distance(
     prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
 ) -> None:
-    _add_member(prior.decay, state, slot, _position(prior, record))
+    _add_member(prior.decay, state, slot, _position(prior, state, record))
 
 
 @weigh_united.of(DistanceDependentTerms)
@@ -180,12 +181,12 @@ def _unite_weights(prior: DistanceDependentTerms, model: Model, state: State, sl
 def _weigh_without(
     prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
 ) -> None:
-    _take_member(prior.decay, state, slot, _position(prior, record))
+    _take_member(prior.decay, state, slot, _position(prior, state, record))
 
 
 @begin_record.of(DistanceDependentTerms)
 def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
-    now = _position(prior, record)
+    now = _position(prior, state, record)
     if record.seq == 0:
         state.beam.sums[NOW] = now
     _age(prior.decay, prior.close_below, state, out, now)
@@ -194,7 +195,7 @@ def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output
 
 @scale_at.of(DistanceDependentTerms)
 def _faded_scale(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
-    return _scale_after(prior.decay, state, _position(prior, record))
+    return _scale_after(prior.decay, state, _position(prior, state, record))
 
 
 @generic

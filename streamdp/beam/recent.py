@@ -31,7 +31,8 @@ class Recent(NamedTuple):
 
     first: np.ndarray  # int64[1]
     slot: np.ndarray  # int64[W]
-    position: np.ndarray  # float64[W] in the unit of the prior's distance
+    position: np.ndarray  # float64[W] on the clock that the prior's distance is measured on
+    founding: np.ndarray  # float64[W] the concentration when the record came
     next: np.ndarray  # int64[W] the next record of the cluster
     before: np.ndarray  # int64[W] the one before
     weight: np.ndarray  # float64[W] of the cluster just before the record; 0 for its founder
@@ -41,13 +42,16 @@ class Recent(NamedTuple):
     older: np.ndarray  # float64[S] weight of earlier members at the first record of all
 
 
-def new_recent(first: int, slot: np.ndarray, position: np.ndarray, slots: int) -> Recent:
+def new_recent(
+    first: int, slot: np.ndarray, position: np.ndarray, founding: np.ndarray, slots: int
+) -> Recent:
     """The lists of these records, to be gathered."""
     n = len(slot)
     return Recent(
         np.array([first]),
         slot,
         position,
+        founding,
         np.full(n, -1),
         np.full(n, -1),
         np.zeros(n),
@@ -268,7 +272,7 @@ def _union_by_size(prior: Any, state: State, recent: Recent, small: int, large: 
 @ratio_of_staying.of(DistanceDependentTerms)
 def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recent, m: int) -> float:
     here, later = recent.position[m], recent.next[m]
-    total = math.log(max(recent.weight[m], LEAST_WEIGHT) / prior.concentration)
+    total = math.log(max(recent.weight[m], LEAST_WEIGHT) / recent.founding[m])
     while later >= 0:
         f = decay_weight(prior.decay, recent.position[later] - here)
         if f == 0.0:
@@ -287,14 +291,14 @@ def _join_by_distance(
     while p > m:
         f = decay_weight(prior.decay, recent.position[p] - here)
         if whole and recent.before[p] < 0:
-            total += math.log(max(f, LEAST_WEIGHT) / prior.concentration)
+            total += math.log(max(f, LEAST_WEIGHT) / recent.founding[p])
         elif f > FAR * recent.weight[p] and recent.weight[p] > 0.0:
             total += math.log1p(f / recent.weight[p])
         p = recent.before[p]
     if p < 0 and whole:
         return total  # it would be the founder
     weight = _weight_after(prior.decay, recent, slot, p, here)
-    return total + math.log(max(weight, LEAST_WEIGHT) / prior.concentration)
+    return total + math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
 
 
 @ratio_of_union.of(DistanceDependentTerms)
@@ -323,7 +327,7 @@ def _union_by_distance(
         weight = _weight_after(prior.decay, recent, other, last, recent.position[m])
         founds = recent.before[m] < 0 and (own == small or whole)
         if founds:
-            total += math.log(max(weight, LEAST_WEIGHT) / prior.concentration)
+            total += math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
         elif weight > FAR * recent.weight[m] and recent.weight[m] > 0.0:
             total += math.log1p(weight / recent.weight[m])
     return total

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamdp.beam.growth import make_room
 from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pace import clocks_at, concentrations_at
 from streamdp.beam.places import new_places
 from streamdp.beam.pool import ALIVE
 from streamdp.beam.recent import Recent, gather, new_recent
@@ -61,9 +62,10 @@ def review(
     chosen = batch.slice(start, stop)
     slots = _of_age(search, recent, age, last=last)
     inverted, words = search.words.inverted, len(search.words.learned.counts)
-    # a cluster may have taken in others by the time that it is looked at
-    types = min(int(inverted.types[slots].sum()), words)
-    longest = max(int(np.diff(chosen.offsets).max(initial=1)), types)
+    # a cluster may have taken in others, and records, by the time that it is looked at
+    lengths = np.diff(chosen.offsets)
+    types = min(int(inverted.types[slots].sum() + lengths.sum()), words)
+    longest = max(int(lengths.max(initial=1)), types)
     bag = Incoming(-1, 0.0, np.zeros(types, np.int32), np.zeros(types, np.int32), np.zeros(0), -1)
 
     def look(out: Output) -> None:
@@ -91,7 +93,9 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     if not by_records:
         assert batch.times is not None
         position = np.array(batch.times, np.float64)
-    recent = new_recent(first, slot, position, len(pool.state))
+    pace = state.pace
+    founding = concentrations_at(pace, position)
+    recent = new_recent(first, slot, clocks_at(pace, position), founding, len(pool.state))
     gather(prior, state, recent)
     return recent
 

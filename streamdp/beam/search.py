@@ -13,6 +13,7 @@ from streamdp.beam.growth import make_room, more_words
 from streamdp.beam.index import new_index
 from streamdp.beam.members import new_members
 from streamdp.beam.model import Model
+from streamdp.beam.pace import new_pace, prior_at
 from streamdp.beam.pool import (
     CLOSINGS,
     COPIES,
@@ -80,8 +81,9 @@ def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClust
     return WordClusters(index, new_sizes(SLOTS, SLOTS, 16 * SLOTS), learned)
 
 
-def new_state(width: int, likelihood: Likelihood[Any, Any]) -> State:
-    """The state of a beam of that width before the first record."""
+def new_state(model: Model, likelihood: Likelihood[Any, Any]) -> State:
+    """The state of a beam before the first record."""
+    width = model.beam
     return State(
         new_beam(width),
         new_pool(SLOTS, width, SLOTS),
@@ -90,6 +92,7 @@ def new_state(width: int, likelihood: Likelihood[Any, Any]) -> State:
         new_members(SLOTS, SLOTS),
         new_trellis(16 * SLOTS),
         new_lineages(SLOTS),
+        new_pace(getattr(model.prior, "concentration", 0.0)),
         np.zeros(SLOTS, np.int64),
         np.zeros(SLOTS, np.int64),
     )
@@ -109,8 +112,9 @@ class BeamSearch:
     """
 
     def __init__(self, model: Model, likelihood: Likelihood[Any, Any], state: State | None = None) -> None:
-        self.model, self.likelihood = model, likelihood
-        self.state = new_state(model.beam, likelihood) if state is None else state
+        self.state = new_state(model, likelihood) if state is None else state
+        self.model = model._replace(prior=prior_at(model.prior, self.state.pace))
+        self.likelihood = likelihood
         self._row_width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
         self.scores = new_scores(1, np.zeros(0))
         self._choice = new_choice(model.beam, 1)

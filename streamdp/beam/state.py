@@ -47,6 +47,7 @@ class State(NamedTuple):
     members: Members
     trellis: Trellis
     lineages: Lineages
+    pace: np.ndarray  # float64[P, 4] the decay's clock over time (see ``pace``), the latest row first
     announced: np.ndarray  # int64[power of two] announced label of each undecided record, by seq
     announced_founder: np.ndarray  # int64[the same] the founder of the cluster that had the label then
 

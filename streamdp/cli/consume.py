@@ -17,7 +17,7 @@ from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.status import Status, counted, lateness_line
+from streamdp.cli.status import Status, adapted_line, counted, lateness_line
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use, tell_of_change
 from streamdp.engine import Engine
@@ -251,6 +251,8 @@ def _summary(run: Run, seconds: float) -> None:
             f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
             f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
         )
+    if not run.frozen and (changed := adapted_line(run.engine)):
+        say(changed)
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())

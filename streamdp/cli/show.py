@@ -16,7 +16,7 @@ from rich.text import Text
 
 from streamdp.answers.times import is_date, when
 from streamdp.cli.errors import say
-from streamdp.cli.status import counted
+from streamdp.cli.status import adapted_line, counted
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
@@ -152,6 +152,8 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
             f"\n{counted(int(refined['refinements']), 'refinement')}: {adopted:,} adopted, "
             f"{counted(moved, 'record')} moved, {refined['refinement_nats']:,.1f} nats won"
         )
+    if changed := adapted_line(engine):
+        told += f"\n{changed}"
     return Group(Text(told), shown, Text("; ".join(below)))
 
 

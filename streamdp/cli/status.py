@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from streamdp.encode.order import Lateness
+from streamdp.engine import Engine
 
 
 def counted(number: int, what: str) -> str:
@@ -56,6 +57,18 @@ class Status:
     def __call__(self) -> str:
         """The line."""
         return self._text
+
+
+def adapted_line(engine: Engine) -> str:
+    """What concentration and scale of the decay have come to, where they follow the stream."""
+    now = engine.adapted
+    if now is None:
+        return ""
+    unit = "s" if engine.settings.distance == "seconds" else " records"
+    return (
+        f"adapted: concentration {now.concentration:.3g} (given {now.given_concentration:g}), "
+        f"decay over {now.decay_scale:.3g}{unit} (given {now.given_scale:g})"
+    )
 
 
 def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:

@@ -44,7 +44,8 @@ class Served(Watch):
     def beat(self, engine: Engine, lag: int | None) -> None:
         """Liveness, and what the engine counts."""
         self.server.beat()
-        self.metrics.update({**engine.counters(), **engine.refined()}, lag)
+        now, counts = engine.adapted, {**engine.counters(), **engine.refined()}
+        self.metrics.update(counts, lag, None if now is None else now[:2])
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """Rejects by reason, and how long it took."""

@@ -47,6 +47,13 @@ LEVELS = (
     ("streamdp_held_back_records", "held_back", "Records held back to restore event-time order."),
 )
 WORDS = ("streamdp_vocabulary_words", "words", "Words in the vocabulary; only for models of text.")
+ADAPTED = (
+    ("streamdp_concentration", "Weight of a new cluster as it is now; only with adapt."),
+    (
+        "streamdp_decay_scale",
+        "Scale of the decay as it is now, in records or seconds; only with adapt.",
+    ),
+)
 LAG = ("streamdp_lag_records", "Records in the source that are not read yet; only where it can tell.")
 AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a snapshot.")
 
@@ -54,6 +61,7 @@ AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a
 class _Figures(NamedTuple):
     counters: Mapping[str, float]
     lag: int | None
+    adapted: tuple[float, float] | None
 
 
 class Metrics:
@@ -100,9 +108,16 @@ class Metrics:
             registry=self.registry,
         )
 
-    def update(self, counters: dict[str, float], lag: int | None) -> None:
-        """Take the engine's totals as they are, and the source's lag where it is known."""
-        self._figures = _Figures(dict(counters), lag)  # one assignment: a scrape sees all or nothing of it
+    def update(
+        self, counters: dict[str, float], lag: int | None, adapted: tuple[float, float] | None = None
+    ) -> None:
+        """Take the engine's totals as they are, and the source's lag where it is known.
+
+        ``adapted`` are concentration and scale of the decay of now, where they follow the stream.
+        """
+        self._figures = _Figures(
+            dict(counters), lag, adapted
+        )  # one assignment: a scrape sees all or nothing of it
 
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""
@@ -144,6 +159,9 @@ class Metrics:
             name, key, text = WORDS
             if key in counters:
                 yield GaugeMetricFamily(name, text, value=counters[key])
+            if figures.adapted is not None:
+                for (name, text), value in zip(ADAPTED, figures.adapted, strict=True):
+                    yield GaugeMetricFamily(name, text, value=value)
             if figures.lag is not None:
                 yield GaugeMetricFamily(*LAG, value=figures.lag)
         if written is not None:

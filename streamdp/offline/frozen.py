@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.pace import RATE, clocks_at
 from streamdp.beam.pool import ALIVE, NOW, SCALE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
@@ -210,12 +211,14 @@ def _frozen_weight(
     """What frozen records weighed together when the first retained one came, under an exponential decay.
 
     The weight of the cluster at the end without that of its retained members; or, where nothing is left of it
-    but rounding, that of records at these places.
+    but rounding, that of records at these places. The scale of ``prior`` is that of now: one of another time
+    is a clock's that ran at another pace.
     """
-    now, horizon = float(state.beam.sums[NOW]), positions[0]
+    clock = clocks_at(state.pace, positions)
+    past = (float(state.beam.sums[NOW]) - clock) / float(state.pace[0, RATE])
     whole = float(state.pool.weight[slot] * state.beam.sums[SCALE])
-    left = whole - float(prior.decay(now - positions[members]).sum())
-    since = float(prior.decay(now - horizon))
+    left = whole - float(prior.decay(past[members]).sum())
+    since = float(prior.decay(past[0]))
     if left > 100.0 * ROUNDING * whole and since > 0.0:
         return min(left / since, float(len(places)))
-    return float(prior.decay(horizon - places).sum())
+    return float(prior.decay(positions[0] - places).sum())

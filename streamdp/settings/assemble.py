@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.adapt import LEAST
 from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
-from streamdp.priors import DistanceDependent, Prior
+from streamdp.priors import DistanceDependent, Exponential, Prior
 from streamdp.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
@@ -117,6 +118,16 @@ def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood[Any,
     known = prior.exchangeable or isinstance(prior, DistanceDependent)
     enough = settings.retain >= settings.second_look + REVIEW_EVERY
     return settings.second_look if known and enough and likelihood.sparse else 0
+
+
+def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
+    """Raise ConfigError where concentration and scale of the decay cannot follow the stream."""
+    if not sparse:
+        raise ConfigError("adapt is for texts: evidence about vectors is no evidence about their clusters")
+    if not (isinstance(prior, DistanceDependent) and isinstance(prior.decay, Exponential)):
+        raise ConfigError("adapt is for the distance-dependent prior with an exponential decay")
+    if settings.retain < LEAST:
+        raise ConfigError(f"adapt looks at the records that are retained: retain must be at least {LEAST}")
 
 
 def _named(settings: Settings) -> str:

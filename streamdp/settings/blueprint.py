@@ -18,6 +18,7 @@ from streamdp.settings.assemble import (
     build_likelihood,
     build_model,
     build_prior,
+    check_adapt,
     is_sparse,
     second_look_of,
     warmup_length,
@@ -59,7 +60,10 @@ class Blueprint:
 
     def prior_for(self, sparse: bool) -> Prior:
         """The prior, of words or of vectors. Raises ConfigError."""
-        return build_prior(self.settings, sparse) if self.prior is None else self.prior
+        prior = build_prior(self.settings, sparse) if self.prior is None else self.prior
+        if self.settings.adapt:
+            check_adapt(self.settings, prior, sparse)
+        return prior
 
     def likelihood_for(self, moments: Moments | None) -> Likelihood[Any, Any]:
         """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""

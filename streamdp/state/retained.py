@@ -65,6 +65,15 @@ class Retained:
             np.concatenate([part.labels for part in parts]),
         )
 
+    def newest(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The newest label of each of the last ``limit`` records, and its time where records have one."""
+        parts, start = list(self.parts), max(self.count - self.limit, 0)
+        if not parts:
+            return np.zeros(0, np.int64), None
+        labels = np.concatenate([part.labels for part in parts])[start:]
+        times = [part.batch.times for part in parts if part.batch.times is not None]
+        return labels, np.concatenate(times)[start:] if len(times) == len(parts) else None
+
     def latest_labels(self, count: int) -> list[int]:
         """The newest labels of the last ``count`` records (of ``limit`` at most), oldest first."""
         count = min(count, self.limit)

@@ -1,0 +1,86 @@
+"""The clock that a decay measures distance on, and the weight of a new cluster, as both were over time.
+
+Where a model adapts, the scale of its decay changes from review to review. The decay itself stays what the
+settings say: distance is measured on a clock that runs the faster, the shorter the scale is. So weights that
+are held stay right without the records that they are of, under every hypothesis, and p(z) is that of one
+prior at all times. A model that does not adapt has a clock that shows positions as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel
+
+ROWS = 16
+FROM, AT, RATE, CONCENTRATION = range(4)
+"""Columns of a pace, the latest row first: the position from which on it holds, what the clock showed there,
+how fast it runs since, and the concentration for the records after it. What is not used repeats the first."""
+
+
+def new_pace(concentration: float) -> np.ndarray:
+    """Positions as they are: float64[ROWS, 4]."""
+    return np.tile([0.0, 0.0, 1.0, concentration], (ROWS, 1))
+
+
+@kernel
+def clock_at(pace: np.ndarray, position: float) -> float:
+    """What the clock shows at a position."""
+    j = 0
+    while j < pace.shape[0] - 1 and position < pace[j, FROM]:
+        j += 1
+    shown: float = pace[j, AT] + (position - pace[j, FROM]) * pace[j, RATE]
+    return shown
+
+
+def clocks_at(pace: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """What the clock shows at each of these positions."""
+    rows = pace[_rows_at(pace, positions, "right")]
+    return np.asarray(rows[:, AT] + (positions - rows[:, FROM]) * rows[:, RATE])
+
+
+def concentrations_at(pace: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """The weight of a new cluster when a record came at each of these positions."""
+    return np.asarray(pace[_rows_at(pace, positions, "left"), CONCENTRATION])
+
+
+def prior_at(prior: Any, pace: np.ndarray) -> Any:
+    """The terms of a prior with the concentration of now, where they have one."""
+    now = float(pace[0, CONCENTRATION])
+    return prior._replace(concentration=now) if getattr(prior, "concentration", now) != now else prior
+
+
+def change_pace(
+    pace: np.ndarray, last: float, rate: float, concentration: float, oldest: float
+) -> np.ndarray:
+    """Let there be another pace from now on.
+
+    Parameters
+    ----------
+    pace
+        As it was; it is changed, if there is room.
+    last
+        Position of the last record so far: what comes after it is at the new pace.
+    rate, concentration
+        The new ones.
+    oldest
+        Nothing before this position is asked about any more.
+
+    Returns
+    -------
+    The same array, or a larger one.
+    """
+    now = clocks_at(pace, np.array([last]))[0]
+    if pace[-2, FROM] > max(oldest, pace[-1, FROM]):
+        pace = np.vstack([pace, np.tile(pace[-1], (len(pace), 1))])
+    pace[1:] = pace[:-1].copy()
+    pace[0] = last, now, rate, concentration
+    return pace
+
+
+def _rows_at(pace: np.ndarray, positions: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+    """Which row holds at each position; where one ends and another begins, the latter for "right"."""
+    begun = np.searchsorted(pace[::-1, FROM], positions, side=side)
+    return np.asarray(len(pace) - np.maximum(begun, 1))
