@@ -12,7 +12,9 @@ for the lane than for the best hypothesis: there the lane is exempt.
 
 from __future__ import annotations
 
-from streamdp.beam.choice import NEW, PARENTS, TOP_PARENT, TOP_SLOT, Choice
+import numpy as np
+
+from streamdp.beam.choice import CHILDREN, LEADERS, NEW, PARENTS, TOP_PARENT, TOP_SLOT, Choice
 from streamdp.beam.pool import HALF, LANE, Beam, Pool
 from streamdp.kernels.jit import kernel
 
@@ -33,6 +35,7 @@ def note_top(pool: Pool, beam: Beam, choice: Choice) -> None:
     choice.meta[TOP_PARENT] = parent
     choice.meta[TOP_SLOT] = slot
     column = -1 if slot == NEW else pool.column[slot]
+    leaders = 0
     for k in range(choice.meta[PARENTS]):
         h = choice.order[k]
         if slot == NEW:
@@ -41,6 +44,10 @@ def note_top(pool: Pool, beam: Beam, choice: Choice) -> None:
             could = column < 0 or pool.holds[pool.meta[HALF], h, column] == 1
         exempt = h == beam.meta[LANE] and choice.new_weight[h] != choice.new_weight[parent]
         choice.follows[h] = could and h != parent and not exempt
+        if not choice.follows[h]:
+            choice.leaders[leaders] = h
+            leaders += 1
+    choice.meta[LEADERS] = leaders
 
 
 @kernel
@@ -57,3 +64,14 @@ def founding_is_tried(choice: Choice) -> bool:
     """Whether the best child's parent could found a cluster instead."""
     parent = choice.meta[TOP_PARENT]
     return parent >= 0 and choice.meta[TOP_SLOT] != NEW and choice.new_weight[parent] > 0.0
+
+
+@kernel
+def parents_of(choice: Choice, limit: int, tried: bool) -> tuple[np.ndarray, int]:
+    """The hypotheses whose children may still come into the beam, best first, and how many they are.
+
+    Where the beam is full of children that do not come last, those that do need not be looked at.
+    """
+    if tried and choice.meta[CHILDREN] == limit and choice.children[0].rank > LAST // -2:
+        return choice.leaders, choice.meta[LEADERS]
+    return choice.order, choice.meta[PARENTS]

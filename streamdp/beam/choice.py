@@ -14,8 +14,9 @@ UNIT_NATS = 1e9
 GUARD = 1e-6
 """Nats by which early tests are laxer than the rounded comparison that decides."""
 CANDIDATES, CHILDREN, BEST_CHILD, CONTENDERS, PARENTS, ALONE, LOST, RESERVED, LEADING, LANE_CHILD = range(10)
-TOP_PARENT, TOP_SLOT = 10, 11
-"""Of the child with the best score: its parent, -1 while it is not known, and what it joins."""
+TOP_PARENT, TOP_SLOT, LEADERS = 10, 11, 12
+"""Of the child with the best score: its parent, -1 while it is not known, and what it joins; how many
+hypotheses do not follow it (see ``branching``)."""
 BEST, ANCHOR, FLOOR, BAR, REACH, CEILING, LEAD_NOW = range(7)
 """Nats: the best child's score; what candidates are rounded against; below what none survives, as a score and
 as a linear threshold; how far the worst parent of a full beam is behind the best."""
@@ -25,7 +26,7 @@ NEW = -1
 class Choice(NamedTuple):
     """Scratch space of a choice, and the children chosen, best first."""
 
-    meta: np.ndarray  # int64[12]
+    meta: np.ndarray  # int64[13]
     candidates: np.ndarray  # CANDIDATE[B] agreed clusters
     contender: np.ndarray  # int64[M] contested columns that may come into the beam, best first
     offer: np.ndarray  # float64[M] their weight and predictive, in nats
@@ -43,6 +44,7 @@ class Choice(NamedTuple):
     )  # float64[B] score of the child that founds a cluster, in nats; -inf where none may be
     order: np.ndarray  # int64[B] hypotheses by base, best first
     follows: np.ndarray  # int64[B] whether what else a hypothesis may do comes last (see ``branching``)
+    leaders: np.ndarray  # int64[B] those of which it does not, in the same order
     held: np.ndarray  # int64[M] hypotheses that hold a column
     old_leaf: np.ndarray  # int64[B] of the parents
     old_founded: np.ndarray  # int64[B] of the parents
@@ -63,7 +65,7 @@ true prior."""
 def new_choice(width: int, columns: int) -> Choice:
     """Scratch space for a beam of this width."""
     return Choice(
-        meta=np.zeros(12, np.int64),
+        meta=np.zeros(13, np.int64),
         candidates=new_rows(width, CANDIDATE),
         contender=np.zeros(columns, np.int64),
         offer=np.zeros(columns),
@@ -79,6 +81,7 @@ def new_choice(width: int, columns: int) -> Choice:
         founding=np.zeros(width),
         order=np.zeros(width, np.int64),
         follows=np.zeros(width, np.int64),
+        leaders=np.zeros(width, np.int64),
         held=np.zeros(columns, np.int64),
         old_leaf=np.zeros(width, np.int64),
         old_founded=np.zeros(width, np.int64),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.branching import LAST, forget_top, founding_is_tried, is_tried, note_top
+from streamdp.beam.branching import LAST, forget_top, founding_is_tried, is_tried, note_top, parents_of
 from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
 from streamdp.beam.choice import (
     BEST_CHILD,
@@ -106,12 +106,16 @@ def _join_all(
     extra = 0.0
     if temper != 1.0:
         extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
-    for k in range(choice.meta[PARENTS]):
-        h = choice.order[k]
+    top = rounded(choice.base[choice.order[0]] + score - best)
+    if top < cut or (choice.meta[CHILDREN] == limit and top < choice.children[0].rank):
+        return False
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
         select = choice.base[h] + score
         rank = rounded(select - best)
         if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
-            return k > 0
+            break
         if column >= 0 and not pool.holds[pool.meta[HALF], h, column]:
             continue
         if tried and choice.follows[h]:
@@ -176,8 +180,9 @@ def _offer_all(
         if not _join_all(model, state, choice, limit, slot, j, score, best, cut):
             break
     log_new, tried = log_value_of_new(scores), founding_is_tried(choice)
-    for k in range(choice.meta[PARENTS]):
-        h = choice.order[k]
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
         rank = rounded(choice.founding[h] - best)
         if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
             continue
@@ -193,10 +198,11 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
     rank_parents(model, state.beam, choice)
     best = gather(model, state, scores, choice)
     forget_top(choice)
-    if choice.meta[PARENTS] > 1:
-        _offer_all(model, state, scores, choice, 1, best, seq)
-        note_top(state.pool, state.beam, choice)
-    _offer_all(model, state, scores, choice, model.beam, best, seq)
+    for last in range(0 if choice.meta[PARENTS] > 1 else 1, 2):
+        # first the best child alone, then all: in a loop, so that it is compiled once
+        _offer_all(model, state, scores, choice, model.beam if last else 1, best, seq)
+        if not last:
+            note_top(state.pool, state.beam, choice)
     order_last_first(Children(choice.children), choice.meta[CHILDREN])
     _keep_lane(model, state, scores, choice, best, seq)
     _find_head(choice)
