@@ -78,7 +78,8 @@ class HypothesisView:
 class StepResult:
     """What one record did: survivors in rank order, the announcement, the frontier, the safety margin.
 
-    `lane` is the rank of the greedy lane, `voters` those of the hypotheses whose mass counts.
+    `lane` is the rank of the greedy lane, `voters` those of the hypotheses whose mass counts. `held_back` are
+    the children that would have survived if they did not come last.
     """
 
     seq: int
@@ -97,6 +98,7 @@ class StepResult:
     dropped: int
     closed: list[int]
     margin: float
+    held_back: frozenset[Child]
 
 
 def units(score: float, best: float) -> int:
@@ -196,6 +198,7 @@ class Beam:
             dropped=dropped,
             closed=self._agreed_closed(),
             margin=margin,
+            held_back=frozenset(select(eligible, self.width, self.slack)) - frozenset(kept),
         )
 
     def _close(self, seq: int) -> float:
