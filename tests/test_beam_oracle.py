@@ -201,3 +201,18 @@ def test_kernel_equals_naive_beam_on_clustered_streams(prior: str, family: str) 
         records = [shaped(family, record) for record in records]
         counted[compare(prior, family, width, records, times, **search)] += 1
     assert counted[True] >= 6, counted
+
+
+@pytest.mark.parametrize("family", ["pitman_yor", "gamma"])
+@pytest.mark.parametrize("prior", ["exponential", "pitman_yor"])
+def test_decisions_on_different_clusters_are_combined_last(prior: str, family: str) -> None:
+    """Streams so long that the beam would be full of combinations; the rule does decide who survives."""
+    decided = 0
+    for seed, width in itertools.product(range(3), (6, 12)):
+        records, times = random_stream(np.random.default_rng(100 + seed), 40, family in DENSE, WORDS)
+        records = [shaped(family, record) for record in records]
+        assert compare(prior, family, width, records, times)
+        naive = pair(prior, family, width).naive
+        for record, t in zip(records, times, strict=True):
+            decided += len(naive.step(record, t).held_back)
+    assert decided > 0

@@ -272,6 +272,9 @@ def test_rounding_and_slack():
     assert selection_margin(apart, 2, math.inf) == pytest.approx(0.5)
     assert selection_margin(apart, 3, math.inf) == pytest.approx(0.5)
     assert selection_margin(apart, 4, 1.2) == pytest.approx(0.2)
+    assert select(apart, 3, 1.2, {apart[1]}) == [apart[0], apart[1]]
+    assert select(apart, 3, math.inf, {apart[1]}) == [apart[0], apart[2], apart[3]]
+    assert selection_margin(apart, 1, math.inf, {apart[1]}) == pytest.approx(1.5)
 
 
 def test_equal_scores_on_a_rounding_boundary_are_unsafe():

@@ -172,16 +172,23 @@ def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> N
     """The bounds before any cluster is looked at: the best founder of a new one is known."""
     base, parents = choice.base, choice.meta[PARENTS]
     best_base = base[choice.order[0]]
-    best, log_new = -np.inf, log_value_of_new(scores)
+    best, least, log_new = -np.inf, np.inf, log_value_of_new(scores)
     for k in range(parents):
         h = choice.order[k]
+        choice.founding[h] = -np.inf
         if choice.new_weight[h] > 0.0:
-            best = max(best, base[h] + model.temper * math.log(choice.new_weight[h]) + log_new)
+            choice.founding[h] = base[h] + model.temper * math.log(choice.new_weight[h]) + log_new
+            best = max(best, choice.founding[h])
+            least = min(least, choice.founding[h])
     choice.bounds[BEST] = best
     founds = best > -np.inf
     choice.bounds[ANCHOR] = best - best_base if founds else scores.sums[REFERENCE]
-    full = parents == model.beam
-    choice.bounds[REACH] = base[choice.order[parents - 1]] - best_base if full else -np.inf
+    choice.bounds[REACH] = -np.inf
+    if parents == model.beam:
+        # each goes on as the best child does, or joins what others do: that far behind the best at most
+        choice.bounds[REACH] = base[choice.order[parents - 1]] - best_base
+        if founds:
+            choice.bounds[REACH] = min(choice.bounds[REACH], least - best)
     choice.bounds[FLOOR] = -np.inf
     choice.bounds[BAR] = 0.0
     choice.bounds[CEILING] = np.inf

@@ -4,7 +4,7 @@ The normaliser and the weight of a new cluster depend on the hypothesis, a clust
 candidate is offered to the hypotheses from the best on, and left as soon as no child can survive.
 
 Scores are compared as integers, in units of 1e-9 nats below the best; ties go to the better parent,
-then to the older cluster.
+then to the older cluster. What ``branching`` says comes last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.beam.branching import LAST, forget_top, founding_is_tried, is_tried, note_top, parents_of
 from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
 from streamdp.beam.choice import (
     BEST_CHILD,
@@ -88,23 +89,37 @@ def _offer_child(
 
 @kernel
 def _join_all(
-    model: Model, state: State, choice: Choice, slot: int, column: int, score: float, best: float, cut: int
+    model: Model,
+    state: State,
+    choice: Choice,
+    limit: int,
+    slot: int,
+    column: int,
+    score: float,
+    best: float,
+    cut: int,
 ) -> bool:
     """Offer the children that join one cluster, best parent first; False where none can survive."""
     pool, beam = state.pool, state.beam
-    limit = model.beam
     temper = model.temper
+    tried = is_tried(pool, choice, slot, column)
     extra = 0.0
     if temper != 1.0:
         extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
-    for k in range(choice.meta[PARENTS]):
-        h = choice.order[k]
+    top = rounded(choice.base[choice.order[0]] + score - best)
+    if top < cut or (choice.meta[CHILDREN] == limit and top < choice.children[0].rank):
+        return False
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
         select = choice.base[h] + score
         rank = rounded(select - best)
         if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
-            return k > 0
+            break
         if column >= 0 and not pool.holds[pool.meta[HALF], h, column]:
             continue
+        if tried and choice.follows[h]:
+            rank -= LAST
         joint = beam.joint[h] - choice.log_total[h] + score + extra
         _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
     return True
@@ -142,13 +157,11 @@ def _find_head(choice: Choice) -> None:
 
 
 @kernel
-def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
-    """Select the children of all hypotheses, best first; find the one that is to be announced."""
+def _offer_all(
+    model: Model, state: State, scores: Scores, choice: Choice, limit: int, best: float, seq: int
+) -> None:
+    """Offer the children of all hypotheses; the ``limit`` best stay, in no order."""
     pool, beam = state.pool, state.beam
-    limit = model.beam
-    temper = model.temper
-    rank_parents(model, beam, choice)
-    best = gather(model, state, scores, choice)
     cut = -rounded(model.slack)
     choice.meta[CHILDREN] = 0
     # the best clusters first: what they fill the beam with turns the others away early
@@ -158,27 +171,38 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
             i < choice.meta[CANDIDATES] and choice.candidates[i].score >= choice.offer[k]
         )
         if agreed:
-            more = _join_all(
-                model, state, choice, choice.candidates[i].slot, -1, choice.candidates[i].score, best, cut
-            )
+            j, slot, score = -1, choice.candidates[i].slot, choice.candidates[i].score
             i += 1
         else:
-            j = choice.contender[k]
-            more = _join_all(model, state, choice, pool.slot_of[j], j, choice.offer[k], best, cut)
+            j, score = choice.contender[k], choice.offer[k]
+            slot = pool.slot_of[j]
             k += 1
-        if not more:
+        if not _join_all(model, state, choice, limit, slot, j, score, best, cut):
             break
-    log_new = log_value_of_new(scores)
-    for k in range(choice.meta[PARENTS]):
-        h = choice.order[k]
-        if choice.new_weight[h] <= 0.0:
+    log_new, tried = log_value_of_new(scores), founding_is_tried(choice)
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
+        rank = rounded(choice.founding[h] - best)
+        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
             continue
-        log_weight = math.log(choice.new_weight[h])
-        select = choice.base[h] + temper * log_weight + log_new
-        rank = rounded(select - best)
-        if rank >= cut:
-            joint = beam.joint[h] - choice.log_total[h] + log_weight + log_new
-            _offer_child(choice, limit, rank, h, NEW, seq, select, joint)
+        if tried and choice.follows[h]:
+            rank -= LAST
+        joint = beam.joint[h] - choice.log_total[h] + math.log(choice.new_weight[h]) + log_new
+        _offer_child(choice, limit, rank, h, NEW, seq, choice.founding[h], joint)
+
+
+@kernel
+def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
+    """Select the children of all hypotheses, best first; find the one that is to be announced."""
+    rank_parents(model, state.beam, choice)
+    best = gather(model, state, scores, choice)
+    forget_top(choice)
+    for last in range(0 if choice.meta[PARENTS] > 1 else 1, 2):
+        # first the best child alone, then all: in a loop, so that it is compiled once
+        _offer_all(model, state, scores, choice, model.beam if last else 1, best, seq)
+        if not last:
+            note_top(state.pool, state.beam, choice)
     order_last_first(Children(choice.children), choice.meta[CHILDREN])
     _keep_lane(model, state, scores, choice, best, seq)
     _find_head(choice)

@@ -44,18 +44,24 @@ def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tup
     mass_of_column, weight_of_column = choice.mass, choice.weight
     for h in range(width):
         row = pool.holds[pool.meta[HALF], h]
-        # two chains of additions each: the processor need not wait for one to end
-        total, total_odd, weight, weight_odd = 0.0, 0.0, 0.0, 0.0
-        for j in range(0, columns - 1, 2):
-            total += row[j] * mass_of_column[j]
-            weight += row[j] * weight_of_column[j]
-            total_odd += row[j + 1] * mass_of_column[j + 1]
-            weight_odd += row[j + 1] * weight_of_column[j + 1]
-        if columns % 2 == 1:
-            total += row[columns - 1] * mass_of_column[columns - 1]
-            weight += row[columns - 1] * weight_of_column[columns - 1]
-        choice.contested_sum[h] = total + total_odd
-        choice.contested_weight[h] = (weight + weight_odd) * scale
+        # four chains of additions each: the processor need not wait for one to end
+        mass_0, mass_1, mass_2, mass_3 = 0.0, 0.0, 0.0, 0.0
+        weight_0, weight_1, weight_2, weight_3 = 0.0, 0.0, 0.0, 0.0
+        whole = columns - columns % 4
+        for j in range(0, whole, 4):
+            mass_0 += row[j] * mass_of_column[j]
+            weight_0 += row[j] * weight_of_column[j]
+            mass_1 += row[j + 1] * mass_of_column[j + 1]
+            weight_1 += row[j + 1] * weight_of_column[j + 1]
+            mass_2 += row[j + 2] * mass_of_column[j + 2]
+            weight_2 += row[j + 2] * weight_of_column[j + 2]
+            mass_3 += row[j + 3] * mass_of_column[j + 3]
+            weight_3 += row[j + 3] * weight_of_column[j + 3]
+        for j in range(whole, columns):
+            mass_0 += row[j] * mass_of_column[j]
+            weight_0 += row[j] * weight_of_column[j]
+        choice.contested_sum[h] = mass_0 + mass_1 + (mass_2 + mass_3)
+        choice.contested_weight[h] = (weight_0 + weight_1 + (weight_2 + weight_3)) * scale
     agreed_weight = scores.sums[AGREED_WEIGHT] * scale
     agreed_sum = scores.sums[AGREED_SUM] * scale
     prior_mass, mass = 0.0, 0.0

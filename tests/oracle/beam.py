@@ -1,7 +1,7 @@
 """The beam by definition (DESIGN 3): every hypothesis keeps, and every child copies, everything."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,8 @@ class HypothesisView:
 class StepResult:
     """What one record did: survivors in rank order, the announcement, the frontier, the safety margin.
 
-    `lane` is the rank of the greedy lane, `voters` those of the hypotheses whose mass counts.
+    `lane` is the rank of the greedy lane, `voters` those of the hypotheses whose mass counts. `held_back` are
+    the children that would have survived if they did not come last.
     """
 
     seq: int
@@ -97,6 +98,7 @@ class StepResult:
     dropped: int
     closed: list[int]
     margin: float
+    held_back: frozenset[Child]
 
 
 def units(score: float, best: float) -> int:
@@ -131,6 +133,7 @@ class Beam:
         self.times: list[float] = []
         self.views: list[Any] = []
         self.dropped = 0
+        self.new_weights: list[float] = []
 
     def step(self, x: Any, t: float) -> StepResult:
         """Advance every hypothesis by one record (DESIGN 3)."""
@@ -150,7 +153,8 @@ class Beam:
 
         eligible = of_lane if trial.alone else children
         greedy = select(of_lane, 1, math.inf)[0]
-        kept = select(eligible, self.width, self.slack)
+        combining = self._combining(eligible)
+        kept = select(eligible, self.width, self.slack, combining)
         if greedy not in kept and (trial.leads or trial.lead > LEAST_LEAD):
             kept = [*kept[: self.width - 1], greedy]
         head = kept.index(greedy) if trial.leads else best_by_joint(kept)
@@ -158,7 +162,8 @@ class Beam:
         margin = min(
             closing_gap,
             trial.margin,
-            selection_margin(eligible, self.width, self.slack),
+            selection_margin(eligible, 1, math.inf),
+            selection_margin(eligible, self.width, self.slack, combining),
             selection_margin(of_lane, 1, math.inf),
             math.inf if trial.leads else head_margin(kept),
         )
@@ -193,6 +198,7 @@ class Beam:
             dropped=dropped,
             closed=self._agreed_closed(),
             margin=margin,
+            held_back=frozenset(select(eligible, self.width, self.slack)) - frozenset(kept),
         )
 
     def _close(self, seq: int) -> float:
@@ -216,10 +222,12 @@ class Beam:
         """lj' = lj + log share + log predictive; sel' = sel + temper * log share + log predictive."""
         x, now, view = self.records[seq], self.times[seq], self.views[seq]
         children = []
+        self.new_weights = []
         for rank, h in enumerate(self.hypotheses):
             founders = h.open_founders()
             open_clusters = [h.clusters[k] for k in founders]
             joins, new = self.prior.weights(open_clusters, len(h.clusters), seq, now, self.times)
+            self.new_weights.append(new)
             log_joins, log_new = log_shares(joins, new)
             options = zip([*founders, seq], [*open_clusters, []], [*log_joins, log_new], strict=True)
             for founder, members, share in options:
@@ -228,6 +236,35 @@ class Beam:
                     sel = h.sel + self.temper * share + predictive
                     children.append(Child(rank, founder, h.lj + share + predictive, sel))
         return children
+
+    def _combining(self, children: Sequence[Child]) -> set[Child]:
+        """The children that combine two decisions that have nothing to do with each other: they come last.
+
+        The best child's parent and another hypothesis both could do what the best child does, and what the
+        other one does instead. The lane is exempt where a new cluster has another weight for it.
+        """
+        top = select(children, 1, math.inf)[0]
+        exempt = {top.parent}
+        if self.new_weights[self.lane] != self.new_weights[top.parent]:
+            exempt.add(self.lane)
+        return {
+            c
+            for c in children
+            if c.parent not in exempt
+            and self._members(c.parent, c.founder) != self._members(top.parent, top.founder)
+            and self._could(top.parent, c)
+            and self._could(c.parent, top)
+        }
+
+    def _members(self, rank: int, founder: int) -> list[int]:
+        """The members of a hypothesis' open cluster; none of one that is closed or that it does not have."""
+        h = self.hypotheses[rank]
+        return [] if founder in h.closed else h.clusters.get(founder, [])
+
+    def _could(self, rank: int, child: Child) -> bool:
+        """Whether a hypothesis could do what a child of another one does."""
+        joined = self._members(child.parent, child.founder)
+        return self._members(rank, child.founder) == joined if joined else self.new_weights[rank] > 0.0
 
     def _try(self, gain: float) -> Trial:
         """Count what a record says for the lane; only where there is something to compare it with."""
@@ -278,11 +315,15 @@ class Beam:
         )
 
 
-def select(children: Sequence[Child], width: int, slack: float) -> list[Child]:
-    """The best `width` by rounded score, parent rank, founder; none further than slack below the best."""
+def select(children: Sequence[Child], width: int, slack: float, last: Collection[Child] = ()) -> list[Child]:
+    """The best `width` by rounded score, parent rank, founder; none further than slack below the best.
+
+    Those in `last` come after all others.
+    """
     best = max(c.sel for c in children)
-    order = sorted(children, key=lambda c: (-units(c.sel, best), c.parent, c.founder))
-    return [c for c in order[:width] if math.isinf(slack) or -units(c.sel, best) <= round(slack * GRID)]
+    order = sorted(children, key=lambda c: (c in last, -units(c.sel, best), c.parent, c.founder))
+    near = [c for c in order if math.isinf(slack) or -units(c.sel, best) <= round(slack * GRID)]
+    return near[:width]
 
 
 def best_by_joint(kept: Sequence[Child]) -> int:
@@ -302,10 +343,21 @@ def tie_margin(*depths: float) -> float:
     return min(edges) if min(edges) < EDGE else math.inf
 
 
-def selection_margin(children: Sequence[Child], width: int, slack: float) -> float:
+def selection_margin(
+    children: Sequence[Child], width: int, slack: float, last: Collection[Child] = ()
+) -> float:
     """The smallest gap between neighbours in the selection order, down to the cut, or to the slack."""
-    best = max(c.sel for c in children)
-    depths = sorted(best - c.sel for c in children)
+    best, margin, places = max(c.sel for c in children), math.inf, width
+    for late in (False, True):
+        depths = sorted(best - c.sel for c in children if (c in last) == late)
+        if depths and places > 0:
+            margin = min(margin, gap_among(depths, places, slack))
+        places -= sum(d <= slack for d in depths)
+    return margin
+
+
+def gap_among(depths: list[float], width: int, slack: float) -> float:
+    """The smallest gap between these depths, or between one and the slack, down to the cut or slack."""
     reach = min(depths[min(width, len(depths)) - 1], slack) + NEAR
     margin = math.inf
     for i, d in enumerate(depths):
