@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,7 +52,7 @@ def open_consumer(
 
 
 def clear_used_up(consumer: Any) -> None:
-    """Let the next poll give what is held of resumed partitions; the only use of the client's inside.
+    """Let the next poll give what is held of resumed partitions; a use of the client's inside.
 
     kafka-python 3.0.12 gives such records only when the slot of the partition in hand is None, and leaves
     the slot filled when its records are used up: without this it stands still.
@@ -59,6 +60,32 @@ def clear_used_up(consumer: Any) -> None:
     fetcher = consumer._fetcher  # noqa: SLF001
     if not fetcher._next_partition_records:  # noqa: SLF001
         fetcher._next_partition_records = None  # noqa: SLF001
+
+
+def ids_of(consumer: Any, topic: str) -> tuple[str | None, str | None]:
+    """The ids of a topic and its cluster, as last heard of; brokers before 2.8 and 0.10.1 name none.
+
+    What the client knows of its cluster is inside it, and asking by a client of its own kind would take
+    another connection: this is the other use of the inside.
+    """
+    cluster = consumer._cluster  # noqa: SLF001
+    found = cluster.topic_id(topic)
+    return str(found) if found is not None and found.int else None, cluster.cluster_id or None
+
+
+def known_partitions(consumer: Any, topic: str) -> list[int]:
+    """The numbers of a topic's partitions as last heard of, without asking; [] when there is none."""
+    return sorted(consumer._cluster.partitions_for_topic(topic) or ())  # noqa: SLF001
+
+
+def refresh_metadata(consumer: Any, timeout: float) -> bool:
+    """Ask for the cluster's metadata, and wait for at most so many seconds; whether an answer came."""
+    asked = consumer._cluster.request_update()  # noqa: SLF001
+    came = threading.Event()
+    asked.add_both(lambda _: came.set())
+    came.wait(timeout)
+    gone = library(ConnectorError).errors.UnknownTopicOrPartitionError
+    return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
 
 
 def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:

@@ -26,7 +26,7 @@ Config = Annotated[
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is there already")]
 Sort = Literal["size", "new", "growing"]
-OnGap = Literal["fail", "earliest"]
+OnGap = Literal["stop", "earliest", "latest"]
 Until = Literal["never", "end"]
 
 
@@ -66,8 +66,8 @@ def consume(
     ] = None,
     on_gap: Annotated[
         OnGap,
-        typer.Option(help="where records of the topic are gone: fail, or go on with the earliest there"),
-    ] = "fail",
+        typer.Option(help="where records of the topic are gone: stop, or go on with the earliest or latest"),
+    ] = "stop",
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",

@@ -12,7 +12,7 @@ import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.display import Display
-from streamdp.cli.errors import say
+from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
@@ -290,6 +290,7 @@ def consume(
     Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, if they
     are.
     """
+    speak_warnings()
     watch = Watch() if metrics is None else Served(*metrics)
     try:
         with Interrupt() as interrupt:
@@ -313,7 +314,7 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         with Display(run.line):  # not before all is open: a wrong file name is told at once
             run.watch.ready()
             while not run.source.at_end and not interrupt.asked:
-                run.watch.beat(run.engine, run.source.lag())
+                run.watch.beat(run.engine, run.source.lag(), run.reader.passed)
                 run.step()
             run.interrupted = interrupt.number
             run.end(stopped=interrupt.asked)

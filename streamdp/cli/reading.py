@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
 from streamdp_connectors.folder import FolderSource
+from streamdp_connectors.kafka_gap import OnGap
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.parquet import ParquetSource
 from streamdp_connectors.protocol import Source
@@ -17,7 +18,7 @@ from streamdp_connectors.protocol import Source
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.errors import Exit
-from streamdp.records import Raw, Record, Reject
+from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
@@ -35,7 +36,7 @@ class Origin(NamedTuple):
     group: str | None = None
     start: str | None = None
     until_end: bool = False
-    on_gap: Literal["fail", "earliest"] = "fail"
+    on_gap: OnGap = "stop"
 
     @property
     def label(self) -> str:
@@ -61,7 +62,7 @@ def check_origin(origin: Origin) -> None:
             ("--from", origin.start),
             ("--until", origin.until_end),
             ("--group", origin.group),
-            ("--on-gap", origin.on_gap != "fail"),
+            ("--on-gap", origin.on_gap != "stop"),
         ):
             if given:
                 raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
@@ -161,6 +162,8 @@ class Reader:
     """
 
     source: Source
+    passed = 0
+    """Records that the source is known to have passed over."""
 
     def __init__(self, settings: Settings, origin: Origin) -> None:
         self.max_ahead = settings.max_ahead
@@ -213,7 +216,10 @@ class Reader:
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """What is there, decoded; [] when nothing came in time."""
-        return [self._decode(raw) for raw in self.source.read(max_records, timeout)]
+        found = [self._decode(raw) for raw in self.source.read(max_records, timeout)]
+        gaps = self.source.gaps()
+        self.passed += sum(gap.records for gap in gaps)
+        return [*(Reject(gap.position, GAP, gap.detail, b"") for gap in gaps), *found]
 
     def _decode(self, raw: Raw) -> Record | Reject:
         position: dict[str, Any] = raw.position

@@ -14,8 +14,8 @@ class Watch:
     def ready(self) -> None:
         """The run has opened everything, and answers from now on."""
 
-    def beat(self, engine: Engine, lag: int | None) -> None:
-        """The loop goes round."""
+    def beat(self, engine: Engine, lag: int | None, passed: int = 0) -> None:
+        """The loop goes round; ``passed`` counts records that the source has passed over."""
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """A batch was answered; seconds in the engine and in all."""
@@ -41,10 +41,11 @@ class Served(Watch):
         """Readiness is 200 from now on."""
         self.metrics.ready = True
 
-    def beat(self, engine: Engine, lag: int | None) -> None:
+    def beat(self, engine: Engine, lag: int | None, passed: int = 0) -> None:
         """Liveness, and what the engine counts."""
         self.server.beat()
         self.metrics.update(engine.counters(), lag)
+        self.metrics.passed(passed)
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """Rejects by reason, and how long it took."""

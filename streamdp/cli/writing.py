@@ -17,7 +17,7 @@ from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
 from streamdp.cli.reading import Origin
 from streamdp.errors import Exit
-from streamdp.records import Answers, Assignment, Final, Reject
+from streamdp.records import GAP, Answers, Assignment, Final, Reject
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
@@ -58,10 +58,23 @@ def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
 
 
 def refuse_double_use(origin: Origin, paths: Paths) -> None:
-    """No file may play two parts: the second would cut the first. Raises ConfigError."""
+    """No file and no topic may play two parts: the second would cut, or feed, the first. Raises ConfigError."""
     for option, value in paths._asdict().items():
         if value == "":
             raise ConfigError(f"--{option.replace('_', '-')} is empty: name it, or leave it out", Exit.USAGE)
+    topics: dict[str, str] = {}
+    for option, topic in (
+        ("topic", origin.topic),
+        ("output-topic", paths.output_topic),
+        ("rejects-topic", paths.rejects_topic),
+    ):
+        if topic is not None and topic in topics:
+            raise ConfigError(
+                f"--{topics[topic]} and --{option} name the same topic, {topic}: make one for each",
+                Exit.USAGE,
+            )
+        if topic is not None:
+            topics[topic] = option
     named = {
         "file": origin.file,
         "output": paths.output,
@@ -177,6 +190,8 @@ class Sinks:
             self.output.write(self._lines.encode(lines))
         for reject in answers.rejects:
             self.rejects.write(reject)
+            if reject.reason == GAP:
+                continue  # no record that was refused
             self.refused[reject.reason] += 1
             if not self.first_refused:
                 self.first_refused.append(reject)

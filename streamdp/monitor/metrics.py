@@ -72,6 +72,12 @@ class Metrics:
         self._rejects = Counter(
             "streamdp_rejects", "Records rejected by this process.", ["reason"], registry=self.registry
         )
+        self._gap = Counter(
+            "streamdp_gap_records",
+            "Records known to have been gone before this process could read them.",
+            registry=self.registry,
+        )
+        self._passed = 0
         self._snapshots = Counter(
             "streamdp_snapshots", "Snapshots written by this process.", registry=self.registry
         )
@@ -95,6 +101,11 @@ class Metrics:
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""
         self._rejects.labels(reason).inc()
+
+    def passed(self, total: int) -> None:
+        """Take how many records this process has passed over in all, because they were gone."""
+        self._gap.inc(max(0, total - self._passed))
+        self._passed = total
 
     def observe_batch(self, seconds: float) -> None:
         """Record how long a batch took."""

@@ -68,9 +68,9 @@ class Broker:
         )
         self._process: subprocess.Popen[bytes] | None = None
 
-    def format(self) -> None:
-        """Make the broker's empty storage."""
-        tool = ("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZHAtdGVzdGluZw", "-c")
+    def format(self, cluster: str = "c3RyZWFtZHAtdGVzdGluZw") -> None:
+        """Make the broker's empty storage, under the cluster's id: 16 bytes in base64."""
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c")
         command = ["java", *_JAVA, "-cp", self._classes, *tool, str(self._properties)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
