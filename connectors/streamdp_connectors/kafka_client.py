@@ -78,6 +78,12 @@ def known_partitions(consumer: Any, topic: str) -> list[int]:
     return sorted(consumer._cluster.partitions_for_topic(topic) or ())  # noqa: SLF001
 
 
+def has_leaders(consumer: Any, topic: str) -> bool:
+    """Whether every partition of a topic that is there has a broker that leads it, as last heard of."""
+    cluster = consumer._cluster  # noqa: SLF001
+    return bool(cluster.available_partitions_for_topic(topic) == cluster.partitions_for_topic(topic))
+
+
 def refresh_metadata(consumer: Any, timeout: float) -> bool:
     """Ask for the cluster's metadata, and wait for at most so many seconds; whether an answer came."""
     asked = consumer._cluster.request_update()  # noqa: SLF001
@@ -91,9 +97,24 @@ def refresh_metadata(consumer: Any, timeout: float) -> bool:
 def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
     """A producer whose records arrive once and in order, as far as one session goes."""
     kafka = library(failure)
-    defaults = {"linger_ms": 10, "batch_size": 1 << 18, "max_request_size": 64 << 20}
+    # The client never gives up by itself: how long a broker is waited for is decided elsewhere.
+    defaults = {
+        "linger_ms": 10,
+        "batch_size": 1 << 18,
+        "max_request_size": 64 << 20,
+        "delivery_timeout_ms": (1 << 31) - 1,
+    }
     fixed = {"acks": "all", "enable_idempotence": True, "key_serializer": None, "value_serializer": None}
     return _open(kafka.KafkaProducer, bootstrap, defaults, options, fixed, timeout, failure)
+
+
+def abandon(producer: Any) -> None:
+    """Give up what a producer has not delivered.
+
+    Its ``close`` waits for that, also when told not to wait, raises, and does so again when it is collected.
+    """
+    producer._sender.force_close()  # noqa: SLF001
+    producer._closed = True  # noqa: SLF001
 
 
 def _open(

@@ -12,6 +12,7 @@ from streamdp_connectors.kafka_client import (
     Options,
     broken,
     clear_used_up,
+    has_leaders,
     ids_of,
     known_partitions,
     library,
@@ -25,6 +26,7 @@ from streamdp_connectors.protocol import SourceError
 
 _log = logging.getLogger(__name__)
 _COMMIT_SECONDS = 2.0
+_ANSWER_SECONDS = 0.5
 _ASK_EVERY = 0.5
 """Seconds between two questions for the end of a partition that holds up others."""
 _CONFIRMED_FOR = 0.1
@@ -85,6 +87,13 @@ class TopicLog:
             error = TimeoutError("no metadata")
             raise unreachable(self.bootstrap, self.patience, error, BrokerSilentError)
         self._refreshed = asked
+
+    def answers(self) -> bool:
+        """Whether a broker answers within half a second, and every partition has one that leads it."""
+        if not refresh_metadata(self._consumer, _ANSWER_SECONDS):
+            return False
+        self._refreshed = time.monotonic() - _ANSWER_SECONDS
+        return has_leaders(self._consumer, self.topic)
 
     def confirm(self) -> None:
         """Refresh unless that was done a moment ago. Raises BrokerSilentError.

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
+from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka_merge import Merge, TimeOf
 from streamdp_connectors.protocol import Gap, SourceError
@@ -38,7 +39,7 @@ class KafkaSource:
     are kept by the caller: the consumer group is told of them by ``commit``, and never asked. They hold the
     ids of the topic and its cluster, so that another topic of the name is not taken for it. ``on_gap`` says
     what to do where records are gone: retention passed them, the broker lost them, or the topic was made
-    anew. Raises SourceError.
+    anew. A broker that is lost is waited for, ``give_up_after`` seconds at most. Raises SourceError.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class KafkaSource:
         clock: Callable[[], float] = time.time,
         timeout: float = 10.0,
         refresh: float = 30.0,
+        give_up_after: float | None = None,
     ) -> None:
         self.topic, self.group = topic, group
         self._clock = clock
         self._waits_for_topic = on_gap != "stop" and not until_end
         self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh)
         self._bridge = Bridge(self._log, on_gap)
+        self._link = Link(bootstrap, give_up_after)
         self._ids = Ids(*self._log.ids())
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
@@ -102,10 +105,18 @@ class KafkaSource:
                 found = self._release(max_records)
                 left = deadline - time.monotonic()
                 if found or self.at_end or left <= 0:
-                    return found
+                    break
                 self._fetch(left)
         except BrokerSilentError:
-            return []
+            found = []
+        self.up()
+        return found
+
+    def up(self) -> bool:
+        """Return whether the broker answers; it is asked when nothing was heard of it for a second."""
+        if not self._closed:
+            self._link.check(self._log.answers)
+        return self._link.up
 
     def gaps(self) -> list[Gap]:
         """Return what was passed over since this was asked last."""
@@ -155,7 +166,7 @@ class KafkaSource:
 
     def commit(self) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
-        if self.group is not None and not self._closed:
+        if self.group is not None and not self._closed and self._link.up:
             self._log.commit(self.group, self._next)
 
     def lag(self) -> int:
@@ -213,7 +224,7 @@ class KafkaSource:
         self._gone = now if self._gone is None else self._gone
         if now - self._gone < GONE_SECONDS or self._told_gone:
             return
-        what = f"topic {self.topic} is gone: it was deleted, or may no longer be read"
+        what = f"topic {self.topic} is gone: it was deleted, or may not be read"
         if not self._waits_for_topic:
             raise SourceError(
                 f"{what}; make it again and start with --on-gap earliest, or begin with another --state",
@@ -257,6 +268,7 @@ class KafkaSource:
         if not self._arrived:
             return
         self._log.confirm()
+        self._link.answered()
         batches, self._arrived = self._arrived, {}
         if Ids(*self._log.ids()).differ(self._ids):
             return  # they may be another topic's, for which the next round looks

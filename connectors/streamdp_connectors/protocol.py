@@ -58,6 +58,12 @@ class Source(Protocol):
     def gaps(self) -> list[Gap]:
         """Return what was passed over since this was asked last."""
 
+    def up(self) -> bool | None:
+        """Return whether the source can be reached, asking when it was silent; None where that means nothing.
+
+        Raises SourceError where it was away for longer than is waited for.
+        """
+
     def positions(self) -> dict[str, Any]:
         """Return what ``seek`` needs to continue after the last record that ``read`` returned.
 
@@ -90,6 +96,9 @@ class Unwatched:
     def gaps(self) -> list[Gap]:
         """Nothing is passed over."""
         return []
+
+    def up(self) -> None:
+        """There is nothing to reach."""
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """There is one order only."""

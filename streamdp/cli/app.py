@@ -68,6 +68,14 @@ def consume(
         OnGap,
         typer.Option(help="where records of the topic are gone: stop, or go on with the earliest or latest"),
     ] = "stop",
+    give_up_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="seconds to wait for lost brokers (default: 10 at the start, later for ever)",
+            metavar="SECONDS",
+        ),
+    ] = None,
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",
@@ -118,7 +126,17 @@ def consume(
 
     return consume(
         settings,
-        Origin(one_file(source, file), follow, topic, bootstrap, group, start, until == "end", on_gap),
+        Origin(
+            one_file(source, file),
+            follow,
+            topic,
+            bootstrap,
+            group,
+            start,
+            until == "end",
+            on_gap,
+            give_up_after,
+        ),
         Paths(
             output,
             state,

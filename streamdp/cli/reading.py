@@ -37,6 +37,7 @@ class Origin(NamedTuple):
     start: str | None = None
     until_end: bool = False
     on_gap: OnGap = "stop"
+    give_up_after: float | None = None
 
     @property
     def label(self) -> str:
@@ -63,6 +64,7 @@ def check_origin(origin: Origin) -> None:
             ("--until", origin.until_end),
             ("--group", origin.group),
             ("--on-gap", origin.on_gap != "stop"),
+            ("--give-up-after", origin.give_up_after is not None),
         ):
             if given:
                 raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
@@ -197,6 +199,7 @@ class Reader:
             start=start_of(origin.start or "earliest"),
             until_end=origin.until_end,
             on_gap=origin.on_gap,
+            give_up_after=origin.give_up_after,
             time_of=self._time_of,
         )
 

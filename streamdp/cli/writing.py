@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from streamdp_connectors.files import FileSink
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
-from streamdp_connectors.protocol import Sink
+from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
+from streamdp_connectors.protocol import Sink, SinkError
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.errors import say
@@ -23,6 +23,10 @@ from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
 """How their lines begin."""
+
+
+class UndeliveredError(SinkError):
+    """A signal came, and a broker does not take what was written."""
 
 
 class Paths(NamedTuple):
@@ -58,7 +62,7 @@ def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
 
 
 def refuse_double_use(origin: Origin, paths: Paths) -> None:
-    """No file and no topic may play two parts: the second would cut, or feed, the first. Raises ConfigError."""
+    """No file and no topic may play two parts: the second would harm the first. Raises ConfigError."""
     for option, value in paths._asdict().items():
         if value == "":
             raise ConfigError(f"--{option.replace('_', '-')} is empty: name it, or leave it out", Exit.USAGE)
@@ -113,7 +117,7 @@ class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
     ``replayed`` says whether records after the snapshot come again; where they do not, what was written of
-    them is kept.
+    them is kept. ``waiting`` is called while a broker does not take what was written, and may raise.
     """
 
     def __init__(
@@ -124,6 +128,7 @@ class Sinks:
         *,
         keep: Sequence[str] = (),
         replayed: bool = True,
+        waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
         for name, topic in (("output", paths.output_topic), ("rejects", paths.rejects_topic)):
@@ -143,13 +148,15 @@ class Sinks:
             self._lines = lines_for(paths.output, paths.output_format, place, keep)
             self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
         else:
-            self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"))
+            self.output = KafkaSink(
+                paths.output_topic, origin.bootstrap, resume=kept.get("output"), waiting=waiting
+            )
         left = kept.get("rejects")
         if paths.rejects_topic is None:
             spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
             self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
         else:
-            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left)
+            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left, waiting=waiting)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
         if paths.events is not None:
@@ -206,6 +213,11 @@ class Sinks:
     def kept(self) -> dict[str, Any]:
         """What a snapshot keeps of them; to be asked for right after a synced flush."""
         return {name: sink.state() for name, sink in self._all.items()}
+
+    @property
+    def missing(self) -> int:
+        """How much of what was written has not arrived yet; may be asked from another thread."""
+        return sum(sink.missing for sink in self._all.values() if isinstance(sink, TopicWriter))
 
     def close(self) -> None:
         """Close all."""

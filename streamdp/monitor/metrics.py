@@ -36,6 +36,7 @@ LEVELS = (
 )
 WORDS = ("streamdp_vocabulary_words", "words", "Words in the vocabulary; only for models of text.")
 LAG = ("streamdp_lag_records", "Records in the source that are not read yet; only where it can tell.")
+UP = ("streamdp_source_up", "Whether the source answers, 1 or 0; only where it is a broker.")
 AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a snapshot.")
 
 
@@ -48,7 +49,7 @@ class Metrics:
     """The metrics of one run, in a registry of their own.
 
     One thread reports and others scrape. ``ready`` is for the run to set: whether it is able to
-    take records.
+    take records; and so is ``source_up``: whether its source can be reached, None where that means nothing.
     """
 
     registry: CollectorRegistry
@@ -64,6 +65,7 @@ class Metrics:
                 return figures()
 
         self.ready = False
+        self.source_up: bool | None = None
         self._clock = clock
         self._figures: _Figures | None = None
         self._snapshot_at: float | None = None
@@ -142,5 +144,7 @@ class Metrics:
                 yield GaugeMetricFamily(name, text, value=counters[key])
             if figures.lag is not None:
                 yield GaugeMetricFamily(*LAG, value=figures.lag)
+        if self.source_up is not None:
+            yield GaugeMetricFamily(*UP, value=int(self.source_up))
         if written is not None:
             yield GaugeMetricFamily(*AGE, value=max(0.0, self._clock() - written))
