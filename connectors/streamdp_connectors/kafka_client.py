@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from streamdp.errors import Exit
+from streamdp_connectors.kafka_trouble import Trouble, unreachable_server, wrong_protocol
 from streamdp_connectors.protocol import ConnectorError
+
+_log = logging.getLogger(__name__)
+_ATTEMPT = 3.0  # seconds that the client is left alone with its attempts, before it is asked what is wrong
+_PAUSE = 0.5
+_UNSAID = 10.0  # seconds that a start may take without a word
 
 Options = Mapping[str, Any]
 """Settings handed on to kafka-python: TLS, SASL, sizes and timeouts."""
@@ -132,15 +139,37 @@ def _open(
     if unknown:
         raise failure(f"kafka-python knows no setting {', '.join(unknown)}", Exit.USAGE)
     chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
-    where = {"bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": int(1000 * timeout)}
-    try:
-        return client(**{**_COMMON, **defaults, **chosen, **fixed, **where})
-    except kafka.errors.KafkaConfigurationError as error:
-        raise failure(f"a Kafka setting is wrong: {one_line(error)}", Exit.USAGE) from None
-    except kafka.errors.KafkaError as error:
-        raise unreachable(bootstrap, timeout, error, failure) from None
-    except (ValueError, TypeError, AssertionError, OSError) as error:
-        raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
+    settings = {**_COMMON, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
+    deadline = time.monotonic() + timeout
+    told = False
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            trouble = unreachable_server(bootstrap)
+            if trouble is None:
+                return client(**settings, bootstrap_timeout_ms=int(1000 * min(_ATTEMPT, max(1.0, left))))
+        except kafka.errors.KafkaConfigurationError as error:
+            raise failure(f"a Kafka setting is wrong: {one_line(error)}", Exit.USAGE) from None
+        except kafka.errors.KafkaError as error:
+            trouble = _trouble(bootstrap, options, timeout, error)
+        except (ValueError, TypeError, AssertionError, OSError) as error:
+            raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
+        if not trouble.passing or time.monotonic() + _PAUSE >= deadline:
+            raise failure(trouble.message, Exit.UNAVAILABLE)
+        if not told and timeout > _UNSAID:
+            told = True
+            _log.warning("%s; trying for %g s", trouble.message, timeout)
+        time.sleep(_PAUSE)
+
+
+def _trouble(bootstrap: str, options: Options, timeout: float, error: Exception) -> Trouble:
+    """Why a client could not be opened, though somebody listens."""
+    found = wrong_protocol(bootstrap, options)
+    return found or Trouble(
+        f"no Kafka broker answers at {bootstrap} within {timeout:g} s ({one_line(error)}): "
+        "see whether it runs, and whether it demands a login (--kafka-config)",
+        passing=True,
+    )
 
 
 def partitions_of(

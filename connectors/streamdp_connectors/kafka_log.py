@@ -51,7 +51,15 @@ class BrokerSilentError(SourceError):
 class TopicLog:
     """All partitions of one topic, assigned by hand to one consumer. Raises SourceError."""
 
-    def __init__(self, topic: str, bootstrap: str, options: Options, timeout: float, refresh: float) -> None:
+    def __init__(
+        self,
+        topic: str,
+        bootstrap: str,
+        options: Options,
+        timeout: float,
+        refresh: float,
+        wait: float | None = None,
+    ) -> None:
         self.topic, self.bootstrap = topic, bootstrap
         self._options = options
         self.patience = timeout
@@ -59,7 +67,9 @@ class TopicLog:
         self._kafka = library(SourceError)
         self._errors = self._kafka.errors
         settings = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
-        self._consumer = open_consumer(bootstrap, options, timeout, SourceError, **settings)
+        self._consumer = open_consumer(
+            bootstrap, options, timeout if wait is None else wait, SourceError, **settings
+        )
         self._committer: Any = None
         self._refreshed = -1.0
         self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked

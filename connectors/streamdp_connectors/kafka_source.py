@@ -61,7 +61,7 @@ class KafkaSource:
         self.topic, self.group = topic, group
         self._clock = clock
         self._waits_for_topic = on_gap != "stop" and not until_end
-        self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh)
+        self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
         self._bridge = Bridge(self._log, on_gap)
         self._link = Link(bootstrap, give_up_after)
         self._ids = Ids(*self._log.ids())

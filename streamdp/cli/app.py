@@ -56,7 +56,13 @@ def consume(
     ] = None,
     file: Annotated[str | None, typer.Option(help="the same; - for standard input")] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka topic to read instead of a file")] = None,
-    bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
+    bootstrap: Annotated[
+        str | None, typer.Option(help="Kafka brokers, host:port,... (default: localhost:9092)")
+    ] = None,
+    kafka_config: Annotated[
+        str | None,
+        typer.Option(help="properties for TLS and logins, as of Kafka's own tools", metavar="PATH"),
+    ] = None,
     group: Annotated[
         str | None, typer.Option(help="consumer group that is told the positions (default: streamdp-TOPIC)")
     ] = None,
@@ -121,12 +127,12 @@ def consume(
 ) -> int:
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import consume
-    from streamdp.cli.reading import Origin, one_file
+    from streamdp.cli.reading import one_file, origin_of
     from streamdp.cli.writing import Paths
 
     return consume(
         settings,
-        Origin(
+        origin_of(
             one_file(source, file),
             follow,
             topic,
@@ -136,6 +142,7 @@ def consume(
             until == "end",
             on_gap,
             give_up_after,
+            kafka_config,
         ),
         Paths(
             output,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
 from streamdp_connectors.folder import FolderSource
+from streamdp_connectors.kafka_config import kafka_options
 from streamdp_connectors.kafka_gap import OnGap
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.parquet import ParquetSource
@@ -22,6 +24,7 @@ from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
+BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv")
 """Formats whose first line names the columns."""
 
@@ -32,12 +35,14 @@ class Origin(NamedTuple):
     file: str | None = None
     follow: bool = False
     topic: str | None = None
-    bootstrap: str = "localhost:9092"
+    bootstrap: str = BOOTSTRAP
     group: str | None = None
     start: str | None = None
     until_end: bool = False
     on_gap: OnGap = "stop"
     give_up_after: float | None = None
+    options: Mapping[str, Any] = MappingProxyType({})
+    """How a client logs in, secrets among it: for the client alone."""
 
     @property
     def label(self) -> str:
@@ -50,6 +55,28 @@ def one_file(argument: str | None, option: str | None) -> str | None:
     if argument is not None and option is not None:
         raise ConfigError(f"there is one file to read: {argument} or --file {option}", Exit.USAGE)
     return option if argument is None else argument
+
+
+def origin_of(
+    file: str | None,
+    follow: bool,
+    topic: str | None,
+    bootstrap: str | None,
+    group: str | None,
+    start: str | None,
+    until_end: bool,
+    on_gap: OnGap,
+    give_up_after: float | None,
+    kafka_config: str | None,
+) -> Origin:
+    """What the command line says. Raises ConfigError (64), KafkaConfigError (78)."""
+    if topic is None and kafka_config is not None:
+        raise ConfigError("--kafka-config is for topics: say --topic NAME", Exit.USAGE)
+    options = {} if topic is None else kafka_options(kafka_config, os.environ)
+    named = options.pop("bootstrap_servers", BOOTSTRAP)
+    return Origin(
+        file, follow, topic, bootstrap or named, group, start, until_end, on_gap, give_up_after, options
+    )
 
 
 def check_origin(origin: Origin) -> None:
@@ -200,6 +227,7 @@ class Reader:
             until_end=origin.until_end,
             on_gap=origin.on_gap,
             give_up_after=origin.give_up_after,
+            client_options=origin.options,
             time_of=self._time_of,
         )
 

@@ -139,6 +139,7 @@ class Sinks:
                     Exit.CONFIG,
                 )
         how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
+        client: dict[str, Any] = {"client_options": origin.options, "waiting": waiting}
         self._rejects_topic = paths.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
@@ -148,15 +149,13 @@ class Sinks:
             self._lines = lines_for(paths.output, paths.output_format, place, keep)
             self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
         else:
-            self.output = KafkaSink(
-                paths.output_topic, origin.bootstrap, resume=kept.get("output"), waiting=waiting
-            )
+            self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"), **client)
         left = kept.get("rejects")
         if paths.rejects_topic is None:
             spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
             self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
         else:
-            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left, waiting=waiting)
+            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left, **client)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
         if paths.events is not None:

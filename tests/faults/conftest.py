@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from broker.process import Broker
+from secured import Secured
 
 
 @pytest.fixture(scope="session")
-def other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A second broker, of a cluster of its own."""
-    broker = Broker(tmp_path_factory.mktemp("other"))
-    broker.format("b3RoZXItc3RyZWFtZHAtdQ")
+def other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A second broker, of a cluster of its own, with ports that demand TLS and logins."""
+    broker = Secured(tmp_path_factory.mktemp("other"))
+    broker.format_with_users("b3RoZXItc3RyZWFtZHAtdQ")
     broker.start()
     try:
         broker.wait()
