@@ -72,6 +72,7 @@ class TopicLog:
         )
         self._committer: Any = None
         self._refreshed = -1.0
+        self._told = ""
         self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked
         try:
             self.partitions = partitions_of(self._consumer, topic, bootstrap, SourceError)
@@ -161,12 +162,18 @@ class TopicLog:
             hint = "pip install lz4 zstandard python-snappy"
             raise SourceError(f"{what} ({one_line(error)}): {hint}", Exit.UNAVAILABLE) from None
         except errors.RetriableError as error:
-            _log.warning("topic %s: %s; trying again", self.topic, one_line(error))
+            self._tell_once(one_line(error))
             time.sleep(min(0.1, max(0.0, timeout)))
             return {}
         except errors.KafkaError as error:
             raise broken(f"cannot read topic {self.topic}", error, SourceError) from None
         return {at.partition: records for at, records in batches.items()}
+
+    def _tell_once(self, what: str) -> None:
+        """Of what may pass by itself, a line for as long as it is the same."""
+        if what != self._told:
+            _log.warning("topic %s: %s; trying again", self.topic, what)
+        self._told = what
 
     def pause(self, partition: int) -> None:
         """Fetch no more of a partition for now."""

@@ -247,10 +247,12 @@ class Reader:
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """What is there, decoded; [] when nothing came in time."""
-        found = [self._decode(raw) for raw in self.source.read(max_records, timeout)]
-        gaps = self.source.gaps()
-        self.passed += sum(gap.records for gap in gaps)
-        return [*(Reject(gap.position, GAP, gap.detail, b"") for gap in gaps), *found]
+        found, gaps = self.source.read(max_records, timeout), self.source.gaps()
+        if gaps:  # what stands at an offset now may be another record
+            self._decoded.clear()
+            self.passed += sum(gap.records for gap in gaps)
+        told = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
+        return [*told, *map(self._decode, found)]
 
     def _decode(self, raw: Raw) -> Record | Reject:
         position: dict[str, Any] = raw.position

@@ -14,7 +14,9 @@ from commands import fail, succeed
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.records import Raw
+from streamdp.cli.reading import Origin, Reader
+from streamdp.records import Raw, Record
+from streamdp.settings import Settings
 
 
 def filled(bootstrap: str, count: int, topic: str | None = None, prefix: str = "old") -> str:
@@ -202,3 +204,30 @@ def test_deleted_and_waited_for(
     assert len(collect(source, 7)) == 7
     assert caplog.text.count("is gone") == 1
     source.close()
+
+
+def test_what_was_decoded_of_the_old_topic_is_forgotten(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, 2)
+    timed = b'{"text": "%s %d", "time": %d}'
+    old = [(0, timed % (b"old", i, time)) for i, time in enumerate((1, 2, 3, 9))]
+    produce(broker.bootstrap, topic, [*old, (1, timed % (b"other", 0, 5))])
+    reader = Reader(Settings(), Origin(topic=topic, bootstrap=broker.bootstrap, on_gap="earliest"))
+    assert isinstance(reader.source, KafkaSource)
+    seen: list[str] = []
+
+    def read(limit: int) -> None:
+        deadline = time.monotonic() + 30
+        while len(seen) < limit:
+            assert time.monotonic() < deadline, seen
+            found = reader.read(limit - len(seen), 0.2)
+            seen.extend(str(record.value) for record in found if isinstance(record, Record))
+
+    read(4)
+    assert seen == ["old 0", "old 1", "old 2", "other 0"]  # and the last one was looked at already
+    delete_topic(broker.bootstrap, topic)
+    make_topic(broker.bootstrap, 2, topic)
+    produce(broker.bootstrap, topic, ((0, timed % (b"new", i, i)) for i in range(4)))
+    reader.source._log.refresh()  # else what waits of the old topic may come first
+    read(8)
+    assert seen[4:] == ["new 0", "new 1", "new 2", "new 3"]
+    reader.source.close()
