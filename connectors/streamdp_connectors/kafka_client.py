@@ -172,6 +172,12 @@ def _trouble(bootstrap: str, options: Options, timeout: float, error: Exception)
     )
 
 
+def why_silent(bootstrap: str, options: Options) -> str:
+    """Why no broker answers, as far as that can be found out in a few seconds."""
+    trouble = unreachable_server(bootstrap) or wrong_protocol(bootstrap, options)
+    return "it does not answer" if trouble is None else trouble.message
+
+
 def partitions_of(
     consumer: Any, topic: str, bootstrap: str, failure: type[ConnectorError], code: Exit = Exit.NO_INPUT
 ) -> list[int]:

@@ -22,13 +22,19 @@ class Link:
     """What is known of the way to a broker, from answers and from questions that got none.
 
     It is *up*, *quiet* for the first seconds without an answer, then *lost*. ``give_up_after`` is for how
-    many seconds a lost one is waited for, None for ever; then ``check`` raises SourceError (69).
+    many seconds a lost one is waited for, None for ever; then ``check`` raises SourceError (69). ``why``
+    finds out, in a few seconds, why it does not answer.
     """
 
     def __init__(
-        self, bootstrap: str, give_up_after: float | None, clock: Callable[[], float] = time.monotonic
+        self,
+        bootstrap: str,
+        give_up_after: float | None,
+        why: Callable[[], str],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bootstrap, self._give_up_after, self._clock = bootstrap, give_up_after, clock
+        self._why = why
         self._heard = self._asked = clock()
         self._quiet: float | None = None  # since the first question without an answer
         self._lost = False
@@ -59,16 +65,13 @@ class Link:
     def _silent(self, began: float) -> None:
         self._quiet = began if self._quiet is None else self._quiet
         away, limit = self._clock() - self._quiet, self._give_up_after
+        broker = f"the Kafka broker at {self._bootstrap}"
         if not self._lost and away >= _QUIET:
             self._lost = True
-            trying = "until it does" if limit is None else f"for {limit:g} s in all"
-            _log.warning(
-                "lost the Kafka broker at %s: it does not answer; trying %s", self._bootstrap, trying
-            )
+            trying = "until it answers" if limit is None else f"for {limit:g} s in all"
+            _log.warning("lost %s: %s; trying %s", broker, self._why(), trying)
         if limit is not None and away >= limit:
-            what = (
-                f"the Kafka broker at {self._bootstrap} has not answered for {_span(away)} (--give-up-after)"
-            )
+            what = f"{broker} has not answered for {_span(away)} (--give-up-after)"
             raise SourceError(f"{what}: start it, then this again", Exit.UNAVAILABLE)
 
 

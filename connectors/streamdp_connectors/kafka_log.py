@@ -21,6 +21,7 @@ from streamdp_connectors.kafka_client import (
     partitions_of,
     refresh_metadata,
     unreachable,
+    why_silent,
 )
 from streamdp_connectors.protocol import SourceError
 
@@ -105,6 +106,10 @@ class TopicLog:
             return False
         self._refreshed = time.monotonic() - _ANSWER_SECONDS
         return has_leaders(self._consumer, self.topic)
+
+    def why_silent(self) -> str:
+        """Why no broker answers, and what to do, as far as knocking tells."""
+        return why_silent(self.bootstrap, self._options)
 
     def confirm(self) -> None:
         """Refresh unless that was done a moment ago. Raises BrokerSilentError.

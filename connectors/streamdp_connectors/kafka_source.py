@@ -63,7 +63,7 @@ class KafkaSource:
         self._waits_for_topic = on_gap != "stop" and not until_end
         self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
         self._bridge = Bridge(self._log, on_gap)
-        self._link = Link(bootstrap, give_up_after)
+        self._link = Link(bootstrap, give_up_after, self._log.why_silent)
         self._ids = Ids(*self._log.ids())
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None

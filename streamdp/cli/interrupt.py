@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -74,6 +75,8 @@ class Interrupt:
         while not self._closed.wait(0.05):
             why = self._hindrance(time.monotonic() - since)
             if why:
+                if sys.stderr is not None and sys.stderr.isatty():
+                    sys.stderr.write("\x1b[?25h")  # the cursor, which the moving line has hidden
                 say(why)
                 self.number = number
                 os._exit(self.code())

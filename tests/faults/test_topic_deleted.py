@@ -24,9 +24,7 @@ def test_the_run_ends_in_one_line(own_broker: Broker, tmp_path: Path) -> None:
         assert run.ends() == 66
         said = [line for line in run.said if "compiling" not in line]
         assert len(said) == 1
-        assert said[0].startswith(
-            f"streamdp: topic {topic} is gone: it was deleted, or may no longer be read"
-        )
+        assert said[0].startswith(f"streamdp: topic {topic} is gone: it was deleted, or may not be read")
 
 
 def test_an_output_topic(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
