@@ -58,9 +58,9 @@ def test_a_signal_is_obeyed_while_it_stands_still(own_broker: Broker, tmp_path: 
 
 def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_path: Path) -> None:
     topic, output = make_topic(own_broker.bootstrap), make_topic(own_broker.bootstrap)
-    fill(own_broker, topic, 9000)
+    fill(own_broker, topic, 5000)
     command = [*where(own_broker, topic), "--output-topic", output]
-    with Live(tmp_path, *command, snapshot_every="2000") as run:
+    with Live(tmp_path, *command, snapshot_every="1000") as run:
         run.until(lambda: (run.metric("streamdp_records_total") or 0) >= 1000)
         own_broker.kill()
         try:
@@ -72,7 +72,7 @@ def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_pa
             own_broker.restart()
     succeed(tmp_path, *command, "--until", "end")
     lines = [record.value for record in contents(own_broker.bootstrap, output)]
-    assert sum(b'"revision":0' in line for line in lines) == 9000
+    assert sum(b'"revision":0' in line for line in lines) == 5000
     assert len(lines) == len(set(lines))
 
 
