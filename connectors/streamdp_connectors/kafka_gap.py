@@ -65,18 +65,19 @@ class Bridge:
         chosen = dict(positions)
         for partition, offset in positions.items():
             begin, end = begins[partition], ends[partition]
-            if partition not in cut and begin <= offset <= end:
-                continue
+            at = cut.get(partition, end)
+            if begin <= offset <= end and (at is not None and offset <= at):
+                continue  # what was cut, if anything, lies behind what has been handed out
             where = f"topic {self._log.topic}, partition {partition}"
             if offset < begin:
                 what = f"retention passed offset {offset} of {where}, which now begins at {begin}"
                 chosen[partition] = self._choose(what, begin, end)
             else:
-                at = cut.get(partition)
-                at = end if at is None else at
-                what = f"the log of {where} was cut at {at}, before offset {offset}: "
+                told = "somewhere" if at is None else f"at {at}"
+                at = min(offset, end) if at is None else min(at, end)
+                what = f"the log of {where} was cut {told}, before offset {offset}: "
                 what += "the broker lost records" if same else "it was made anew, or the broker lost records"
-                chosen[partition] = self._choose(what, min(at, end) if same else begin, end)
+                chosen[partition] = self._choose(what, at if same else begin, end)
             self._pass(partition, offset, chosen[partition], what, max(0, chosen[partition] - offset))
         return chosen
 

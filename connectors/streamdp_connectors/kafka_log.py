@@ -74,6 +74,7 @@ class TopicLog:
         self._committer: Any = None
         self._refreshed = -1.0
         self._told = ""
+        self._astray: OutOfRangeError | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked
         try:
             self.partitions = partitions_of(self._consumer, topic, bootstrap, SourceError)
@@ -155,13 +156,15 @@ class TopicLog:
     def fetch(self, timeout: float, limit: int) -> dict[int, list[Any]]:
         """Return consumer records by partition; {} when none came in time. Raises OutOfRangeError."""
         errors = self._errors
+        if self._astray is not None:
+            astray, self._astray = self._astray, None
+            raise astray
         try:
             batches = self._poll(0.0, limit) or (self._poll(timeout, limit) if timeout > 0 else {})
         except errors.OffsetOutOfRangeError:
             raise OutOfRangeError({}) from None
         except errors.LogTruncationError as error:
-            found = error.divergent_offsets.items()
-            raise OutOfRangeError({at.partition: e and int(e.offset) for at, e in found}) from None
+            raise self._cut(error) from None
         except errors.UnsupportedCodecError as error:
             what = f"topic {self.topic} is compressed, and its codec is not installed"
             hint = "pip install lz4 zstandard python-snappy"
@@ -173,6 +176,12 @@ class TopicLog:
         except errors.KafkaError as error:
             raise broken(f"cannot read topic {self.topic}", error, SourceError) from None
         return {at.partition: records for at, records in batches.items()}
+
+    @staticmethod
+    def _cut(error: Any) -> OutOfRangeError:
+        """What the client says of logs that were cut, each partition with the offset of the cut."""
+        found = error.divergent_offsets.items()
+        return OutOfRangeError({at.partition: e and int(e.offset) for at, e in found})
 
     def _tell_once(self, what: str) -> None:
         """Of what may pass by itself, a line for as long as it is the same."""
@@ -189,8 +198,14 @@ class TopicLog:
         self._consumer.resume(self._at(partition))
 
     def position(self, partition: int) -> int:
-        """The offset to be fetched next."""
-        return int(self._consumer.position(self._at(partition), timeout_ms=0) or 0)
+        """The offset to be fetched next; 0 where that is not known just now."""
+        try:
+            return int(self._consumer.position(self._at(partition), timeout_ms=0) or 0)
+        except self._errors.LogTruncationError as error:
+            self._astray = self._cut(error)  # for the next fetch to raise, whose business it is
+        except self._errors.RetriableError:
+            pass
+        return 0
 
     def end(self, partition: int) -> int:
         """The end as last heard of, without asking."""

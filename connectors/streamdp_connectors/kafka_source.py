@@ -65,6 +65,7 @@ class KafkaSource:
         self._bridge = Bridge(self._log, on_gap)
         self._link = Link(bootstrap, give_up_after, self._log.why_silent)
         self._ids = Ids(*self._log.ids())
+        self._former: set[Ids] = set()
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
         self._gone: float | None = None  # since when
@@ -205,14 +206,16 @@ class KafkaSource:
             return False
         if self._gone is not None:
             self._gone, self._told_gone = None, False
-        if ids.differ(self._ids) or not set(self._next) <= set(known):
+        if ids.differ(self._ids):
+            if ids in self._former:
+                return False  # told by a broker that is behind the others
             self._begin_anew(ids, known)
             return True
         self._ids = ids.otherwise(self._ids)
         added = sorted(set(known) - set(self._log.partitions))
         if added and self._ends is None:
-            self._log.assign(known)
             begins = self._log.begins(added)
+            self._log.assign([*self._log.partitions, *added])
             for partition in added:
                 self._merge.open(partition)
             self._log.seek(begins)
@@ -236,7 +239,9 @@ class KafkaSource:
     def _begin_anew(self, ids: Ids, partitions: list[int]) -> None:
         """Another topic has the name now: what waits may be of either, and is not handed out."""
         self._log.assign(partitions)
+        ends = self._log.ends(partitions)
         positions = self._bridge.anew(self._next, self._ids, ids)
+        self._former.add(self._ids)
         self._ids, self._astray = ids, None
         self._merge = Merge(self._time_of)
         self._paused.clear()
@@ -245,8 +250,8 @@ class KafkaSource:
         for partition in self._log.partitions:
             self._merge.open(partition)
         if self._ends is not None:
-            self._ends = self._log.ends(self._log.partitions)
-            self._cuts.append(self._ends)
+            self._ends = ends
+            self._cuts.append(ends)
         self._go_to(positions)
 
     def _fetch(self, timeout: float) -> None:
@@ -269,9 +274,9 @@ class KafkaSource:
             return
         self._log.confirm()
         self._link.answered()
-        batches, self._arrived = self._arrived, {}
         if Ids(*self._log.ids()).differ(self._ids):
             return  # they may be another topic's, for which the next round looks
+        batches, self._arrived = self._arrived, {}
         arrival = self._clock()
         for partition, records in batches.items():
             for record in records:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from broker.process import Broker
 from broker.topics import make_topic, produce
+from kafka import TopicPartition
+from kafka.errors import LogTruncationError
+from kafka.structs import OffsetAndMetadata
+from streamdp_connectors.kafka_gap import Bridge
+from streamdp_connectors.kafka_log import OutOfRangeError
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
@@ -56,3 +62,51 @@ def test_the_log_is_cut_while_it_is_read(own_broker: Broker) -> None:
     assert "was cut at" in gap.detail
     strict.close()
     lenient.close()
+
+
+def test_a_question_for_a_position_hears_of_it_first(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, ((0, b"%d" % i) for i in range(10)))
+    source = KafkaSource(topic, broker.bootstrap)
+    assert drain(source, 10) == 10
+    consumer, at = source._log._consumer, TopicPartition(topic, 0)
+    error = LogTruncationError({at: OffsetAndMetadata(4, "", 0)})
+    monkeypatch.setattr(consumer, "position", lambda *_, **__: (_ for _ in ()).throw(error))
+    assert source.lag() == 0
+    monkeypatch.undo()
+    with pytest.raises(SourceError, match="was cut at 4, before offset 10: the broker lost records"):
+        drain(source, 1)
+    source.close()
+
+
+class Ten:
+    """What a bridge asks of a topic of one partition, which begins at 2 and ends at 10."""
+
+    topic, bootstrap, partitions = "news", "host:1", (0,)
+
+    def begins(self, partitions: Any) -> dict[int, int]:
+        return {0: 2}
+
+    def ends(self, partitions: Any) -> dict[int, int]:
+        return {0: 10}
+
+
+@pytest.mark.parametrize(
+    ("offset", "cut", "on_gap", "goes_on", "records"),
+    [
+        (5, {}, "stop", 5, None),  # nothing is wrong
+        (5, {0: 7}, "stop", 5, None),  # what was cut had not been handed out
+        (9, {0: 7}, "earliest", 7, 0),
+        (9, {0: 7}, "latest", 10, 1),
+        (9, {0: None}, "earliest", 9, 0),
+        (12, {}, "earliest", 10, 0),
+        (1, {}, "earliest", 2, 1),
+        (1, {}, "latest", 10, 9),
+    ],
+)
+def test_where_reading_goes_on(
+    offset: int, cut: dict[int, int | None], on_gap: Any, goes_on: int, records: int | None
+) -> None:
+    bridge = Bridge(Ten(), on_gap)  # type: ignore[arg-type]
+    assert bridge.within({0: offset}, OutOfRangeError(cut)) == {0: goes_on}
+    assert [gap.records for gap in bridge.gaps] == ([] if records is None else [records])

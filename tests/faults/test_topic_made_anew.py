@@ -231,3 +231,16 @@ def test_what_was_decoded_of_the_old_topic_is_forgotten(broker: Any) -> None:
     read(8)
     assert seen[4:] == ["new 0", "new 1", "new 2", "new 3"]
     reader.source.close()
+
+
+def test_a_broker_that_is_behind_is_not_believed(broker: Any) -> None:
+    topic = filled(broker.bootstrap, 20)
+    source = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
+    collect(source, 20)
+    before, now = source._log.ids(), ("of the new one", source._log.ids()[1])
+    answers = [now, now, now, before, before, before]
+    source._log.ids = lambda: answers.pop(0) if len(answers) > 1 else now  # type: ignore[method-assign]
+    assert len(collect(source, 20)) == 20
+    assert source.read(10, 0.5) == []
+    assert len(source.gaps()) == 1
+    source.close()
