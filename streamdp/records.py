@@ -94,6 +94,10 @@ def _named(value: object) -> str:
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
+GAP = "gap"
+"""The reason of a reject that stands for records which were gone before they could be read."""
+
+
 class Reject(msgspec.Struct, frozen=True, gc=False):
     """An event that was refused, with the reason and the original bytes."""
 

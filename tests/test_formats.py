@@ -10,6 +10,7 @@ from streamdp_connectors.rejects import reject_line
 
 from streamdp.cli.reading import format_of
 from streamdp.errors import Exit
+from streamdp.monitor.metrics import Metrics
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
 
@@ -44,6 +45,16 @@ def test_rejects() -> None:
     other = reject_line(Reject({}, "empty", "", b"\xff"))
     found = set(re.findall(rb'"(\w+)":', text) + re.findall(rb'"(\w+)":', other))
     assert {name.decode() for name in found} == set(names("Rejects"))
+
+
+def test_every_metric_is_documented() -> None:
+    metrics = Metrics()
+    metrics.update({"words": 1}, 0)
+    metrics.source_up = True
+    metrics.snapshot_written()
+    text = metrics.render()[0].decode()
+    found = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")}
+    assert {name for name in found if not name.endswith("_created")} == set(names("Metrics"))
 
 
 def test_exit_codes() -> None:

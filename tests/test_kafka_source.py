@@ -201,7 +201,7 @@ def test_retention_passed_the_stored_offset(broker: Any) -> None:
         source.seek(stored)
     assert caught.value.exit_code == 65
     assert caught.value.message.startswith(
-        f"retention passed the stored offset 3 of topic {topic}, partition 0"
+        f"retention passed offset 3 of topic {topic}, partition 0, which now begins at 6"
     )
     source.close()
     lenient = KafkaSource(topic, broker.bootstrap, until_end=True, on_gap="earliest")
@@ -226,7 +226,7 @@ def test_retention_passes_a_source_at_work(broker: Any) -> None:
 @pytest.mark.parametrize(
     ("stored", "words"),
     [
-        ({"0": 7}, "ends at 0, before the stored offset 7"),
+        ({"0": 7}, "was cut at 0, before offset 7: it was made anew, or"),
         ({"0": 0, "5": 1}, "has no partition 5"),
         ({"0": "x"}, "is not one of a topic"),
     ],
@@ -270,7 +270,7 @@ def test_nobody_at_the_port(capfd: pytest.CaptureFixture[str]) -> None:
         started = time.monotonic()
         error = refusal("news", where, timeout=1.0)
     assert error.exit_code == 69
-    assert error.message.startswith(f"no Kafka broker answers at {where} within 1 s")
+    assert error.message.startswith(f"nothing listens at {where}: start the broker")
     assert time.monotonic() - started < 3
     assert capfd.readouterr() == ("", "")
 

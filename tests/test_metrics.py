@@ -162,8 +162,34 @@ def test_readiness_flips(server: HealthServer, metrics: Metrics) -> None:
     assert get(server, "/readyz")[0] == 503
 
 
+def test_not_ready_while_the_source_is_down_or_something_is_in_the_way(
+    metrics: Metrics, clock: Clock
+) -> None:
+    busy: list[str] = []
+    server = HealthServer(metrics, port=0, clock=clock, busy=lambda: busy[0] if busy else None)
+    metrics.ready = True
+    metrics.source_up = False
+    assert get(server, "/readyz")[:2] == (503, "source down\n")
+    assert "streamdp_source_up 0.0" in get(server, "/metrics")[1]
+    metrics.source_up = True
+    assert get(server, "/readyz")[0] == 200
+    assert "streamdp_source_up 1.0" in get(server, "/metrics")[1]
+    busy.append("compiling")
+    assert get(server, "/readyz")[:2] == (503, "compiling\n")
+    server.close()
+
+
+def test_gaps_are_counted_once(server: HealthServer, metrics: Metrics) -> None:
+    for total in (0, 3, 3, 10):
+        metrics.passed(total)
+    assert "streamdp_gap_records_total 10.0" in get(server, "/metrics")[1]
+    assert "streamdp_source_up" not in get(server, "/metrics")[1]
+
+
 def test_liveness_goes_stale_and_returns(server: HealthServer, clock: Clock) -> None:
-    assert get(server, "/livez")[:2] == (200, "ok\n")
+    clock.now += 1000
+    assert get(server, "/livez")[:2] == (200, "ok\n")  # whatever the run waits for
+    server.beat()
     clock.now += 60
     assert get(server, "/livez")[0] == 200
     clock.now += 0.5

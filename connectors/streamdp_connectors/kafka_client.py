@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from streamdp.errors import Exit
+from streamdp_connectors.kafka_trouble import Trouble, unreachable_server, wrong_protocol
 from streamdp_connectors.protocol import ConnectorError
+
+_log = logging.getLogger(__name__)
+_ATTEMPT = 3.0  # seconds that the client is left alone with its attempts, before it is asked what is wrong
+_PAUSE = 0.5
+_UNSAID = 10.0  # seconds that a start may take without a word
 
 Options = Mapping[str, Any]
 """Settings handed on to kafka-python: TLS, SASL, sizes and timeouts."""
@@ -51,7 +59,7 @@ def open_consumer(
 
 
 def clear_used_up(consumer: Any) -> None:
-    """Let the next poll give what is held of resumed partitions; the only use of the client's inside.
+    """Let the next poll give what is held of resumed partitions; a use of the client's inside.
 
     kafka-python 3.0.12 gives such records only when the slot of the partition in hand is None, and leaves
     the slot filled when its records are used up: without this it stands still.
@@ -61,12 +69,59 @@ def clear_used_up(consumer: Any) -> None:
         fetcher._next_partition_records = None  # noqa: SLF001
 
 
+def ids_of(consumer: Any, topic: str) -> tuple[str | None, str | None]:
+    """The ids of a topic and its cluster, as last heard of; brokers before 2.8 and 0.10.1 name none.
+
+    What the client knows of its cluster is inside it, and asking by a client of its own kind would take
+    another connection: this is the other use of the inside.
+    """
+    cluster = consumer._cluster  # noqa: SLF001
+    found = cluster.topic_id(topic)
+    return str(found) if found is not None and found.int else None, cluster.cluster_id or None
+
+
+def known_partitions(consumer: Any, topic: str) -> list[int]:
+    """The numbers of a topic's partitions as last heard of, without asking; [] when there is none."""
+    return sorted(consumer._cluster.partitions_for_topic(topic) or ())  # noqa: SLF001
+
+
+def has_leaders(consumer: Any, topic: str) -> bool:
+    """Whether every partition of a topic that is there has a broker that leads it, as last heard of."""
+    cluster = consumer._cluster  # noqa: SLF001
+    return bool(cluster.available_partitions_for_topic(topic) == cluster.partitions_for_topic(topic))
+
+
+def refresh_metadata(consumer: Any, timeout: float) -> bool:
+    """Ask for the cluster's metadata, and wait for at most so many seconds; whether an answer came."""
+    asked = consumer._cluster.request_update()  # noqa: SLF001
+    came = threading.Event()
+    asked.add_both(lambda _: came.set())
+    came.wait(timeout)
+    gone = library(ConnectorError).errors.UnknownTopicOrPartitionError
+    return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
+
+
 def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
     """A producer whose records arrive once and in order, as far as one session goes."""
     kafka = library(failure)
-    defaults = {"linger_ms": 10, "batch_size": 1 << 18, "max_request_size": 64 << 20}
+    # The client never gives up by itself: how long a broker is waited for is decided elsewhere.
+    defaults = {
+        "linger_ms": 10,
+        "batch_size": 1 << 18,
+        "max_request_size": 64 << 20,
+        "delivery_timeout_ms": (1 << 31) - 1,
+    }
     fixed = {"acks": "all", "enable_idempotence": True, "key_serializer": None, "value_serializer": None}
     return _open(kafka.KafkaProducer, bootstrap, defaults, options, fixed, timeout, failure)
+
+
+def abandon(producer: Any) -> None:
+    """Give up what a producer has not delivered.
+
+    Its ``close`` waits for that, also when told not to wait, raises, and does so again when it is collected.
+    """
+    producer._sender.force_close()  # noqa: SLF001
+    producer._closed = True  # noqa: SLF001
 
 
 def _open(
@@ -84,15 +139,43 @@ def _open(
     if unknown:
         raise failure(f"kafka-python knows no setting {', '.join(unknown)}", Exit.USAGE)
     chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
-    where = {"bootstrap_servers": bootstrap.split(","), "bootstrap_timeout_ms": int(1000 * timeout)}
-    try:
-        return client(**{**_COMMON, **defaults, **chosen, **fixed, **where})
-    except kafka.errors.KafkaConfigurationError as error:
-        raise failure(f"a Kafka setting is wrong: {one_line(error)}", Exit.USAGE) from None
-    except kafka.errors.KafkaError as error:
-        raise unreachable(bootstrap, timeout, error, failure) from None
-    except (ValueError, TypeError, AssertionError, OSError) as error:
-        raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
+    settings = {**_COMMON, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
+    deadline = time.monotonic() + timeout
+    told = False
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            trouble = unreachable_server(bootstrap)
+            if trouble is None:
+                return client(**settings, bootstrap_timeout_ms=int(1000 * min(_ATTEMPT, max(1.0, left))))
+        except kafka.errors.KafkaConfigurationError as error:
+            raise failure(f"a Kafka setting is wrong: {one_line(error)}", Exit.USAGE) from None
+        except kafka.errors.KafkaError as error:
+            trouble = _trouble(bootstrap, options, timeout, error)
+        except (ValueError, TypeError, AssertionError, OSError) as error:
+            raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
+        if not trouble.passing or time.monotonic() + _PAUSE >= deadline:
+            raise failure(trouble.message, Exit.UNAVAILABLE)
+        if not told and timeout > _UNSAID:
+            told = True
+            _log.warning("%s; trying for %g s", trouble.message, timeout)
+        time.sleep(_PAUSE)
+
+
+def _trouble(bootstrap: str, options: Options, timeout: float, error: Exception) -> Trouble:
+    """Why a client could not be opened, though somebody listens."""
+    found = wrong_protocol(bootstrap, options)
+    return found or Trouble(
+        f"no Kafka broker answers at {bootstrap} within {timeout:g} s ({one_line(error)}): "
+        "see whether it runs, and whether it demands a login (--kafka-config)",
+        passing=True,
+    )
+
+
+def why_silent(bootstrap: str, options: Options) -> str:
+    """Why no broker answers, as far as that can be found out in a few seconds."""
+    trouble = unreachable_server(bootstrap) or wrong_protocol(bootstrap, options)
+    return "it does not answer" if trouble is None else trouble.message
 
 
 def partitions_of(

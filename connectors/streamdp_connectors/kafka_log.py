@@ -12,39 +12,73 @@ from streamdp_connectors.kafka_client import (
     Options,
     broken,
     clear_used_up,
+    has_leaders,
+    ids_of,
+    known_partitions,
     library,
     one_line,
     open_consumer,
     partitions_of,
+    refresh_metadata,
     unreachable,
+    why_silent,
 )
 from streamdp_connectors.protocol import SourceError
 
 _log = logging.getLogger(__name__)
 _COMMIT_SECONDS = 2.0
+_ANSWER_SECONDS = 0.5
 _ASK_EVERY = 0.5
 """Seconds between two questions for the end of a partition that holds up others."""
+_CONFIRMED_FOR = 0.1
+"""Seconds in which nobody deletes a topic, makes it anew and fills it."""
 
 
 class OutOfRangeError(Exception):
-    """A fetch position is no longer within its partition."""
+    """A fetch position is no longer within its partition.
+
+    ``cut`` names the partitions whose logs were cut below it, each with the offset of the cut, or None.
+    """
+
+    def __init__(self, cut: Mapping[int, int | None]) -> None:
+        super().__init__()
+        self.cut = cut
+
+
+class BrokerSilentError(SourceError):
+    """A broker does not answer a question; it may do later."""
 
 
 class TopicLog:
     """All partitions of one topic, assigned by hand to one consumer. Raises SourceError."""
 
-    def __init__(self, topic: str, bootstrap: str, options: Options, timeout: float, refresh: float) -> None:
+    def __init__(
+        self,
+        topic: str,
+        bootstrap: str,
+        options: Options,
+        timeout: float,
+        refresh: float,
+        wait: float | None = None,
+    ) -> None:
         self.topic, self.bootstrap = topic, bootstrap
-        self._options, self._timeout = options, timeout
+        self._options = options
+        self.patience = timeout
+        """Seconds that a question may take."""
         self._kafka = library(SourceError)
         self._errors = self._kafka.errors
         settings = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
-        self._consumer = open_consumer(bootstrap, options, timeout, SourceError, **settings)
+        self._consumer = open_consumer(
+            bootstrap, options, timeout if wait is None else wait, SourceError, **settings
+        )
         self._committer: Any = None
+        self._refreshed = -1.0
+        self._told = ""
+        self._astray: OutOfRangeError | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked
         try:
             self.partitions = partitions_of(self._consumer, topic, bootstrap, SourceError)
-            self._assign(self.partitions)
+            self.assign(self.partitions)
         except BaseException:
             self._consumer.close()
             raise
@@ -55,14 +89,46 @@ class TopicLog:
         if self._committer is not None:
             self._committer.close()
 
-    def new_partitions(self) -> list[int]:
-        """Take up partitions that were added, and return them."""
-        found = partitions_of(self._consumer, self.topic, self.bootstrap, SourceError)
-        added = sorted(set(found) - set(self.partitions))
-        if added:
-            self.partitions = sorted([*self.partitions, *added])
-            self._assign(self.partitions)
-        return added
+    def ids(self) -> tuple[str | None, str | None]:
+        """The ids of the topic and of its cluster, as last heard of; None where the broker names none."""
+        return ids_of(self._consumer, self.topic)
+
+    def refresh(self) -> None:
+        """Ask anew which topics and partitions there are. Raises BrokerSilentError."""
+        asked = time.monotonic()
+        if not refresh_metadata(self._consumer, self.patience):
+            error = TimeoutError("no metadata")
+            raise unreachable(self.bootstrap, self.patience, error, BrokerSilentError)
+        self._refreshed = asked
+
+    def answers(self) -> bool:
+        """Whether a broker answers within half a second, and every partition has one that leads it."""
+        if not refresh_metadata(self._consumer, _ANSWER_SECONDS):
+            return False
+        self._refreshed = time.monotonic() - _ANSWER_SECONDS
+        return has_leaders(self._consumer, self.topic)
+
+    def why_silent(self) -> str:
+        """Why no broker answers, and what to do, as far as knocking tells."""
+        return why_silent(self.bootstrap, self._options)
+
+    def confirm(self) -> None:
+        """Refresh unless that was done a moment ago. Raises BrokerSilentError.
+
+        A broker is asked for records by the name of the topic, so that another one of the name answers as
+        well: what has come is of the topic of before only if that still had its id afterwards.
+        """
+        if time.monotonic() - self._refreshed > _CONFIRMED_FOR:
+            self.refresh()
+
+    def known(self) -> list[int]:
+        """The topic's partitions as last heard of, without asking; [] when it is gone."""
+        return known_partitions(self._consumer, self.topic)
+
+    def assign(self, partitions: list[int]) -> None:
+        """Fetch these partitions and no others."""
+        self.partitions = sorted(partitions)
+        self._consumer.assign([self._at(partition) for partition in self.partitions])
 
     def begins(self, partitions: Iterable[int]) -> dict[int, int]:
         """The first offset that is still there, by partition."""
@@ -82,29 +148,6 @@ class TopicLog:
         found = self._call(lambda: self._consumer.offsets_for_times(wanted, timeout_ms=self._milliseconds))
         return {p: ends[p] if found[self._at(p)] is None else found[self._at(p)].offset for p in ends}
 
-    def within(self, positions: Mapping[int, int], earliest: bool) -> dict[int, int]:
-        """Positions from which reading can go on; with ``earliest`` a gap is left behind, with a warning."""
-        begins, ends = self.begins(positions), self.ends(positions)
-        deadline = time.monotonic() + 2.0  # a broker just restarted may not know its ends yet
-        while any(positions[p] > ends[p] for p in positions) and time.monotonic() < deadline:
-            time.sleep(0.2)
-            ends = self.ends(positions)
-        chosen = dict(positions)
-        for partition, offset in positions.items():
-            begin, end = begins[partition], ends[partition]
-            if begin <= offset <= end:
-                continue
-            where = f"topic {self.topic}, partition {partition}"
-            if offset < begin:
-                what = f"retention passed the stored offset {offset} of {where}, which now begins at {begin}"
-            else:
-                what = f"{where} ends at {end}, before the stored offset {offset}: it was made anew"
-            if not earliest:
-                raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", Exit.BAD_DATA)
-            _log.warning("%s; going on at %d", what, begin)
-            chosen[partition] = begin
-        return chosen
-
     def seek(self, positions: Mapping[int, int]) -> None:
         """Fetch from these offsets on."""
         for partition, offset in positions.items():
@@ -113,21 +156,38 @@ class TopicLog:
     def fetch(self, timeout: float, limit: int) -> dict[int, list[Any]]:
         """Return consumer records by partition; {} when none came in time. Raises OutOfRangeError."""
         errors = self._errors
+        if self._astray is not None:
+            astray, self._astray = self._astray, None
+            raise astray
         try:
             batches = self._poll(0.0, limit) or (self._poll(timeout, limit) if timeout > 0 else {})
-        except (errors.OffsetOutOfRangeError, errors.LogTruncationError):
-            raise OutOfRangeError from None
+        except errors.OffsetOutOfRangeError:
+            raise OutOfRangeError({}) from None
+        except errors.LogTruncationError as error:
+            raise self._cut(error) from None
         except errors.UnsupportedCodecError as error:
             what = f"topic {self.topic} is compressed, and its codec is not installed"
             hint = "pip install lz4 zstandard python-snappy"
             raise SourceError(f"{what} ({one_line(error)}): {hint}", Exit.UNAVAILABLE) from None
         except errors.RetriableError as error:
-            _log.warning("topic %s: %s; trying again", self.topic, one_line(error))
+            self._tell_once(one_line(error))
             time.sleep(min(0.1, max(0.0, timeout)))
             return {}
         except errors.KafkaError as error:
             raise broken(f"cannot read topic {self.topic}", error, SourceError) from None
         return {at.partition: records for at, records in batches.items()}
+
+    @staticmethod
+    def _cut(error: Any) -> OutOfRangeError:
+        """What the client says of logs that were cut, each partition with the offset of the cut."""
+        found = error.divergent_offsets.items()
+        return OutOfRangeError({at.partition: e and int(e.offset) for at, e in found})
+
+    def _tell_once(self, what: str) -> None:
+        """Of what may pass by itself, a line for as long as it is the same."""
+        if what != self._told:
+            _log.warning("topic %s: %s; trying again", self.topic, what)
+        self._told = what
 
     def pause(self, partition: int) -> None:
         """Fetch no more of a partition for now."""
@@ -138,8 +198,14 @@ class TopicLog:
         self._consumer.resume(self._at(partition))
 
     def position(self, partition: int) -> int:
-        """The offset to be fetched next."""
-        return int(self._consumer.position(self._at(partition), timeout_ms=0) or 0)
+        """The offset to be fetched next; 0 where that is not known just now."""
+        try:
+            return int(self._consumer.position(self._at(partition), timeout_ms=0) or 0)
+        except self._errors.LogTruncationError as error:
+            self._astray = self._cut(error)  # for the next fetch to raise, whose business it is
+        except self._errors.RetriableError:
+            pass
+        return 0
 
     def end(self, partition: int) -> int:
         """The end as last heard of, without asking."""
@@ -167,7 +233,7 @@ class TopicLog:
         try:
             found = self._consumer.end_offsets(wanted, timeout_ms=500)
         except self._errors.KafkaError as error:
-            _log.warning("topic %s: %s", self.topic, one_line(error))
+            _log.debug("topic %s: %s", self.topic, one_line(error))
             return
         now = time.monotonic()
         self._ends.update({at.partition: (end, now) for at, end in found.items()})
@@ -188,7 +254,7 @@ class TopicLog:
 
     @property
     def _milliseconds(self) -> int:
-        return int(1000 * self._timeout)
+        return int(1000 * self.patience)
 
     def _poll(self, timeout: float, limit: int) -> dict[Any, list[Any]]:
         clear_used_up(self._consumer)
@@ -197,9 +263,6 @@ class TopicLog:
 
     def _at(self, partition: int) -> Any:
         return self._kafka.TopicPartition(self.topic, partition)
-
-    def _assign(self, partitions: list[int]) -> None:
-        self._consumer.assign([self._at(partition) for partition in partitions])
 
     def _asked(self, question: Any, partitions: Iterable[int]) -> dict[int, int]:
         wanted = [self._at(partition) for partition in partitions]
@@ -212,6 +275,6 @@ class TopicLog:
         try:
             return ask()
         except self._errors.RetriableError as error:
-            raise unreachable(self.bootstrap, self._timeout, error, SourceError) from None
+            raise unreachable(self.bootstrap, self.patience, error, BrokerSilentError) from None
         except self._errors.KafkaError as error:
             raise broken(f"cannot read topic {self.topic}", error, SourceError) from None

@@ -14,14 +14,15 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
-from streamdp_connectors.kafka_client import Options, broken, library, open_producer
+from streamdp_connectors.kafka_client import Options, abandon, broken, library, open_producer
 from streamdp_connectors.kafka_tail import PARTITION, read_tail
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
 _PENDING = 10_000  # records without acknowledgement
 _PENDING_BYTES = 32 << 20
-_ACK_SECONDS = 150.0  # a little more than the client itself takes to give up
+_ACK_SECONDS = 60.0  # to wait for a receipt from a broker that answers other questions
+_LOOK_EVERY = 0.2
 
 Headers = list[tuple[str, bytes]]
 
@@ -31,7 +32,8 @@ class TopicWriter:
 
     Every record has the headers ``epoch`` (of the first run that wrote this output) and ``out_seq`` (its
     number in it). ``resume`` is what ``state`` returned at the snapshot: what was written after it is found
-    in the topic, and not written again when it comes again. Raises SinkError.
+    in the topic, and not written again when it comes again. A broker that is lost is waited for, and
+    ``waiting`` is called meanwhile: it says whether the broker answers, and may raise. Raises SinkError.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class TopicWriter:
         client_options: Options | None = None,
         timeout: float = 10.0,
         clock: Callable[[], float] = time.time,
+        waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         if resume is not None and not {"epoch", "out_seq", "offset"} <= set(resume):
             raise SinkError(f"the state holds no position in topic {topic}", Exit.BAD_DATA)
@@ -61,6 +64,7 @@ class TopicWriter:
         self._pending: deque[tuple[Any, int]] = deque()
         self._pending_bytes = 0
         self._failed = self._closed = False
+        self._waiting = waiting
         self._errors = library(SinkError).errors
         self._producer = open_producer(bootstrap, options, timeout, SinkError)
 
@@ -79,6 +83,11 @@ class TopicWriter:
         """Return what ``resume`` needs; to be asked for right after ``flush(sync=True)``."""
         return {"epoch": self._epoch, "out_seq": self._out_seq, "offset": self._offset}
 
+    @property
+    def missing(self) -> int:
+        """How many receipts are missing; may be asked from another thread."""
+        return sum(not future.is_done for future, _ in list(self._pending))
+
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""
         if self._closed:
@@ -88,8 +97,10 @@ class TopicWriter:
             if not self._failed:
                 self._settle(0)
         finally:
+            if self._failed:
+                abandon(self._producer)
             with contextlib.suppress(self._errors.KafkaError):
-                self._producer.close(timeout=0 if self._failed else 5)
+                self._producer.close(timeout=5)
 
     def send(self, value: bytes, headers: Headers) -> None:
         """Write one record, unless the topic has it already."""
@@ -124,13 +135,31 @@ class TopicWriter:
         while pending and (
             pending[0][0].is_done or len(pending) > limit or self._pending_bytes > _PENDING_BYTES // 2
         ):
-            future, size = pending.popleft()
-            self._pending_bytes -= size
-            try:
-                receipt = future.get(timeout=_ACK_SECONDS)
-            except self._errors.KafkaError as error:
-                raise self._broken(error) from None
+            receipt = self._receipt(pending[0][0])
+            self._pending_bytes -= pending.popleft()[1]
             self._offset = max(self._offset, receipt.offset + 1)
+
+    def _receipt(self, future: Any) -> Any:
+        """Wait for one, as long as no broker answers; where one does, only so long."""
+        waited = 0.0
+        while True:
+            try:
+                return future.get(timeout=_LOOK_EVERY)
+            except self._errors.KafkaError as error:
+                if future.is_done:
+                    raise self._broken(error) from None
+            try:
+                if self._waiting():
+                    waited += _LOOK_EVERY
+            except BaseException:
+                self._failed = True  # what is missing is not waited for again
+                raise
+            if waited > _ACK_SECONDS:
+                self._failed = True
+                what = (
+                    f"topic {self.topic} has taken nothing for {_ACK_SECONDS:g} s, though the broker answers"
+                )
+                raise SinkError(f"{what}: see whether the topic is there and has a leader", Exit.IO_ERROR)
 
     def _broken(self, error: Exception) -> SinkError:
         self._failed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -9,13 +10,20 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.kafka_log import OutOfRangeError, TopicLog
+from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
+from streamdp_connectors.kafka_link import Link
+from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka_merge import Merge, TimeOf
-from streamdp_connectors.protocol import SourceError
+from streamdp_connectors.protocol import Gap, SourceError
+
+_log = logging.getLogger(__name__)
 
 _FETCH = 2000  # records taken from the client at once
 _QUEUED_RECORDS = 10_000  # of one partition, before it is paused
 _QUEUED_BYTES = 16 << 20
+_LIVE_SECONDS = 2.0  # that a question may take while records are read
+GONE_SECONDS = 10.0
+"""Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
 
 
 class KafkaSource:
@@ -28,8 +36,10 @@ class KafkaSource:
     source was opened) the order depends on the topic alone. Live, who comes late is the engine's matter.
 
     ``start`` counts only until ``seek``; partitions added later are read from their beginning. Positions
-    are kept by the caller: the consumer group is told of them by ``commit``, and never asked. ``on_gap``
-    says what to do when retention, or a topic made anew, took away the stored position. Raises SourceError.
+    are kept by the caller: the consumer group is told of them by ``commit``, and never asked. They hold the
+    ids of the topic and its cluster, so that another topic of the name is not taken for it. ``on_gap`` says
+    what to do where records are gone: retention passed them, the broker lost them, or the topic was made
+    anew. A broker that is lost is waited for, ``give_up_after`` seconds at most. Raises SourceError.
     """
 
     def __init__(
@@ -41,19 +51,28 @@ class KafkaSource:
         start: Literal["earliest", "latest"] | float = "earliest",
         until_end: bool = False,
         time_of: TimeOf | None = None,
-        on_gap: Literal["fail", "earliest"] = "fail",
+        on_gap: OnGap = "stop",
         client_options: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
         timeout: float = 10.0,
         refresh: float = 30.0,
+        give_up_after: float | None = None,
     ) -> None:
         self.topic, self.group = topic, group
-        self._clock, self._refresh = clock, refresh
-        self._skip_gaps = on_gap == "earliest"
-        self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh)
+        self._clock = clock
+        self._waits_for_topic = on_gap != "stop" and not until_end
+        self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
+        self._bridge = Bridge(self._log, on_gap)
+        self._link = Link(bootstrap, give_up_after, self._log.why_silent)
+        self._ids = Ids(*self._log.ids())
+        self._former: set[Ids] = set()
+        self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
+        self._astray: OutOfRangeError | None = None
+        self._gone: float | None = None  # since when
+        self._told_gone = False
+        self._time_of = time_of
         self._merge = Merge(time_of)
         self._paused: set[int] = set()
-        self._refreshed = time.monotonic()
         self._closed = False
         self._ends: dict[int, int] | None = None
         self._cuts: deque[dict[int, int]] = deque()
@@ -80,18 +99,39 @@ class KafkaSource:
         deadline = time.monotonic() + timeout
         if self.at_end:
             return []
-        self._look_for_partitions()
-        self._fetch(0.0)  # keeps the next answers on their way
-        while True:
-            found = self._release(max_records)
-            left = deadline - time.monotonic()
-            if found or self.at_end or left <= 0:
-                return found
-            self._fetch(left)
+        self._log.patience = _LIVE_SECONDS
+        try:
+            self._fetch(0.0)  # keeps the next answers on their way
+            while True:
+                found = self._release(max_records)
+                left = deadline - time.monotonic()
+                if found or self.at_end or left <= 0:
+                    break
+                self._fetch(left)
+        except BrokerSilentError:
+            found = []
+        self.up()
+        return found
+
+    def up(self) -> bool:
+        """Return whether the broker answers; it is asked when nothing was heard of it for a second."""
+        if not self._closed:
+            self._link.check(self._log.answers)
+        return self._link.up
+
+    def gaps(self) -> list[Gap]:
+        """Return what was passed over since this was asked last."""
+        found, self._bridge.gaps = self._bridge.gaps, []
+        return found
 
     def positions(self) -> dict[str, Any]:
-        """Return the topic, and by partition the offset after the last record that ``read`` returned."""
-        return {"topic": self.topic, "partitions": {str(p): self._next[p] for p in sorted(self._next)}}
+        """Return the topic, its ids, and by partition the offset after the last record ``read`` returned."""
+        return {
+            "topic": self.topic,
+            "topic_id": self._ids.topic,
+            "cluster_id": self._ids.cluster,
+            "partitions": {str(p): self._next[p] for p in sorted(self._next)},
+        }
 
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
@@ -100,20 +140,22 @@ class KafkaSource:
             raise SourceError(f"the stored position {positions} is not one of a topic", Exit.BAD_DATA)
         if topic != self.topic:
             raise SourceError(f"the state continues topic {topic}, not {self.topic}", Exit.BAD_DATA)
-        gone = sorted(set(stored) - set(self._log.partitions))
-        if gone and not self._skip_gaps:
-            what = f"topic {topic} has no partition {gone[0]}, which the state continues: it was made anew"
-            raise SourceError(f"{what} (--on-gap earliest goes on with what is there)", Exit.BAD_DATA)
-        known = {p: offset for p, offset in stored.items() if p not in gone}
-        added = self._log.begins([p for p in self._log.partitions if p not in known])
-        self._go_to({**self._log.within(known, self._skip_gaps), **added})
+        before = Ids.of(positions)
+        if before.differ(self._ids) or not set(stored) <= set(self._log.partitions):
+            self._go_to(self._bridge.anew(stored, before, self._ids))
+            return
+        added = self._log.begins([p for p in self._log.partitions if p not in stored])
+        same = before.topic is not None and self._ids.topic is not None
+        self._ids = self._ids.otherwise(before)
+        self._go_to({**self._bridge.within(stored, same=same), **added})
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """Release records in the order of an earlier run, which had these positions after its reads.
 
         To be called after ``seek``. Past the last of them the order is free again.
         """
-        wanted = [_offsets(mark) for mark in marks if mark.get("topic") == self.topic]
+        ours = [mark for mark in marks if mark.get("topic") == self.topic]
+        wanted = [_offsets(mark) for mark in ours if not Ids.of(mark).differ(self._ids)]
         kept = sorted((cut for cut in wanted if cut), key=lambda cut: sum(cut.values()))
         self._cuts.extendleft(reversed(kept))
 
@@ -125,7 +167,7 @@ class KafkaSource:
 
     def commit(self) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
-        if self.group is not None and not self._closed:
+        if self.group is not None and not self._closed and self._link.up:
             self._log.commit(self.group, self._next)
 
     def lag(self) -> int:
@@ -145,6 +187,7 @@ class KafkaSource:
 
     def _go_to(self, positions: dict[int, int]) -> None:
         self._merge.clear()
+        self._arrived = {}
         self._log.seek(positions)
         self._next.update(positions)
         self._resume()
@@ -155,25 +198,85 @@ class KafkaSource:
             return self._next[partition]
         return max(self._next[partition], self._log.position(partition))
 
-    def _look_for_partitions(self) -> None:
+    def _look_around(self) -> bool:
+        """Whether the topic is there, and the one it was; take up partitions that were added."""
+        known, ids = self._log.known(), Ids(*self._log.ids())
+        if not known:
+            self._miss()
+            return False
+        if self._gone is not None:
+            self._gone, self._told_gone = None, False
+        if ids.differ(self._ids):
+            if ids in self._former:
+                return False  # told by a broker that is behind the others
+            self._begin_anew(ids, known)
+            return True
+        self._ids = ids.otherwise(self._ids)
+        added = sorted(set(known) - set(self._log.partitions))
+        if added and self._ends is None:
+            begins = self._log.begins(added)
+            self._log.assign([*self._log.partitions, *added])
+            for partition in added:
+                self._merge.open(partition)
+            self._log.seek(begins)
+            self._next.update(begins)
+        return True
+
+    def _miss(self) -> None:
         now = time.monotonic()
-        if self._ends is not None or now - self._refreshed < self._refresh:
+        self._gone = now if self._gone is None else self._gone
+        if now - self._gone < GONE_SECONDS or self._told_gone:
             return
-        self._refreshed = now
-        added = self._log.new_partitions()
-        for partition in added:
+        what = f"topic {self.topic} is gone: it was deleted, or may not be read"
+        if not self._waits_for_topic:
+            raise SourceError(
+                f"{what}; make it again and start with --on-gap earliest, or begin with another --state",
+                Exit.NO_INPUT,
+            )
+        self._told_gone = True
+        _log.warning("%s; waiting until it is there again", what)
+
+    def _begin_anew(self, ids: Ids, partitions: list[int]) -> None:
+        """Another topic has the name now: what waits may be of either, and is not handed out."""
+        self._log.assign(partitions)
+        ends = self._log.ends(partitions)
+        positions = self._bridge.anew(self._next, self._ids, ids)
+        self._former.add(self._ids)
+        self._ids, self._astray = ids, None
+        self._merge = Merge(self._time_of)
+        self._paused.clear()
+        self._cuts.clear()
+        self._next.clear()
+        for partition in self._log.partitions:
             self._merge.open(partition)
-        begins = self._log.begins(added)
-        self._log.seek(begins)
-        self._next.update(begins)
+        if self._ends is not None:
+            self._ends = ends
+            self._cuts.append(ends)
+        self._go_to(positions)
 
     def _fetch(self, timeout: float) -> None:
         self._resume()
-        try:
-            batches = self._log.fetch(timeout, _FETCH)
-        except OutOfRangeError:
-            self._go_to(self._log.within(self._next, self._skip_gaps))
+        if self._astray is not None:
+            self._log.refresh()  # it may be another topic by now
+        if not self._look_around():
+            time.sleep(timeout)
             return
+        try:
+            if self._astray is not None:
+                self._go_to(self._bridge.within(self._next, self._astray, same=self._ids.topic is not None))
+                self._astray = None
+            if not self._arrived:
+                self._arrived = self._log.fetch(timeout, _FETCH)
+        except OutOfRangeError as error:
+            self._astray = error
+            return
+        if not self._arrived:
+            return
+        self._log.confirm()
+        self._link.answered()
+        if Ids(*self._log.ids()).differ(self._ids):
+            return  # they may be another topic's, for which the next round looks
+        batches, self._arrived = self._arrived, {}
         arrival = self._clock()
         for partition, records in batches.items():
             for record in records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamdp.errors import StreamdpError
 from streamdp.records import Raw
@@ -27,6 +27,14 @@ class SinkClosed(Exception):  # noqa: N818 - the reader has had enough; nothing 
     """Whoever read the output has gone away (``| head``): end quietly."""
 
 
+class Gap(NamedTuple):
+    """Records that a source has passed over: where the first of them was, why, and how many are known of."""
+
+    position: dict[str, Any]
+    detail: str
+    records: int
+
+
 class Source(Protocol):
     """Where records come from."""
 
@@ -45,6 +53,15 @@ class Source(Protocol):
         """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds.
 
         Raises SourceError.
+        """
+
+    def gaps(self) -> list[Gap]:
+        """Return what was passed over since this was asked last."""
+
+    def up(self) -> bool | None:
+        """Return whether the source can be reached, asking when it was silent; None where that means nothing.
+
+        Raises SourceError where it was away for longer than is waited for.
         """
 
     def positions(self) -> dict[str, Any]:
@@ -75,6 +92,13 @@ class Source(Protocol):
 
 class Unwatched:
     """What a source of files has nothing to do for: it has one order, and nobody asks how far it was read."""
+
+    def gaps(self) -> list[Gap]:
+        """Nothing is passed over."""
+        return []
+
+    def up(self) -> None:
+        """There is nothing to reach."""
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """There is one order only."""

@@ -26,7 +26,7 @@ Config = Annotated[
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is there already")]
 Sort = Literal["size", "new", "growing"]
-OnGap = Literal["fail", "earliest"]
+OnGap = Literal["stop", "earliest", "latest"]
 Until = Literal["never", "end"]
 
 
@@ -56,7 +56,13 @@ def consume(
     ] = None,
     file: Annotated[str | None, typer.Option(help="the same; - for standard input")] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka topic to read instead of a file")] = None,
-    bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
+    bootstrap: Annotated[
+        str | None, typer.Option(help="Kafka brokers, host:port,... (default: localhost:9092)")
+    ] = None,
+    kafka_config: Annotated[
+        str | None,
+        typer.Option(help="properties for TLS and logins, as of Kafka's own tools", metavar="PATH"),
+    ] = None,
     group: Annotated[
         str | None, typer.Option(help="consumer group that is told the positions (default: streamdp-TOPIC)")
     ] = None,
@@ -66,8 +72,16 @@ def consume(
     ] = None,
     on_gap: Annotated[
         OnGap,
-        typer.Option(help="where records of the topic are gone: fail, or go on with the earliest there"),
-    ] = "fail",
+        typer.Option(help="where records of the topic are gone: stop, or go on with the earliest or latest"),
+    ] = "stop",
+    give_up_after: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="seconds to wait for lost brokers (default: 10 at the start, later for ever)",
+            metavar="SECONDS",
+        ),
+    ] = None,
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",
@@ -113,12 +127,23 @@ def consume(
 ) -> int:
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import consume
-    from streamdp.cli.reading import Origin, one_file
+    from streamdp.cli.reading import one_file, origin_of
     from streamdp.cli.writing import Paths
 
     return consume(
         settings,
-        Origin(one_file(source, file), follow, topic, bootstrap, group, start, until == "end", on_gap),
+        origin_of(
+            one_file(source, file),
+            follow,
+            topic,
+            bootstrap,
+            group,
+            start,
+            until == "end",
+            on_gap,
+            give_up_after,
+            kafka_config,
+        ),
         Paths(
             output,
             state,

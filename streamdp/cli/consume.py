@@ -12,14 +12,21 @@ import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.display import Display
-from streamdp.cli.errors import say
+from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.hints import hint
-from streamdp.cli.interrupt import Interrupt
+from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.status import Status, adapted_line, counted, lateness_line
 from streamdp.cli.watch import Served, Watch
-from streamdp.cli.writing import Paths, Sinks, default_state, refuse_double_use, tell_of_change
+from streamdp.cli.writing import (
+    Paths,
+    Sinks,
+    UndeliveredError,
+    default_state,
+    refuse_double_use,
+    tell_of_change,
+)
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
@@ -46,8 +53,9 @@ class Run:
         frozen: bool,
         start_from: str | None,
         watch: Watch,
+        interrupt: Interrupt,
     ) -> None:
-        self.watch = watch
+        self.watch, self.interrupt = watch, interrupt
         before = None if start_from is None else open_snapshot(start_from)
         if before is not None:
             settings = continued(settings, before[0], start_from or "")
@@ -65,7 +73,7 @@ class Run:
         if resumed is not None:
             self.reader.seek(resumed.positions)
         replayed = self.source.replayable or (resumed is not None and resumed.ended)
-        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=replayed)
+        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=replayed, waiting=self._wait)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {paths.state}")
             tell_of_change(paths, resumed)
@@ -168,6 +176,21 @@ class Run:
         if self.folder is not None and not self.frozen and self._snapshot_due():
             self.snapshot()
 
+    def beat(self) -> None:
+        """Tell that the run is alive, and how its source is."""
+        self.watch.beat(self.engine, self.source, self.reader.passed)
+
+    def _wait(self) -> bool:
+        """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
+        self.beat()
+        if self.interrupt.overdue:
+            raise UndeliveredError(
+                f"the broker has not taken {counted(self.sinks.missing, 'answer')}: "
+                f"the state goes on from record {self.saved:,}, and writes them then",
+                Exit.UNAVAILABLE,
+            )
+        return self.source.up() is not False
+
     def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
         answers = advance()
@@ -267,7 +290,7 @@ def _summary(run: Run, seconds: float) -> None:
 def _code(run: Run) -> int:
     """The exit code of a run that came to its end."""
     if run.interrupted and run.folder is None:
-        return 128 + run.interrupted
+        return run.interrupt.code()
     refused = run.sinks.refused.total()
     if run.answered or not refused or run.interrupted:
         return 0
@@ -292,9 +315,12 @@ def consume(
     Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, if they
     are.
     """
+    speak_warnings()
     watch = Watch() if metrics is None else Served(*metrics)
     try:
-        with Interrupt() as interrupt:
+        resumable = origin.topic is not None or paths.state is not None
+        limit = None if origin.topic is None else LIMIT
+        with Interrupt(limit=limit, resumable=resumable) as interrupt:
             run = Run(
                 settings,
                 origin,
@@ -303,6 +329,7 @@ def consume(
                 frozen=frozen,
                 start_from=start_from,
                 watch=watch,
+                interrupt=interrupt,
             )
             return _loop(run, interrupt)
     finally:
@@ -314,8 +341,10 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
     try:
         with Display(run.line):  # not before all is open: a wrong file name is told at once
             run.watch.ready()
+            interrupt.under_way = lambda: run.sinks.missing > 0
+            interrupt.opened = True
             while not run.source.at_end and not interrupt.asked:
-                run.watch.beat(run.engine, run.source.lag())
+                run.beat()
                 run.step()
             run.interrupted = interrupt.number
             run.end(stopped=interrupt.asked)
@@ -323,6 +352,9 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         return _code(run)
     except SinkClosed:
         return 0
+    except UndeliveredError as error:
+        say(error.message)
+        return interrupt.code()
     finally:
         run.source.close()
         with contextlib.suppress(SinkClosed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -17,6 +18,20 @@ def say(message: str) -> None:
     """One line on stderr."""
     if sys.stderr is not None:  # closed: print would turn to standard output
         print(f"streamdp: {message}", file=sys.stderr, flush=True)
+
+
+class _Spoken(logging.Handler):
+    """What connectors warn of, as lines of this program."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def speak_warnings() -> None:
+    """Have what connectors warn of said on stderr."""
+    log = logging.getLogger("streamdp_connectors")
+    if not any(isinstance(handler, _Spoken) for handler in log.handlers):
+        log.addHandler(_Spoken(logging.WARNING))
 
 
 def report(error: BaseException) -> int | None:

@@ -1,4 +1,4 @@
-"""Signals: the first asks for an orderly end, the second ends at once, as any does while kernels compile."""
+"""Signals: the first asks for an orderly end, which is not waited for for ever; the second ends at once."""
 
 from __future__ import annotations
 
@@ -6,24 +6,40 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 from streamdp.cli.errors import say
 from streamdp.kernels.compilation import compiling
 
+LIMIT = 8.0
+"""Seconds that an orderly end may take where a broker is waited for; service managers kill after ten."""
+
+DELIVERY = 4.0
+"""Seconds of them for what a broker has not taken yet."""
+
 
 class Interrupt:
     """While active, SIGTERM and SIGINT set ``asked``; a second one exits with 128 + its number.
 
-    A compilation spends seconds where Python runs no handlers, so that a thread of its own is told of
-    signals: nothing has been written that a compilation could leave unfinished.
+    A compilation spends minutes at worst where nobody looks at ``asked``, and a client of a broker may wait
+    somewhere inside. So a thread of its own ends the process: while kernels compile, unless something that
+    was written is still on its way (``under_way`` says so); after ``limit`` seconds, None for never; and with
+    a limit, before the run has ``opened``. A state is whole at every moment, and goes on from its last
+    snapshot: where there is one (``resumable``), the exit code is 0.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, limit: float | None = None, resumable: bool = False) -> None:
         self.event = threading.Event()
         self.number = 0
         """The signal that came, 0 for none."""
+        self.opened = False
+        self.under_way: Callable[[], bool] = lambda: False
+        self._limit, self._resumable = limit, resumable
+        self._since = 0.0
         self._before: dict[int, object] = {}
 
     @property
@@ -31,23 +47,53 @@ class Interrupt:
         """Whether an orderly end is wanted."""
         return self.event.is_set()
 
+    @property
+    def overdue(self) -> bool:
+        """Whether what a broker has not taken since the signal is not waited for any more."""
+        return self.asked and time.monotonic() - self._since > DELIVERY
+
+    def code(self) -> int:
+        """The exit code of a run that a signal has ended."""
+        return 0 if self._resumable else 128 + self.number
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             os._exit(128 + number)
-        self.number = number
+        self.number, self._since = number, time.monotonic()
         self.event.set()
         say("stopping after this batch (a second signal stops at once)")
 
     def _listen(self) -> None:
+        """Hear of signals at once, also where Python runs no handlers; then see that the end comes."""
         with contextlib.suppress(OSError):
             while found := self._heard.recv(1):
-                if found[0] in self._before and compiling() is not None:
-                    say("stopped while kernels were being compiled")
-                    os._exit(128 + found[0])
+                if found[0] in self._before:
+                    self._guard(found[0], time.monotonic())
+                    return
+
+    def _guard(self, number: int, since: float) -> None:
+        while not self._closed.wait(0.05):
+            why = self._hindrance(time.monotonic() - since)
+            if why:
+                if sys.stderr is not None and sys.stderr.isatty():
+                    sys.stderr.write("\x1b[?25h")  # the cursor, which the moving line has hidden
+                say(why)
+                self.number = number
+                os._exit(self.code())
+
+    def _hindrance(self, waited: float) -> str:
+        if compiling() is not None and not self.under_way():
+            return "stopped while kernels were being compiled"
+        if self._limit is None:
+            return ""
+        if not self.opened:
+            return "stopped before anything was read"
+        return "stopped without waiting any longer" if waited > self._limit else ""
 
     def __enter__(self) -> Interrupt:
         self._heard, self._told = socket.socketpair()
         self._told.setblocking(False)
+        self._closed = threading.Event()
         self._wakeup = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
         threading.Thread(target=self._listen, daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,6 +103,7 @@ class Interrupt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._wakeup)

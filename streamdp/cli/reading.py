@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files import FileSource
 from streamdp_connectors.folder import FolderSource
+from streamdp_connectors.kafka_config import kafka_options
+from streamdp_connectors.kafka_gap import OnGap
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.parquet import ParquetSource
 from streamdp_connectors.protocol import Source
@@ -17,10 +20,11 @@ from streamdp_connectors.protocol import Source
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.errors import Exit
-from streamdp.records import Raw, Record, Reject
+from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
+BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv")
 """Formats whose first line names the columns."""
 
@@ -31,11 +35,14 @@ class Origin(NamedTuple):
     file: str | None = None
     follow: bool = False
     topic: str | None = None
-    bootstrap: str = "localhost:9092"
+    bootstrap: str = BOOTSTRAP
     group: str | None = None
     start: str | None = None
     until_end: bool = False
-    on_gap: Literal["fail", "earliest"] = "fail"
+    on_gap: OnGap = "stop"
+    give_up_after: float | None = None
+    options: Mapping[str, Any] = MappingProxyType({})
+    """How a client logs in, secrets among it: for the client alone."""
 
     @property
     def label(self) -> str:
@@ -50,6 +57,28 @@ def one_file(argument: str | None, option: str | None) -> str | None:
     return option if argument is None else argument
 
 
+def origin_of(
+    file: str | None,
+    follow: bool,
+    topic: str | None,
+    bootstrap: str | None,
+    group: str | None,
+    start: str | None,
+    until_end: bool,
+    on_gap: OnGap,
+    give_up_after: float | None,
+    kafka_config: str | None,
+) -> Origin:
+    """What the command line says. Raises ConfigError (64), KafkaConfigError (78)."""
+    if topic is None and kafka_config is not None:
+        raise ConfigError("--kafka-config is for topics: say --topic NAME", Exit.USAGE)
+    options = {} if topic is None else kafka_options(kafka_config, os.environ)
+    named = options.pop("bootstrap_servers", BOOTSTRAP)
+    return Origin(
+        file, follow, topic, bootstrap or named, group, start, until_end, on_gap, give_up_after, options
+    )
+
+
 def check_origin(origin: Origin) -> None:
     """Raise ConfigError (64) unless there is one place to read from, and all that was said belongs to it."""
     if (origin.file is None) == (origin.topic is None):
@@ -61,7 +90,8 @@ def check_origin(origin: Origin) -> None:
             ("--from", origin.start),
             ("--until", origin.until_end),
             ("--group", origin.group),
-            ("--on-gap", origin.on_gap != "fail"),
+            ("--on-gap", origin.on_gap != "stop"),
+            ("--give-up-after", origin.give_up_after is not None),
         ):
             if given:
                 raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
@@ -161,6 +191,8 @@ class Reader:
     """
 
     source: Source
+    passed = 0
+    """Records that the source is known to have passed over."""
 
     def __init__(self, settings: Settings, origin: Origin) -> None:
         self.max_ahead = settings.max_ahead
@@ -194,6 +226,8 @@ class Reader:
             start=start_of(origin.start or "earliest"),
             until_end=origin.until_end,
             on_gap=origin.on_gap,
+            give_up_after=origin.give_up_after,
+            client_options=origin.options,
             time_of=self._time_of,
         )
 
@@ -213,7 +247,12 @@ class Reader:
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """What is there, decoded; [] when nothing came in time."""
-        return [self._decode(raw) for raw in self.source.read(max_records, timeout)]
+        found, gaps = self.source.read(max_records, timeout), self.source.gaps()
+        if gaps:  # what stands at an offset now may be another record
+            self._decoded.clear()
+            self.passed += sum(gap.records for gap in gaps)
+        told = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
+        return [*told, *map(self._decode, found)]
 
     def _decode(self, raw: Raw) -> Record | Reject:
         position: dict[str, Any] = raw.position

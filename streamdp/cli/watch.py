@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from streamdp_connectors.protocol import Source
+
 from streamdp.engine import Engine
+from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.records import Reject
@@ -14,8 +17,8 @@ class Watch:
     def ready(self) -> None:
         """The run has opened everything, and answers from now on."""
 
-    def beat(self, engine: Engine, lag: int | None) -> None:
-        """The loop goes round."""
+    def beat(self, engine: Engine, source: Source, passed: int) -> None:
+        """The loop goes round; ``passed`` counts records that the source has passed over."""
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """A batch was answered; seconds in the engine and in all."""
@@ -35,17 +38,20 @@ class Served(Watch):
             self.metrics = Metrics()
         except ImportError:
             raise HealthError("metrics need one more package: pip install prometheus-client") from None
-        self.server = HealthServer(self.metrics, host, port)
+        # the clock stands still while kernels compile: a run that compiles has not stalled
+        self.server = HealthServer(self.metrics, host, port, clock=working_time, busy=_busy)
 
     def ready(self) -> None:
         """Readiness is 200 from now on."""
         self.metrics.ready = True
 
-    def beat(self, engine: Engine, lag: int | None) -> None:
-        """Liveness, and what the engine counts."""
+    def beat(self, engine: Engine, source: Source, passed: int) -> None:
+        """Liveness, and what engine and source count."""
         self.server.beat()
         now, counts = engine.adapted, {**engine.counters(), **engine.refined()}
-        self.metrics.update(counts, lag, None if now is None else now[:2])
+        self.metrics.update(counts, source.lag(), None if now is None else now[:2])
+        self.metrics.source_up = source.up()
+        self.metrics.passed(passed)
 
     def batch(self, rejects: list[Reject], advance: float, total: float) -> None:
         """Rejects by reason, and how long it took."""
@@ -62,3 +68,8 @@ class Served(Watch):
         """Not ready any more, and gone."""
         self.metrics.ready = False
         self.server.close()
+
+
+def _busy() -> str | None:
+    """Why no records are taken just now."""
+    return None if compiling() is None else "compiling"

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from streamdp_connectors.files import FileSink
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
-from streamdp_connectors.protocol import Sink
+from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
+from streamdp_connectors.protocol import Sink, SinkError
 from streamdp_connectors.rejects import RejectSink
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
 from streamdp.cli.reading import Origin
 from streamdp.errors import Exit
-from streamdp.records import Answers, Assignment, Final, Reject
+from streamdp.records import GAP, Answers, Assignment, Final, Reject
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
 """How their lines begin."""
+
+
+class UndeliveredError(SinkError):
+    """A signal came, and a broker does not take what was written."""
 
 
 class Paths(NamedTuple):
@@ -58,10 +62,23 @@ def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
 
 
 def refuse_double_use(origin: Origin, paths: Paths) -> None:
-    """No file may play two parts: the second would cut the first. Raises ConfigError."""
+    """No file and no topic may play two parts: the second would harm the first. Raises ConfigError."""
     for option, value in paths._asdict().items():
         if value == "":
             raise ConfigError(f"--{option.replace('_', '-')} is empty: name it, or leave it out", Exit.USAGE)
+    topics: dict[str, str] = {}
+    for option, topic in (
+        ("topic", origin.topic),
+        ("output-topic", paths.output_topic),
+        ("rejects-topic", paths.rejects_topic),
+    ):
+        if topic is not None and topic in topics:
+            raise ConfigError(
+                f"--{topics[topic]} and --{option} name the same topic, {topic}: make one for each",
+                Exit.USAGE,
+            )
+        if topic is not None:
+            topics[topic] = option
     named = {
         "file": origin.file,
         "output": paths.output,
@@ -100,7 +117,7 @@ class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
     ``replayed`` says whether records after the snapshot come again; where they do not, what was written of
-    them is kept.
+    them is kept. ``waiting`` is called while a broker does not take what was written, and may raise.
     """
 
     def __init__(
@@ -111,6 +128,7 @@ class Sinks:
         *,
         keep: Sequence[str] = (),
         replayed: bool = True,
+        waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
         for name, topic in (("output", paths.output_topic), ("rejects", paths.rejects_topic)):
@@ -121,6 +139,7 @@ class Sinks:
                     Exit.CONFIG,
                 )
         how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
+        client: dict[str, Any] = {"client_options": origin.options, "waiting": waiting}
         self._rejects_topic = paths.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
@@ -130,13 +149,13 @@ class Sinks:
             self._lines = lines_for(paths.output, paths.output_format, place, keep)
             self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
         else:
-            self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"))
+            self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"), **client)
         left = kept.get("rejects")
         if paths.rejects_topic is None:
             spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
             self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
         else:
-            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left)
+            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left, **client)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
         if paths.events is not None:
@@ -177,6 +196,8 @@ class Sinks:
             self.output.write(self._lines.encode(lines))
         for reject in answers.rejects:
             self.rejects.write(reject)
+            if reject.reason == GAP:
+                continue  # no record that was refused
             self.refused[reject.reason] += 1
             if not self.first_refused:
                 self.first_refused.append(reject)
@@ -191,6 +212,11 @@ class Sinks:
     def kept(self) -> dict[str, Any]:
         """What a snapshot keeps of them; to be asked for right after a synced flush."""
         return {name: sink.state() for name, sink in self._all.items()}
+
+    @property
+    def missing(self) -> int:
+        """How much of what was written has not arrived yet; may be asked from another thread."""
+        return sum(sink.missing for sink in self._all.values() if isinstance(sink, TopicWriter))
 
     def close(self) -> None:
         """Close all."""

@@ -29,7 +29,8 @@ class HealthError(StreamdpError):
 class HealthServer:
     """Serves /metrics, /livez and /readyz from a daemon thread, until closed.
 
-    Its start counts as a beat. Port 0 takes any free port; ``port`` is the one taken.
+    Until the first beat a run waits for what it needs, and counts as alive. Port 0 takes any free port;
+    ``port`` is the one taken. ``busy`` says why no records are taken just now, where that will pass.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class HealthServer:
         *,
         stale_after: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        busy: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._metrics = metrics
         self._stale_after = stale_after
         self._clock = clock
-        self._beaten = clock()
+        self._busy = busy
+        self._beaten: float | None = None
         try:
             self._server = _Server(self, host, port)
         except (OSError, OverflowError) as error:
@@ -62,14 +65,20 @@ class HealthServer:
 
     @property
     def live(self) -> bool:
-        """Whether the last beat is recent."""
-        return self._clock() - self._beaten <= self._stale_after
+        """Whether the last beat, if there was one, is recent."""
+        return self._beaten is None or self._clock() - self._beaten <= self._stale_after
 
     def close(self) -> None:
         """Stop serving and free the port; again is harmless."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def _hindrance(self) -> str | None:
+        """Why no records are taken; None where they are."""
+        if not self._metrics.ready:
+            return "not ready"
+        return "source down" if self._metrics.source_up is False else self._busy()
 
     def answer(self, path: str, accept: str) -> tuple[HTTPStatus, bytes, str]:
         """Status, body and content type for a path."""
@@ -79,7 +88,8 @@ class HealthServer:
             case "/livez":
                 return _verdict(self.live, "stalled")
             case "/readyz":
-                return _verdict(self._metrics.ready, "not ready")
+                hindrance = self._hindrance()
+                return _verdict(hindrance is None, hindrance or "")
             case _:
                 return HTTPStatus.NOT_FOUND, b"not found\n", PLAIN
 

@@ -55,6 +55,7 @@ ADAPTED = (
     ),
 )
 LAG = ("streamdp_lag_records", "Records in the source that are not read yet; only where it can tell.")
+UP = ("streamdp_source_up", "Whether the source answers, 1 or 0; only where it is a broker.")
 AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a snapshot.")
 
 
@@ -68,7 +69,7 @@ class Metrics:
     """The metrics of one run, in a registry of their own.
 
     One thread reports and others scrape. ``ready`` is for the run to set: whether it is able to
-    take records.
+    take records; and so is ``source_up``: whether its source can be reached, None where that means nothing.
     """
 
     registry: CollectorRegistry
@@ -84,6 +85,7 @@ class Metrics:
                 return figures()
 
         self.ready = False
+        self.source_up: bool | None = None
         self._clock = clock
         self._figures: _Figures | None = None
         self._snapshot_at: float | None = None
@@ -92,6 +94,12 @@ class Metrics:
         self._rejects = Counter(
             "streamdp_rejects", "Records rejected by this process.", ["reason"], registry=self.registry
         )
+        self._gap = Counter(
+            "streamdp_gap_records",
+            "Records known to have been gone before this process could read them.",
+            registry=self.registry,
+        )
+        self._passed = 0
         self._snapshots = Counter(
             "streamdp_snapshots", "Snapshots written by this process.", registry=self.registry
         )
@@ -122,6 +130,11 @@ class Metrics:
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""
         self._rejects.labels(reason).inc()
+
+    def passed(self, total: int) -> None:
+        """Take how many records this process has passed over in all, because they were gone."""
+        self._gap.inc(max(0, total - self._passed))
+        self._passed = total
 
     def observe_batch(self, seconds: float) -> None:
         """Record how long a batch took."""
@@ -164,5 +177,7 @@ class Metrics:
                     yield GaugeMetricFamily(name, text, value=value)
             if figures.lag is not None:
                 yield GaugeMetricFamily(*LAG, value=figures.lag)
+        if self.source_up is not None:
+            yield GaugeMetricFamily(*UP, value=int(self.source_up))
         if written is not None:
             yield GaugeMetricFamily(*AGE, value=max(0.0, self._clock() - written))

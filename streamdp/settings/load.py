@@ -32,7 +32,8 @@ CONFIG_FILE = "streamdp.toml"
 """The file read from the working directory when no path is given; it need not exist."""
 
 _PREFIX = "STREAMDP_"
-_TESTS_PREFIX = "STREAMDP_TEST_"
+_OTHER_PREFIXES = ("STREAMDP_TEST_", "STREAMDP_KAFKA_")
+"""Of the tests, and of what a Kafka client needs to log in: secrets, which are no settings."""
 _NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR"})
 
 # These change neither which record gets which number nor which label it gets. Limits on what is
@@ -119,7 +120,7 @@ def _from_environment(environ: Mapping[str, str], fields: dict[str, SettingField
     by_variable = {field.variable: field for field in fields.values()}
     found = {}
     for variable in sorted(environ):
-        if not variable.startswith(_PREFIX) or variable.startswith(_TESTS_PREFIX):
+        if not variable.startswith(_PREFIX) or variable.startswith(_OTHER_PREFIXES):
             continue
         if variable in _NOT_SETTINGS:
             continue

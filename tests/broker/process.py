@@ -58,27 +58,27 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, controller = _free_ports()
+        self.port, controller = free_ports()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._classes = str(jars() / "*")
-        self._properties = folder / "server.properties"
+        self.properties = folder / "server.properties"
         template = (HERE / "server.properties").read_text()
-        self._properties.write_text(
+        self.properties.write_text(
             template.format(port=self.port, controller=controller, data=folder / "data")
         )
         self._process: subprocess.Popen[bytes] | None = None
 
-    def format(self) -> None:
-        """Make the broker's empty storage."""
-        tool = ("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZHAtdGVzdGluZw", "-c")
-        command = ["java", *_JAVA, "-cp", self._classes, *tool, str(self._properties)]
+    def format(self, cluster: str = "c3RyZWFtZHAtdGVzdGluZw", *more: str) -> None:
+        """Make the broker's empty storage, under the cluster's id: 16 bytes in base64."""
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c")
+        command = ["java", *_JAVA, "-cp", self._classes, *tool, str(self.properties), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BrokerError(f"cannot format the broker's storage: {done.stderr.strip()[-300:]}")
 
     def start(self) -> None:
         """Start the process, and leave it to itself."""
-        command = ["java", *_JAVA, "-cp", self._classes, "kafka.Kafka", str(self._properties)]
+        command = ["java", *_JAVA, "-cp", self._classes, "kafka.Kafka", str(self.properties)]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -143,7 +143,7 @@ class Broker:
         self._process = None
 
 
-def _free_ports() -> tuple[int, int]:
+def free_ports() -> tuple[int, int]:
     """Two ports that nobody listens on."""
     with socket.socket() as one, socket.socket() as two:
         one.bind(("127.0.0.1", 0))

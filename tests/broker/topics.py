@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,9 +13,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 _numbers = itertools.count()
 
 
-def make_topic(bootstrap: str, partitions: int = 1, **settings: str) -> str:
-    """A new topic of a name never used before."""
-    topic = f"test-{os.getpid()}-{next(_numbers)}"
+def make_topic(bootstrap: str, partitions: int = 1, name: str | None = None, **settings: str) -> str:
+    """A new topic, unless told otherwise of a name never used before."""
+    topic = name or f"test-{os.getpid()}-{next(_numbers)}"
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
@@ -22,6 +23,19 @@ def make_topic(bootstrap: str, partitions: int = 1, **settings: str) -> str:
     finally:
         admin.close()
     return topic
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete a topic, and wait until the broker knows no such topic."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.delete_topics([topic])
+        deadline = time.monotonic() + 30
+        while topic in admin.list_topics():
+            assert time.monotonic() < deadline, f"{topic} is still there"
+            time.sleep(0.05)
+    finally:
+        admin.close()
 
 
 def add_partitions(bootstrap: str, topic: str, count: int) -> None:

@@ -1,0 +1,119 @@
+"""What to do where records of a topic are gone that the stream has not read."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from streamdp.errors import Exit
+from streamdp_connectors.kafka_log import OutOfRangeError, TopicLog
+from streamdp_connectors.protocol import Gap, SourceError
+
+_log = logging.getLogger(__name__)
+
+OnGap = Literal["stop", "earliest", "latest"]
+"""Stop; go on with the first record there that was not read; or with what comes from now on."""
+
+_SETTLING = 2.0
+"""Seconds that a broker just restarted may need to know its ends again."""
+
+
+class Ids(NamedTuple):
+    """How a topic is known again; None where the broker is too old to tell."""
+
+    topic: str | None
+    cluster: str | None
+
+    @classmethod
+    def of(cls, positions: Mapping[str, Any]) -> Ids:
+        """Those that stored positions name."""
+        found = (positions.get("topic_id"), positions.get("cluster_id"))
+        return cls(*(value if isinstance(value, str) else None for value in found))
+
+    def otherwise(self, other: Ids) -> Ids:
+        """These, and where one is not known that of the other."""
+        return Ids(self.topic or other.topic, self.cluster or other.cluster)
+
+    def differ(self, other: Ids) -> bool:
+        """Whether another topic is meant, as far as both are known."""
+        return any(a and b and a != b for a, b in zip(self, other, strict=True))
+
+
+class Bridge:
+    """Finds where reading can go on, or says why it cannot. Raises SourceError (65)."""
+
+    def __init__(self, log: TopicLog, on_gap: OnGap) -> None:
+        self._log, self._on_gap = log, on_gap
+        self.gaps: list[Gap] = []
+        """What was passed over, until somebody takes it."""
+
+    def within(
+        self, positions: Mapping[int, int], astray: OutOfRangeError | None = None, *, same: bool = True
+    ) -> dict[int, int]:
+        """Offsets from which reading can go on; ``astray`` is what fetching ran into.
+
+        ``same`` says whether the topic is known to be the one of the positions, by its id.
+        """
+        cut = {} if astray is None else astray.cut
+        begins, ends = self._log.begins(positions), self._log.ends(positions)
+        deadline = time.monotonic() + _SETTLING
+        while not cut and any(positions[p] > ends[p] for p in positions) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            ends = self._log.ends(positions)
+        chosen = dict(positions)
+        for partition, offset in positions.items():
+            begin, end = begins[partition], ends[partition]
+            at = cut.get(partition, end)
+            if begin <= offset <= end and (at is not None and offset <= at):
+                continue  # what was cut, if anything, lies behind what has been handed out
+            where = f"topic {self._log.topic}, partition {partition}"
+            if offset < begin:
+                what = f"retention passed offset {offset} of {where}, which now begins at {begin}"
+                chosen[partition] = self._choose(what, begin, end)
+            else:
+                told = "somewhere" if at is None else f"at {at}"
+                at = min(offset, end) if at is None else min(at, end)
+                what = f"the log of {where} was cut {told}, before offset {offset}: "
+                what += "the broker lost records" if same else "it was made anew, or the broker lost records"
+                chosen[partition] = self._choose(what, at if same else begin, end)
+            self._pass(partition, offset, chosen[partition], what, max(0, chosen[partition] - offset))
+        return chosen
+
+    def anew(self, positions: Mapping[int, int], before: Ids, now: Ids) -> dict[int, int]:
+        """Where a topic is begun that only has the name of the one that was read to these positions."""
+        topic, bootstrap = self._log.topic, self._log.bootstrap
+        if before.cluster and now.cluster and before.cluster != now.cluster:
+            what = f"{bootstrap} is another cluster (id {now.cluster}) than that of topic {topic} before"
+            what += f" (id {before.cluster})"
+        else:
+            gone = sorted(set(positions) - set(self._log.partitions))
+            why = f"it has no partition {gone[0]} any more" if gone else ""
+            if before.differ(now):
+                why = f"its id was {before.topic}, and is {now.topic}"
+            what = f"topic {topic} was made anew ({why})"
+        begins, ends = self._log.begins(self._log.partitions), self._log.ends(self._log.partitions)
+        chosen = {p: self._choose(what, begins[p], ends[p]) for p in begins}
+        for partition in sorted({*positions, *chosen}):
+            going_on = chosen.get(partition)
+            # what the old topic still held is not known: only what is passed over in the new one
+            self._pass(partition, positions.get(partition, 0), going_on, what, going_on or 0)
+        return chosen
+
+    def _choose(self, what: str, earliest: int, latest: int) -> int:
+        if self._on_gap == "stop":
+            raise SourceError(
+                f"{what}; --on-gap earliest goes on with the first record there that was not read, "
+                "--on-gap latest with what comes, and another --state begins a new stream",
+                Exit.BAD_DATA,
+            )
+        return earliest if self._on_gap == "earliest" else latest
+
+    def _pass(self, partition: int, offset: int, chosen: int | None, what: str, records: int) -> None:
+        onwards = "its partition is no more" if chosen is None else f"going on at {chosen}"
+        missing = f", offsets {offset} to {chosen - 1} are not read" if chosen and chosen > offset else ""
+        detail = f"{what}{missing}; {onwards}"
+        position = {"topic": self._log.topic, "partition": partition, "offset": offset}
+        _log.warning("%s", detail if "partition" in what else f"{detail} (partition {partition})")
+        self.gaps.append(Gap(position, detail, records))

@@ -1,0 +1,84 @@
+"""A run in a process of its own, that goes on while a test does something to what is around it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from commands import command, environment
+
+
+class Live:
+    """``streamdp`` with these arguments; its standard error is read while it runs."""
+
+    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self._errors = folder / f"stderr-{self.port}"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command(*arguments, "--metrics-port", str(self.port)),
+                cwd=folder,
+                env=environment(**settings),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+    @property
+    def said(self) -> list[str]:
+        """The lines on standard error."""
+        return self._errors.read_text().splitlines()
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; 0 where nobody serves."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str) -> float | None:
+        """The value of a metric without labels; None where it is not there."""
+        lines = [line for line in self.get("metrics")[1].splitlines() if line.startswith(f"{name} ")]
+        return float(lines[0].split()[1]) if lines else None
+
+    def hears(self, text: str, seconds: float = 60.0) -> str:
+        """Wait for a line on standard error that holds a text, and return it."""
+        found: list[str] = []
+        self.until(lambda: found.extend(line for line in self.said if text in line) or bool(found), seconds)
+        return found[0]
+
+    def until(self, holds: Any, seconds: float = 60.0) -> None:
+        """Wait until something holds, while the run goes on."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.05)
+
+    def terminate(self, seconds: float = 10.0) -> int:
+        """Send SIGTERM, and return the exit code, which must come in time."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def ends(self, seconds: float = 60.0) -> int:
+        """Wait for the end by itself; the exit code."""
+        return self._process.wait(seconds)
