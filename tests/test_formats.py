@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from streamdp_connectors.rejects import reject_line
 from streamdp.cli.reading import format_of
 from streamdp.errors import Exit
 from streamdp.monitor.metrics import Metrics
+from streamdp.offline.passes import Counts
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
 
@@ -49,7 +51,7 @@ def test_rejects() -> None:
 
 def test_every_metric_is_documented() -> None:
     metrics = Metrics()
-    metrics.update({"words": 1}, 0)
+    metrics.update({"words": 1, **asdict(Counts()), "refinement_waited_seconds": 0.0}, 0, (60.0, 400.0))
     metrics.source_up = True
     metrics.snapshot_written()
     text = metrics.render()[0].decode()
