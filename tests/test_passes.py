@@ -172,7 +172,7 @@ def test_nothing_depends_on_batches_threads_or_snapshots(monkeypatch: pytest.Mon
 
 
 def test_a_snapshot_holds_a_pass_that_is_under_way() -> None:
-    records = texts(2300, 5, 60)
+    records = texts(2300, 4, 60)
     engine = refining(refine_every=1024, retain=2000)
     engine.advance(records[:1100])
     again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
