@@ -7,7 +7,7 @@ records that have moved, and clusters that have closed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -20,63 +20,14 @@ from streamdp.beam.second_look import LEAST_GAIN
 from streamdp.beam.state import MERGED, NEED_EVENTS, SPLIT, TELL, VANISHED, Output
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
-from streamdp.offline.problem import Solution
+from streamdp.offline.kernels.store import FIRST_SLOT
+from streamdp.offline.proposal import Proposal
 from streamdp.offline.relabel import inherit
 from streamdp.offline.task import Stream, Task, task_over
-from streamdp.state.arrays import pack, unpack
+from streamdp.priors import DistanceDependent
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
 """Kind of an event, slot, labels that records came from or went to, how many each."""
-
-
-class Proposal(NamedTuple):
-    """Records that a refinement would move, in order; labels from ``minted`` on are of new clusters."""
-
-    seqs: np.ndarray  # int64[M]
-    was: np.ndarray  # int64[M]
-    labels: np.ndarray  # int64[M]
-    shares: np.ndarray  # float64[M] of the draws in which the record is with the same others
-    minted: int
-
-    @staticmethod
-    def of(task: Task, solution: Solution) -> Proposal:
-        """The changes of the last draw: part of it may be better, though the whole is not."""
-        last = solution.draws[-1]
-        names, _ = inherit(task.before, last, task.names, task.minted)
-        labels = names[last]
-        moved = np.flatnonzero(labels != task.before)
-        shares = _shares(solution.draws, last, moved)
-        return Proposal(task.seqs[moved], task.before[moved], labels[moved], shares, task.minted)
-
-    def take(self, chosen: np.ndarray) -> Proposal:
-        """Some of them."""
-        seqs, was, labels, shares, minted = self
-        return Proposal(seqs[chosen], was[chosen], labels[chosen], shares[chosen], minted)
-
-    def dump(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return {k: v if isinstance(v, int) else pack(v) for k, v in self._asdict().items()}
-
-    @staticmethod
-    def load(stored: dict[str, Any]) -> Proposal:
-        """The inverse of :meth:`dump`."""
-        parts: dict[str, Any] = {k: v if isinstance(v, int) else unpack(v) for k, v in stored.items()}
-        return Proposal(**parts)
-
-
-def _shares(draws: list[np.ndarray], answer: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """In which share of the draws each record is with its neighbour in the last of them, or is alone."""
-    order = np.argsort(answer, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    before, after = order[place[moved] - 1], order[np.minimum(place[moved] + 1, len(order) - 1)]
-    near = np.where(answer[before] == answer[moved], before, after)
-    alone = answer[near] != answer[moved]
-    together = np.zeros(len(moved))
-    for labels in draws:
-        sizes = np.bincount(labels)
-        together += np.where(alone, sizes[labels[moved]] == 1, labels[near] == labels[moved])
-    return together / len(draws)
 
 
 class Arrangement(NamedTuple):
@@ -101,7 +52,10 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     changes = changes.take(np.isin(changes.seqs, task.seqs))
     chain = task.problem.chain(task.problem.settings.seed, task.start)
     began = chain.log_joint
-    labels, nats = _better_parts(task, chain, changes)
+    if isinstance(task.problem.prior, DistanceDependent):
+        labels, nats = _better_clusters(task, chain, changes, task.problem.prior)
+    else:
+        labels, nats = _better_parts(task, chain, changes)
     if chain.weights is not None:
         followed, more = _followed(task, chain, changes, task.seqs >= since)
         if more - began > nats:
@@ -127,6 +81,46 @@ def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarr
         else:
             labels[at[part]] = changes.was[part]
             chain.set_labels(task.numbered(labels))
+    return labels, nats
+
+
+class _Worth(NamedTuple):
+    """What a clustering consists of: log p(z) by record, and log H by label, in nats."""
+
+    prior: np.ndarray
+    clusters: dict[int, float]
+
+    @classmethod
+    def of(cls, task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray) -> Self:
+        """Of a chain that is put at these labels."""
+        numbered, anchors = task.numbered(labels), task.problem.anchors
+        chain.set_labels(numbered)
+        log_h, (values, first) = chain.store.log_h, np.unique(labels, return_index=True)
+        slots = np.concatenate([chain.allocation.labels[first], FIRST_SLOT + np.arange(len(task.names))])
+        clusters = dict(zip([*values.tolist(), *task.names.tolist()], log_h[slots].tolist(), strict=True))
+        if anchors is not None:
+            return cls(anchors.log_terms(prior, numbered), clusters)
+        nothing, positions = np.zeros(len(labels)), prior.positions(len(labels), chain.times)
+        return cls(prior.log_terms(numbered.tolist(), positions, nothing, nothing, 0), clusters)
+
+
+def _better_clusters(
+    task: Task, chain: Chain, changes: Proposal, prior: DistanceDependent
+) -> tuple[np.ndarray, float]:
+    """As :func:`_better_parts`, where a part's nats are the sum over the clusters concerned."""
+    labels, at, nats = task.before.copy(), np.searchsorted(task.seqs, changes.seqs), 0.0
+    after = task.before.copy()
+    after[at] = changes.labels
+    new, old = (_Worth.of(task, chain, prior, each) for each in (after, task.before))
+    for part in _parts(changes):
+        concerned = np.union1d(changes.labels[part], changes.was[part])
+        records = np.isin(task.before, concerned) | np.isin(after, concerned)
+        gain = float((new.prior[records] - old.prior[records]).sum())
+        for label in concerned.tolist():
+            gain += new.clusters.get(label, 0.0) - old.clusters.get(label, 0.0)
+        if gain > LEAST_GAIN:
+            labels[at[part]] = changes.labels[part]
+            nats += gain
     return labels, nats
 
 

@@ -68,13 +68,17 @@ class Anchors:
         tables = weights_of(prior, n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 
+    def log_terms(self, prior: DistanceDependent, labels: np.ndarray) -> np.ndarray:
+        """log of the share that each record's choice had, as :meth:`DistanceDependent.log_terms`."""
+        own, total = np.zeros(len(labels)), np.zeros(len(labels))
+        weigh_held(self.held, prior.decay.terms(), self.positions, labels, own, total)
+        return prior.log_terms(labels.tolist(), self.positions, own, total, self.count)
+
     def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray) -> float:
         """log p(z | where the frozen records are), in nats; labels below A are those of clusters here."""
         values = np.asarray(labels)
         if isinstance(prior, DistanceDependent):
-            own, total = np.zeros(len(values)), np.zeros(len(values))
-            weigh_held(self.held, prior.decay.terms(), self.positions, values, own, total)
-            return prior.log_given(values.tolist(), self.positions, own, total, self.count)
+            return float(self.log_terms(prior, values).sum())
         # what matters of the frozen: under the uniform process how many clusters, else their sizes
         sizes = np.ones(self.count, np.int64) if isinstance(prior, Uniform) else self.sizes
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -121,12 +120,14 @@ class DistanceDependent(Prior):
             Event times in seconds, non-decreasing; needed when the unit is "seconds".
         """
         nothing = np.zeros(len(labels))
-        return self.log_given(labels, self.positions(len(labels), times), nothing, nothing, 0)
+        return float(self.log_terms(labels, self.positions(len(labels), times), nothing, nothing, 0).sum())
 
-    def log_given(
+    def log_terms(
         self, labels: Sequence[int], positions: np.ndarray, own: np.ndarray, total: np.ndarray, held: int
-    ) -> float:
-        """log p(z | where earlier records are), in nats.
+    ) -> np.ndarray:
+        """log of the share that each record's choice had, in nats, shape (N,); -inf where it had none.
+
+        A record's depends on its own cluster alone: that of a change is the sum over the clusters concerned.
 
         Parameters
         ----------
@@ -147,10 +148,9 @@ class DistanceDependent(Prior):
             chosen[cluster] += self.decay.earlier(positions[cluster])
             if label >= held:
                 chosen[cluster[0]] = self.concentration
-        if (chosen == 0.0).any():
-            return -math.inf
         norm = self.concentration + total + self.decay.earlier(positions)
-        return float(np.log(chosen).sum() - np.log(norm).sum())
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(chosen) - np.log(norm))
 
     def link_posterior(
         self, labels: Sequence[int], i: int, times: Sequence[float] | None = None
