@@ -112,7 +112,7 @@ def gaps(quick: bool) -> None:
         def engine(case: Case = case, **settings: Any) -> Engine:
             return Engine(Settings(**settings), **case.model)
 
-        streamed(case.records[:1100], engine(refine_every=512))  # compiles
+        streamed(case.records[:1700], engine(refine_every=512))  # compiles
         greedy = streamed(case.records, engine(beam=1, second_look=0, retain=n), finish=False)
         stream = greedy.engine.stream()
         assert stream is not None
