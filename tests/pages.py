@@ -86,7 +86,7 @@ def run(command: list[str], folder: Path, errors: int = subprocess.STDOUT, *, ma
     said, wrong = done.stdout.decode(), (done.stderr or b"").decode()
     assert may_fail or done.returncode == 0, said + wrong
     lines = said.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("streamdp: compiling "))
+    return "".join(line for line in lines if not line.removeprefix("streamdp: ").startswith("compiling "))
 
 
 def sessions(text: str) -> Iterator[tuple[str, str]]:

@@ -85,7 +85,7 @@ UNSURE: dict[str, Any] = {
 def test_every_kind_is_met(more: dict[str, Any], kinds: set[str]) -> None:
     """Or the tests of this module would prove little."""
     found = Counter[str]()
-    for seed in range(6):
+    for seed in range(12):
         found += replayed(Settings(**(UNSURE | more)), texts(300, seed), 50)
     assert set(found) == kinds
 
