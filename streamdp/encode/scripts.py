@@ -90,15 +90,15 @@ def runs() -> str:
     emoji is a flag, or all pictures that joiners make one.
     """
     mark = marks()
-    picture = rf"[{PICTURES}][{_TONES}]?+[{_TAGS}]*+"
+    picture = rf"[{PICTURES}][{_TONES}]?[{_TAGS}]*"
     return "|".join(
         (
-            rf"[{HAN}][{HAN}{mark}]*+",
-            rf"[{HIRAGANA}][{HIRAGANA}{LONG_VOWEL}{mark}]*+",
-            rf"[{KATAKANA}{LONG_VOWEL}][{KATAKANA}{LONG_VOWEL}{mark}]*+",
-            rf"(?=\w)[{SOUTHEAST}][{SOUTHEAST}{mark}]*+",
+            rf"[{HAN}][{HAN}{mark}]*",
+            rf"[{HIRAGANA}][{HIRAGANA}{LONG_VOWEL}{mark}]*",
+            rf"[{KATAKANA}{LONG_VOWEL}][{KATAKANA}{LONG_VOWEL}{mark}]*",
+            rf"(?=\w)[{SOUTHEAST}][{SOUTHEAST}{mark}]*",
             _FLAG,
-            rf"{picture}(?:{_JOINER}{picture})*+",
+            rf"{picture}(?:{_JOINER}{picture})*",
         )
     )
 
@@ -132,10 +132,10 @@ def rewrite(found: list[str]) -> list[str]:
 @functools.cache
 def _rewriting() -> tuple[re.Pattern[str], ...]:
     mark = marks()
-    below = rf"(?<=[{_STACKING}]).[{mark}]*+"
+    below = rf"(?<=[{_STACKING}]).[{mark}]*"
     return (
         re.compile(rf"[{HAN}{HIRAGANA}{SOUTHEAST}]"),
-        re.compile(rf"[{_WRITTEN_BEFORE}]?.[{mark}]*+(?:{below})*+[{_WRITTEN_AFTER}]*+"),
+        re.compile(rf"[{_WRITTEN_BEFORE}]?.[{mark}]*(?:{below})*[{_WRITTEN_AFTER}]*"),
         re.compile(rf"[{PICTURES}]"),
         re.compile(rf"(?<=[{PICTURES}])[{_TONES}]"),
     )

@@ -47,8 +47,8 @@ def _grammar(
     within_number = rf"[{points}](?<={digit}.)(?={digit}){more}"
     words = (
         _LINK + rest,
-        rf"(?:{letter}{more}|{digit})(?:{within_number}|{dotted}|&[a-z](?!{letter}))*+",  # 3.14 node.js at&t
-        rf"[a-z](?:\+\+|\#(?!{letter})|&(?=[a-z]){more}|(?:{dotted})++)",  # c++ c# q&a u.s
+        rf"(?:{letter}{more}|{digit})(?:{within_number}|{dotted}|&[a-z](?!{letter}))*",  # 3.14 node.js at&t
+        rf"[a-z](?:\+\+|\#(?!{letter})|&(?=[a-z]){more}|(?:{dotted})+)",  # c++ c# q&a u.s
         rf"(?<![a-z0-9.])\.net(?!{letter})",
         others,
         rf"(?<![\w&])[@#]{name}++",  # neither in a@b nor in what is left of &#39;
@@ -77,7 +77,7 @@ def _wide() -> _Grammar:
     letter, marks = rf"[^\W_{scripts.UNSPACED}]", scripts.marks()
     return _grammar(
         letter=letter,
-        more=rf"(?:{letter}++|[{marks}]++)++",
+        more=rf"(?:{letter}|[{marks}])+",
         digit=r"\d",
         points=".,:/\u066b\u066c-",
         name=rf"[\w{marks}]",
