@@ -15,6 +15,7 @@ import hashlib
 import inspect
 import logging
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -129,6 +130,10 @@ class Generic:
         return self._implementations.get(getattr(arguments[0], "instance_class", type(None)), self._default)
 
 
+_placing = threading.Lock()
+"""Held while numba's folder is another one: it has one for all threads."""
+
+
 class Entry:
     """A kernel that Python calls, cached where a folder can be written.
 
@@ -155,7 +160,8 @@ class Entry:
 
     def _current(self) -> Any:
         if self._sources != len(_foreign):
-            self._compiled, self._sources = self._dispatcher(), len(_foreign)
+            with _placing:
+                self._compiled, self._sources = self._dispatcher(), len(_foreign)
         return self._compiled
 
     def _dispatcher(self) -> Any:
