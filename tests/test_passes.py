@@ -12,6 +12,7 @@ import pytest
 from feeds import Told, feed, headlines, nothing, record, texts
 
 from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.beam.sizes import Sizes
 from streamdp.engine import Engine
 from streamdp.likelihoods import VectorFamily, WordFamily
 from streamdp.offline import passes
@@ -60,6 +61,8 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
     stream = stream_of(engine)
     search, batch = stream.search, stream.held.batch
     pool, rows, family = search.state.pool, search.state.lineages.rows, search.likelihood
+    if isinstance(family, WordFamily):
+        check_classes(search.state.clusters.sizes)
     labels = np.array(newest)
     if stream.held.first == 0:
         assert stream.held.labels.tolist() == newest
@@ -89,6 +92,12 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
                 family.add(expected, (batch.words[a:b], batch.counts[a:b]))
             assert isinstance(family, WordFamily)
             assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == expected.counts
+
+
+def check_classes(sizes: Sizes) -> None:
+    """Every size class knows how many slots are in it."""
+    held = np.bincount(sizes.of[sizes.of > 0], minlength=len(sizes.classes))
+    assert sizes.classes["refs"][1:].tolist() == held[1:].tolist()
 
 
 def weight(engine: Engine, own: np.ndarray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.aging import weigh_joined, weigh_left
 from streamdp.beam.capacity import need
 from streamdp.beam.changes import add_move
 from streamdp.beam.closing import emit_event
@@ -64,14 +65,22 @@ def revise(state: State, recent: Recent, out: Output, m: int, probability: float
 
 
 @kernel
+def tell_of(state: State, out: Output, kind: int, slot: int) -> bool:
+    """Tell what became of a cluster, now; whether it is told, and other clusters are to be named."""
+    before = out.meta[EVENTS]
+    emit_event(state, out, kind, slot, state.lineages.rows[state.pool.slots[slot].lineage].label)
+    if out.meta[EVENTS] == before:
+        return False
+    out.events[before].by = state.beam.meta[SEQ] - 1
+    return True
+
+
+@kernel
 def tell_merger(state: State, out: Output, slot: int, into: int) -> None:
     """Tell that a cluster, which still stands, becomes part of another."""
-    rows, size = state.lineages.rows, state.pool.slots[slot].size
-    before = out.meta[EVENTS]
-    emit_event(state, out, MERGED, slot, rows[state.pool.slots[slot].lineage].label)
-    if out.meta[EVENTS] > before:
-        out.events[before].by = state.beam.meta[SEQ] - 1
-        add_move(out, rows[state.pool.slots[into].lineage].label, size)
+    slots = state.pool.slots
+    if tell_of(state, out, MERGED, slot):
+        add_move(out, state.lineages.rows[slots[into].lineage].label, slots[slot].size)
 
 
 @kernel
@@ -146,11 +155,32 @@ def leave(model: Model, state: State, slot: int, record: Incoming) -> None:
 
 
 @kernel
+def take_away(
+    model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int, times: np.ndarray
+) -> None:
+    """Take a record out of a slot that lives on, which stands again."""
+    leave(model, state, slot, record)
+    leave_class(state.clusters, state.pool, slot)
+    weigh_left(model.prior, model, state, slot, record)
+    stand(state, slot)
+    forget_last(state, recent, slot, m, times)
+
+
+@kernel
 def take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record join a slot, which does not stand yet."""
     leave_class(state.clusters, state.pool, slot)
     join(model, state, scores, slot, record)
     state.pool.slots[slot].size += 1
+
+
+@kernel
+def place_record(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    """Let a record join another slot, late."""
+    take_in(model, state, scores, slot, record)
+    widen(state.pool, slot, record.time, record.time, record.seq)
+    weigh_joined(model.prior, model, state, slot, record)
+    stand(state, slot)
 
 
 @kernel

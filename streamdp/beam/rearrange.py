@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.aging import weigh_joined, weigh_left
 from streamdp.beam.capacity import need
 from streamdp.beam.changes import add_move
 from streamdp.beam.choice import Choice
-from streamdp.beam.closing import discard_slot, emit_event
+from streamdp.beam.closing import discard_slot
 from streamdp.beam.clusters import read_alone
 from streamdp.beam.commit import settle
 from streamdp.beam.decide import drop_all_but_head
 from streamdp.beam.expiry import drop_expiry
 from streamdp.beam.founding import found_slot
+from streamdp.beam.inherit import mint
 from streamdp.beam.members import release_members
 from streamdp.beam.model import Model
 from streamdp.beam.moving import (
-    forget_last,
     leave,
+    place_record,
     revise,
     room_to_join,
     room_to_look,
-    stand,
-    take_in,
-    widen,
+    take_away,
+    tell_of,
 )
-from streamdp.beam.pool import JOINT, NEXT_LABEL, SEQ, SLOT_USED, WIDTH, add_sum
+from streamdp.beam.pool import JOINT, SEQ, SLOT_USED, WIDTH, add_sum
 from streamdp.beam.recent import Recent, link, unlink
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import (
@@ -81,8 +80,7 @@ def found_clusters(
         if out.meta[STATUS] != COMPLETE:
             return
         slots[i] = found_slot(model, state, founders[i], times[i])
-        state.lineages.rows[state.pool.slots[slots[i]].lineage].label = beam.meta[NEXT_LABEL]
-        beam.meta[NEXT_LABEL] += 1
+        mint(state, state.pool.slots[slots[i]].lineage)
         for h in range(beam.meta[WIDTH]):
             beam.founded[h] += 1
         i += 1
@@ -94,12 +92,10 @@ def _take_out(
     model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int, times: np.ndarray
 ) -> None:
     unlink(recent, m)
-    leave(model, state, slot, record)
-    if state.pool.slots[slot].size > 0:
-        weigh_left(model.prior, model, state, slot, record)
-        stand(state, slot)
-        forget_last(state, recent, slot, m, times)
+    if state.pool.slots[slot].size > 1:
+        take_away(model, state, recent, slot, record, m, times)
         return
+    leave(model, state, slot, record)
     row = state.pool.slots[slot]
     row.last, row.first_time, row.last_time = -1, np.inf, -np.inf  # others may join yet
     state.pool.weight[slot] = 0.0
@@ -137,10 +133,7 @@ def move_records(
             return
         _take_out(model, state, recent, slot, record, m, times)
         read_alone(state.clusters, model, scores, record)
-        take_in(model, state, scores, into, record)
-        widen(state.pool, into, record.time, record.time, record.seq)
-        weigh_joined(model.prior, model, state, into, record)
-        stand(state, into)
+        place_record(model, state, scores, into, record)
         link(recent, into, m)
         revise(state, recent, out, m, probabilities[i])
         i += 1
@@ -152,13 +145,9 @@ def tell_change(
     state: State, out: Output, kind: int, slot: int, labels: np.ndarray, records: np.ndarray
 ) -> None:
     """Tell that a cluster has come from others, or goes into them, with so many records each."""
-    before = out.meta[EVENTS]
-    emit_event(state, out, kind, slot, state.lineages.rows[state.pool.slots[slot].lineage].label)
-    if out.meta[EVENTS] == before:
-        return
-    out.events[before].by = state.beam.meta[SEQ] - 1
-    for j in range(labels.shape[0]):
-        add_move(out, labels[j], records[j])
+    if tell_of(state, out, kind, slot):
+        for j in range(labels.shape[0]):
+            add_move(out, labels[j], records[j])
 
 
 @entry

@@ -80,10 +80,7 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     """The records in lists by the slot of their cluster."""
     state, prior = search.state, search.model.prior
     pool = state.pool
-    slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
-    names = state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    order = np.argsort(names)
-    names, slots = names[order], slots[order]
+    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)))
     slot = np.full(batch.size, -1)
     if len(names):
         at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
@@ -98,6 +95,14 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     recent = new_recent(first, slot, clocks_at(pace, position), founding, len(pool.state))
     gather(prior, state, recent)
     return recent
+
+
+def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of clusters, in order, and the slots of each."""
+    state = search.state
+    labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
+    order = np.argsort(labels)
+    return labels[order], slots[order]
 
 
 def _of_age(search: BeamSearch, recent: Recent, age: int, *, last: bool) -> np.ndarray:

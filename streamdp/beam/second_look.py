@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.aging import weigh_joined, weigh_left, weigh_united
+from streamdp.beam.aging import weigh_united
 from streamdp.beam.closing import discard_slot
 from streamdp.beam.clusters import (
     bag_of_slot,
@@ -26,14 +26,15 @@ from streamdp.beam.clusters import (
 from streamdp.beam.model import Model
 from streamdp.beam.moving import (
     count_merger,
-    forget_last,
     join,
     leave,
+    place_record,
     revise,
     room_to_join,
     room_to_look,
     score,
     stand,
+    take_away,
     take_in,
     tell_merger,
     widen,
@@ -78,15 +79,6 @@ def _better_place(places: Places, own: float) -> tuple[int, float, float]:
 @kernel
 def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     take_in(model, state, scores, slot, record)
-    stand(state, slot)
-
-
-@kernel
-def _place_record(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    """Let a record join another slot, late."""
-    take_in(model, state, scores, slot, record)
-    widen(state.pool, slot, record.time, record.time, record.seq)
-    weigh_joined(model.prior, model, state, slot, record)
     stand(state, slot)
 
 
@@ -137,13 +129,9 @@ def _look_at_record(
         discard_slot(state, slot)
         count_merger(state)
     else:
-        leave(model, state, slot, record)
-        leave_class(state.clusters, pool, slot)
-        weigh_left(model.prior, model, state, slot, record)
-        stand(state, slot)
-        forget_last(state, recent, slot, m, times)
+        take_away(model, state, recent, slot, record, m, times)
         weigh_list(model.prior, state, recent, slot)
-    _place_record(model, state, scores, into, record)
+    place_record(model, state, scores, into, record)
     link(recent, into, m)
     weigh_list(model.prior, state, recent, into)
     win(state, gain, 1)

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.beam.pool import ALIVE, NEXT_LABEL
 from streamdp.beam.rearrange import found_clusters, keep_head, move_records, tell_change, tidy
 from streamdp.beam.recent import Recent
-from streamdp.beam.review import gather_recent, run_looks
+from streamdp.beam.review import by_label, gather_recent, run_looks
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import LEAST_GAIN
 from streamdp.beam.state import MERGED, NEED_EVENTS, SPLIT, TELL, VANISHED, Output
@@ -160,10 +160,7 @@ def _parts(changes: Proposal) -> list[np.ndarray]:
 def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
     """Labels, in order, and slots of the open clusters of the best hypothesis."""
     pool, slots = search.state.pool, search.head_slots()
-    slots = slots[pool.state[slots] == ALIVE]
-    labels = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    order = np.argsort(labels)
-    return labels[order], slots[order]
+    return by_label(search, slots[pool.state[slots] == ALIVE])
 
 
 def _recent(stream: Stream) -> Recent:

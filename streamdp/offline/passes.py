@@ -107,7 +107,7 @@ class Passes:
             return  # nothing can move, now
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, "streamdp-refinement")
-        rounds = -(-self.budget // task.problem.data.size)
+        rounds = max(-(-self.budget // task.problem.data.size), 2)  # a search of a part each
         self.counts.refinements += 1
         self.counts.refinement_moves += rounds * task.problem.data.size
         self._begun = _Begun(seq, self._worker.submit(_search, task, rounds))

@@ -158,9 +158,8 @@ def search_on(
 
     Parameters as for :func:`streamdp.offline.solve.solve`.
     """
-    problem, start = task.problem, task.start
-    started = problem.chain(problem.settings.seed, start).log_joint
-    solution = solve(problem, plan, report, stop, start)
+    start, started = task.start, task.log_joint(task.before)
+    solution = solve(task.problem, plan, report, stop, start)
     improved = solution.chain.log_joint > started
     if not improved:
         solution.chain.set_labels(start)
