@@ -17,7 +17,7 @@ from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.status import Status, adapted_line, counted, lateness_line
+from streamdp.cli.status import Status, adapted_line, counted, lateness_line, refined_line
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import (
     Paths,
@@ -274,8 +274,9 @@ def _summary(run: Run, seconds: float) -> None:
             f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
             f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
         )
-    if not run.frozen and (changed := adapted_line(run.engine)):
-        say(changed)
+    if not run.frozen:
+        for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
+            say(line)
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())

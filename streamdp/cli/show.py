@@ -16,7 +16,7 @@ from rich.text import Text
 
 from streamdp.answers.times import is_date, when
 from streamdp.cli.errors import say
-from streamdp.cli.status import adapted_line, counted
+from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
@@ -145,15 +145,8 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
             f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
             f"{counted(merged, 'cluster')} merged, {engine.nats_won:,.1f} nats won"
         )
-    refined = engine.refined()
-    if refined.get("refinements"):
-        adopted, moved = int(refined["refinements_adopted"]), int(refined["records_refined"])
-        told += (
-            f"\n{counted(int(refined['refinements']), 'refinement')}: {adopted:,} adopted, "
-            f"{counted(moved, 'record')} moved, {refined['refinement_nats']:,.1f} nats won"
-        )
-    if changed := adapted_line(engine):
-        told += f"\n{changed}"
+    for line in filter(None, (refined_line(engine), adapted_line(engine))):
+        told += f"\n{line}"
     return Group(Text(told), shown, Text("; ".join(below)))
 
 

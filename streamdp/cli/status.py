@@ -59,6 +59,18 @@ class Status:
         return self._text
 
 
+def refined_line(engine: Engine) -> str:
+    """What refinements have come to, where there were any."""
+    refined = engine.refined()
+    if not refined.get("refinements"):
+        return ""
+    adopted, moved = int(refined["refinements_adopted"]), int(refined["records_refined"])
+    return (
+        f"{counted(int(refined['refinements']), 'refinement')}: {adopted:,} adopted, "
+        f"{counted(moved, 'record')} moved, {refined['refinement_nats']:,.1f} nats won"
+    )
+
+
 def adapted_line(engine: Engine) -> str:
     """What concentration and scale of the decay have come to, where they follow the stream."""
     now = engine.adapted
