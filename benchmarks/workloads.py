@@ -21,8 +21,8 @@ from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.choice import tokenizer_of
-from streamdp.encode.encoders import WordEncoder
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.records import Record

@@ -19,9 +19,10 @@ from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
 from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
-from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
-from streamdp.encode.order import refuse
+from streamdp.encode.encoders import Encoder, VectorEncoder
+from streamdp.encode.order import Ready, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.inside import Inside
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.offline.passes import Passes
@@ -103,21 +104,17 @@ class Engine(Inside):
         [0, 0]
         """
         answers = Answers([], [], [])
-        ready: list[tuple[float, Record]] = []
+        ready: Ready = []
         needs_time = self.settings.distance == "seconds"
         for record in all_plain(records, self._order.arrivals):
             if isinstance(record, Reject):
-                answers.rejects.append(record)
-                continue
-            if needs_time and record.time is None:
+                ready.append((0.0, record))
+            elif needs_time and record.time is None:
                 detail = "it has no time, and distance is measured in seconds"
-                answers.rejects.append(refuse(record, "missing_time", detail))
-                continue
-            reject = self._order.push(record, ready)
-            if reject is not None:
-                answers.rejects.append(reject)
-            if ready:
-                self._encode(ready, answers)
+                ready.append((0.0, refuse(record, "missing_time", detail)))
+            else:
+                self._order.push(record, ready)
+        self._encode(ready, answers)
         self._run(answers)
         return answers
 
@@ -127,7 +124,7 @@ class Engine(Inside):
         Nothing can be advanced after this; a state that shall go on is dumped before.
         """
         answers = Answers([], [], [])
-        ready: list[tuple[float, Record]] = []
+        ready: Ready = []
         self._order.drain(ready)
         self._encode(ready, answers)
         if self._pending and self._search is None:
@@ -144,7 +141,7 @@ class Engine(Inside):
         Vectors of the warm-up stay: their scale is learned once.
         """
         answers = Answers([], [], [])
-        ready: list[tuple[float, Record]] = []
+        ready: Ready = []
         self._order.drain(ready)
         self._encode(ready, answers)
         self._run(answers)
@@ -184,26 +181,47 @@ class Engine(Inside):
         """Number of the next record."""
         return 0 if self._search is None else self._search.seq
 
-    def _encode(self, ready: list[tuple[float, Record]], answers: Answers) -> None:
+    def _encode(self, ready: Ready, answers: Answers) -> None:
         """Encode records whose turn has come; run them where words may be evicted after the last."""
-        for time, record in ready:
-            encoder = self._encoder or choose_encoder(record, self.settings, self._blueprint.sparse)
-            if isinstance(encoder, Reject):
-                answers.rejects.append(encoder)
-                continue
-            reject = encoder.add(record)
-            if reject is not None:
-                answers.rejects.append(reject)
-                continue
-            if self._encoder is None:
-                self._begin(encoder)
-            self._pending.append((time, record))
+        at = 0
+        while at < len(ready):
+            waiting = self.seq + len(self._pending)
+            room = REVIEW_EVERY - waiting % REVIEW_EVERY
             if self._search is None:
-                if len(self._pending) >= max(self._blueprint.warmup, 1):
+                room = 1 if self._encoder is None else max(self._blueprint.warmup - waiting, 1)
+            self._take(ready[at : at + room], answers)
+            at += room
+            if self._search is None:
+                if self._pending and len(self._pending) >= self._blueprint.warmup:
                     self._end_warmup()
-            elif (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
+            elif self._pending and (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
-        ready.clear()
+
+    def _take(self, ready: Ready, answers: Answers) -> None:
+        """Encode records, so many that nothing is to be done between them; refused ones pass through."""
+        records = [record for _, record in ready if isinstance(record, Record)]
+        outcomes = iter(self._encoded(records))
+        for time, record in ready:
+            if isinstance(record, Record):
+                reject = next(outcomes)
+                if reject is None:
+                    self._pending.append((time, record))
+                else:
+                    answers.rejects.append(reject)
+            else:
+                answers.rejects.append(record)
+
+    def _encoded(self, records: list[Record]) -> list[Reject | None]:
+        """Encode records; why each cannot be clustered. The first record of all comes alone."""
+        if self._encoder is not None or not records:
+            return self._encoder.add_all(records) if self._encoder is not None else []
+        encoder = choose_encoder(records[0], self.settings, self._blueprint.sparse)
+        if isinstance(encoder, Reject):
+            return [encoder]
+        outcomes = encoder.add_all(records)
+        if outcomes[0] is None:
+            self._begin(encoder)
+        return outcomes
 
     def _begin(self, encoder: Encoder) -> None:
         """The first record that could be encoded has said whether the stream holds words or vectors."""

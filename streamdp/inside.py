@@ -11,8 +11,9 @@ from streamdp.answers.listing import ClusterList
 from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import WON
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.encoders import Encoded, Encoder, WordEncoder
+from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream

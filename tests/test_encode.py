@@ -10,7 +10,8 @@ import pytest
 from feeds import headlines, record, texts, vectors
 
 from streamdp.encode.choice import choose_encoder
-from streamdp.encode.encoders import VectorEncoder, WordEncoder
+from streamdp.encode.encoders import VectorEncoder
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.collection import Collection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,3 +91,11 @@ def test_lasting_arguments_are_laid_out_again_where_they_were_replaced() -> None
 def test_other_things_are_refused(value: object) -> None:
     with pytest.raises(TypeError, match="arrays and numbers"):
         Held((1, (value,)))
+
+
+def test_a_copy_is_of_arrays_of_its_own() -> None:
+    held = Held(outer(True, 0.5, False, 3, True))
+    copied = copy.deepcopy(held)
+    write(copied, 7.0)
+    assert copied.value.inner.table[0, 1] == 7
+    assert held.value.inner.table[0, 1] == 1

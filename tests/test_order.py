@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.encode.order import CONFIRM, HELD, Ready, ReorderBuffer
-from streamdp.records import Record
+from streamdp.records import Record, Reject
 
 DAY = 86_400.0
 Times = list[float | None]
@@ -25,9 +25,9 @@ def run(buffer: ReorderBuffer, times: Times) -> tuple[list[tuple[float, int]], l
     released, refused = [], []
     for number, time in enumerate(times):
         ready: Ready = []
-        if buffer.push(record(number, time), ready) is not None:
-            refused.append(number)
-        released += [(at, each.position["line"]) for at, each in ready]
+        buffer.push(record(number, time), ready)
+        released += [(at, each.position["line"]) for at, each in ready if isinstance(each, Record)]
+        refused += [each.position["line"] for _, each in ready if isinstance(each, Reject)]
     return released, refused
 
 

@@ -91,33 +91,33 @@ class Announcer:
         Row ``start`` of ``out`` and record number ``seq`` belong to ``records[0]``; ``sizes`` are those of
         the records (``Batch.sizes``).
         """
-        stop = start + len(records)
-        by = out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
-        r = 0
-        undecided, final_only = self.undecided, self.final_only
-        add_sample = self.samples.add
-        rows = self._rows(out, start, stop, sizes)
-        for record, row, decided in zip(
-            records, rows, out.answers["decided"][start:stop].tolist(), strict=True
-        ):
-            through = min(decided, seq - self.open_for) if self.open_for else decided
-            assignment = _assignment(seq, record, row)
-            add_sample(seq, record, assignment.cluster, assignment.novelty)
-            if not final_only:
-                lines.append(assignment)
-            if through < seq or undecided:
-                undecided[seq] = assignment
-                while r < len(by) and by[r] == seq:
-                    self._revise(out, r, lines)
-                    r += 1
-                self._settle(through, lines)
-            elif final_only:
-                lines.append(assignment)
-            seq += 1
-            if seq % FINAL_EVERY == 0 and through > self.final:
-                self.final = through
-                if not final_only:
-                    lines.append(Final(through))
+        if not records:
+            return
+        stop, last = start + len(records), seq + len(records)
+        numbers = range(seq, last)
+        answers = list(map(_assignment, numbers, records, self._rows(out, start, stop, sizes)))
+        through = out.answers["decided"][start:stop]
+        if self.open_for:
+            through = np.minimum(through, np.arange(seq, last) - self.open_for)
+        by = out.revisions["by"][: int(out.meta[REVISIONS])]
+        pauses = {*by.tolist(), *range(seq + -(seq + 1) % FINAL_EVERY, last, FINAL_EVERY), last - 1}
+        r, begin = 0, seq
+        for number in sorted(pauses):  # records after which something else is told, or nothing more
+            told = answers[begin - seq : number + 1 - seq]
+            self.samples.extend(begin, records[begin - seq : number + 1 - seq], told)
+            if not self.final_only:
+                lines += told
+            self.undecided.update(zip(range(begin, number + 1), told, strict=True))
+            while r < len(by) and by[r] == number:
+                self._revise(out, r, lines)
+                r += 1
+            decided = int(through[number - seq])
+            self._settle(decided, lines)
+            begin = number + 1
+            if begin % FINAL_EVERY == 0 and decided > self.final:
+                self.final = decided
+                if not self.final_only:
+                    lines.append(Final(decided))
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
@@ -180,14 +180,10 @@ class Announcer:
 
     def _settle(self, through: int, lines: Lines) -> None:
         """Forget what is decided (announcing it, in order, where only final answers are wanted)."""
-        undecided = self.undecided
-        while undecided:
-            seq = next(iter(undecided))
-            if seq > through:
-                return
-            assignment = undecided.pop(seq)
-            if self.final_only:
-                lines.append(assignment)
+        first = next(iter(self.undecided), through + 1)
+        settled = [self.undecided.pop(seq) for seq in range(first, through + 1)]
+        if self.final_only:
+            lines += settled
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from streamdp.records import Record
+from streamdp.records import Assignment, Record
 
 CLUSTERS = 2_000
 """Clusters that samples are held of: those joined latest."""
@@ -16,12 +17,8 @@ LONGEST = 200
 """Characters of a sample."""
 
 
-class Sample(NamedTuple):
-    """A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
-
-    seq: int
-    typical: float
-    text: str
+Sample = tuple[int, float, str]
+"""A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
 
 
 class Samples:
@@ -32,13 +29,14 @@ class Samples:
 
     def of(self, label: int) -> list[str]:
         """What the samples of a cluster say, by number of record; [] where none are held."""
-        return list(dict.fromkeys(shown(sample.text) for sample in sorted(self._held.get(label, []))))
+        return list(dict.fromkeys(shown(text) for _, _, text in sorted(self._held.get(label, []))))
 
-    def add(self, seq: int, record: Record, label: int, novelty: float) -> None:
-        """A record has joined a cluster."""
-        said = what_is_said(record)
-        if said:
-            self._add(label, Sample(seq, -novelty, said))
+    def extend(self, first: int, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
+        """Records, numbered from ``first`` on, have joined clusters."""
+        for seq, (record, answer) in enumerate(zip(records, answers, strict=True), first):
+            said = what_is_said(record)
+            if said:
+                self._add(answer.cluster, (seq, -answer.novelty, said))
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
@@ -51,13 +49,15 @@ class Samples:
         if len(held) < 3:
             held.append(sample)
         else:  # the first, the most typical, the latest
-            held[1] = max(held[1], held[2], key=lambda s: (s.typical, -s.seq))
+            _, middle, newest = held
+            if newest[1] > middle[1] or (newest[1] == middle[1] and newest[0] < middle[0]):
+                held[1] = newest
             held[2] = sample
 
     def move(self, seq: int, before: int, after: int) -> None:
         """A record has another label now."""
         for sample in self._held.get(before, ()):
-            if sample.seq == seq:
+            if sample[0] == seq:
                 self._held[before].remove(sample)
                 if not self._held[before]:
                     del self._held[before]
@@ -67,13 +67,13 @@ class Samples:
     def dump(self) -> list[Any]:
         """All that is held, as plain values."""
         return [
-            (label, [sample._replace(text=shown(sample.text)) for sample in held])
+            (label, [(seq, typical, shown(text)) for seq, typical, text in held])
             for label, held in self._held.items()
         ]
 
     def load(self, stored: list[Any]) -> None:
         """The inverse of :meth:`dump`."""
-        self._held = OrderedDict((label, [Sample(*sample) for sample in held]) for label, held in stored)
+        self._held = OrderedDict((label, [tuple(sample) for sample in held]) for label, held in stored)
 
 
 def what_is_said(record: Record) -> str:

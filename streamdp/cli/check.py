@@ -12,7 +12,9 @@ from streamdp.cli.hints import hint
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.choice import choose_encoder, order_of
-from streamdp.encode.encoders import Encoder, WordEncoder
+from streamdp.encode.encoders import Encoder
+from streamdp.encode.order import Ready
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
@@ -71,8 +73,13 @@ def _try(
     taken: list[Record] = []
     refused: list[Reject] = []
     for record in found:
-        ready: list[tuple[float, Record]] = []
-        reject = record if isinstance(record, Reject) else order.push(record, ready)
+        ready: Ready = []
+        if isinstance(record, Record):
+            order.push(record, ready)
+            first = ready[0][1] if ready else None
+            reject = first if isinstance(first, Reject) else None
+        else:
+            reject = record
         if reject is None and isinstance(record, Record):
             chosen = encoder or choose_encoder(record, settings, is_sparse(settings))
             if isinstance(chosen, Reject):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
-from streamdp.encode.text import Tokenizer, TooManyTokens
+from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
 from streamdp.registry import LIKELIHOODS, find
@@ -19,132 +20,6 @@ from streamdp.settings.schema import AUTO
 
 HUGE = 1e100
 """Larger components are refused: their squares would leave the range of a double."""
-
-
-class WordEncoder:
-    """Texts (or features that are counts) to word counts over a vocabulary.
-
-    Words of count one come first in each record.
-    """
-
-    sparse = True
-
-    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
-        self.tokenizer = tokenizer
-        self.vocabulary = vocabulary
-        self.frozen = frozen
-        self._clear()
-
-    def _clear(self) -> None:
-        self._offsets: list[int] = [0]
-        self._words: list[int] = []
-        self._counts: list[int] = []
-
-    def add(self, record: Record) -> Reject | None:
-        """Append a record to the batch, or say why it cannot be clustered."""
-        value = record.value
-        if isinstance(value, str):
-            try:
-                tokens = self.tokenizer.tokens(value)
-            except TooManyTokens as error:
-                return refuse(record, error.reason, str(error))
-            return self._add_tokens(record, tokens)
-        if isinstance(value, dict):
-            return self._add_counts(record, value)
-        return refuse(record, "wrong_kind", "it holds a vector where this stream holds texts")
-
-    def _add_tokens(self, record: Record, tokens: Sequence[str]) -> Reject | None:
-        known = self.vocabulary.ids.get
-        if self.frozen:
-            return self._add_frozen(record, tokens)
-        ids = [known(token, -1) for token in tokens]
-        if -1 in ids:
-            add = self.vocabulary.add
-            for i, number in enumerate(ids):
-                if number < 0:
-                    token = tokens[i]
-                    number = known(token, -1)  # it may have come twice in this record
-                    ids[i] = add(token) if number < 0 else number
-            ids = [number for number in ids if number >= 0]
-        if not ids:
-            return refuse(record, "empty", "no words are left of its text")
-        if len(set(ids)) == len(ids):
-            self._words += ids
-            self._counts += [1] * len(ids)
-        else:
-            counts: dict[int, int] = {}
-            for number in ids:
-                counts[number] = counts.get(number, 0) + 1
-            self._append(counts)
-        self._offsets.append(len(self._words))
-        return None
-
-    def _add_frozen(self, record: Record, tokens: Sequence[str]) -> Reject | None:
-        """Without learning words: unknown ones share the first id that no word has (none has postings)."""
-        if not tokens:
-            return refuse(record, "empty", "no words are left of its text")
-        counts: dict[str, int] = {}
-        for token in tokens:
-            counts[token] = counts.get(token, 0) + 1
-        unknown = self.vocabulary.unknown
-        ordered = sorted(counts, key=lambda token: counts[token] > 1)
-        self._words += [self.vocabulary.ids.get(token, unknown) for token in ordered]
-        self._counts += [counts[token] for token in ordered]
-        self._offsets.append(len(self._words))
-        return None
-
-    def _add_counts(self, record: Record, features: dict[str, float]) -> Reject | None:
-        for name in sorted(features):
-            value = features[name]
-            if not 0 <= value <= 1_000_000 or value != int(value):
-                return refuse(
-                    record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
-                )
-        counts: dict[int, int] = {}  # words are added only once nothing can be wrong any more
-        for name in sorted(features):
-            value = features[name]
-            if value == 0:
-                continue
-            number = self.vocabulary.ids.get(name, -1)
-            if number < 0:
-                number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)
-            if number >= 0:
-                counts[number] = int(value)
-        if not counts:
-            return refuse(record, "empty", "all its counts are zero")
-        self._append(counts)
-        self._offsets.append(len(self._words))
-        return None
-
-    def _append(self, counts: dict[int, int]) -> None:
-        single = [number for number, count in counts.items() if count == 1]
-        several = [number for number, count in counts.items() if count > 1]
-        self._words += single + several
-        self._counts += [1] * len(single) + [counts[number] for number in several]
-
-    def take(self, times: np.ndarray) -> Batch:
-        """The batch, with the event time of each of its records; a new one is begun."""
-        batch = Batch(
-            np.array(self._offsets, np.int64),
-            np.array(self._words, np.int32),
-            np.array(self._counts, np.int32),
-            times=times,
-        )
-        self._clear()
-        return batch
-
-    def for_scoring(self) -> WordEncoder:
-        """An encoder that knows the same words and learns none."""
-        return WordEncoder(self.tokenizer, self.vocabulary, frozen=True)
-
-    @property
-    def words(self) -> Sequence[str | None] | None:
-        """The word of each id."""
-        return self.vocabulary.words
-
-    def dump(self) -> dict[str, Any]:
-        """Everything that must be known to encode the next record, as plain values."""
-        return {"kind": "words", "vocabulary": self.vocabulary.dump()}
 
 
 class VectorEncoder:
@@ -177,6 +52,10 @@ class VectorEncoder:
         """An encoder for records of this one's form."""
         names = sorted(record.value) if isinstance(record.value, dict) else None
         return cls(len(record.value), names, likelihood, normalise=normalise)
+
+    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
+        """Append records to the batch, or say of each why it cannot be clustered."""
+        return [self.add(record) for record in records]
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""

@@ -25,7 +25,8 @@ STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200
 PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak")
 
 Waiting = tuple[float, int, Record]
-Ready = list[tuple[float, Record]]
+Ready = list[tuple[float, Record | Reject]]
+"""What goes on now, in order: records with the time at which each is placed, and what was refused."""
 
 
 def refuse(record: Record, reason: str, detail: str) -> Reject:
@@ -88,34 +89,36 @@ class ReorderBuffer:
         self.streak: list[float] = []
         self.lateness = Lateness()
 
-    def push(self, record: Record, ready: Ready) -> Reject | None:
-        """Take a record in, append what may go now to ``ready``; or say why it cannot be taken."""
+    def push(self, record: Record, ready: Ready) -> None:
+        """Take a record in; append to ``ready`` why it cannot be taken, and what may go now."""
         time = record.time
         if time is None:
             time = self.latest if self.latest > -math.inf else 0.0
         elif record.arrival is not None and time > record.arrival + self.max_ahead:
             # no figure that depends on the wall clock: a replay must write the same bytes
-            return refuse(record, "ahead", f"its time is more than {self.max_ahead:g} s beyond its arrival")
+            detail = f"its time is more than {self.max_ahead:g} s beyond its arrival"
+            ready.append((time, refuse(record, "ahead", detail)))
+            return
         elif time > self.latest + self.max_leap and self._leaps(time):
             self._hold(time, record, ready)
-            return None
+            return
         elif self.streak:
             self.streak.clear()
         self.dated = self.dated or record.time is not None
         if time < self.latest:
             self.lateness.note(self.latest - time)
-        reject = self._accept(time, record, ready)
+        self._accept(time, record, ready)
         if self.leaps:
             self._look_again(ready, self.max_leap)
-        return reject
 
-    def _accept(self, time: float, record: Record, ready: Ready) -> Reject | None:
+    def _accept(self, time: float, record: Record, ready: Ready) -> None:
         if time < self.released:
             if self.released - time > self.place:
                 before = f"its time is {self.released - time:g} s before that of a record already processed"
-                return refuse(record, "late", f"{before} (see max_lateness)")
-            ready.append((self.released, record))
-            return None
+                ready.append((time, refuse(record, "late", f"{before} (see max_lateness)")))
+            else:
+                ready.append((self.released, record))
+            return
         if time > self.latest:
             if self.timed == 0:
                 self.first = time
@@ -125,10 +128,9 @@ class ReorderBuffer:
         if self.max_lateness == 0.0 and not self.heap:
             self.released = time
             ready.append((time, record))
-            return None
+            return
         heapq.heappush(self.heap, (time, self.arrivals, record))
         self._release_until(self.latest - self.max_lateness, ready)
-        return None
 
     def _leaps(self, time: float) -> bool:
         """Whether a time is too far ahead for the distances that this stream is used to."""

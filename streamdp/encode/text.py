@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streamdp.encode.words import cut, is_link
+from streamdp.encode.words import cut, cut_piece, is_link
 
 _LONGEST_STEMMED = 64  # characters; what is longer is no word of any language, and would fill the cache
 _STEMS_HELD = 1 << 17
@@ -56,9 +56,7 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
 
         Words are cut as :mod:`streamdp.encode.words` says. Raises TooManyTokens.
         """
-        found = cut(text)
-        if not (self.urls and self.mentions and self.hashtags):
-            found = [token for token in found if self._keeps(token)]
+        found = self._kept(cut(text))
         if self.stem != "none":
             stems = _stems(self.stem)
             found = [stems[token] for token in found]
@@ -70,6 +68,20 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
             for n in range(2, self.ngrams + 1):
                 found += map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
         return found
+
+    @property
+    def by_piece(self) -> bool:
+        """Whether the tokens of a text are those of the pieces between its spaces, one after the other."""
+        return self.stem == "none" and self.ngrams == 1
+
+    def of_piece(self, piece: bytes) -> list[str]:
+        """Return the tokens of what stands between two spaces of a text in UTF-8, where they are such."""
+        return self._kept(cut_piece(piece))
+
+    def _kept(self, words: list[str]) -> list[str]:
+        if self.urls and self.mentions and self.hashtags:
+            return words
+        return [word for word in words if self._keeps(word)]
 
     def _keeps(self, token: str) -> bool:
         if token[0] == "@":

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.encode.kernels.spelling import Spelling, copy_words, enter, new_spelling, strike
+
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
 
@@ -27,6 +29,8 @@ class Vocabulary:
         self.last_seen = np.zeros(64, np.int64)
         self.dropped = 0
         self.evicted = 0
+        self._spelling = new_spelling(64, 512)
+        self._fresh: list[int] = []
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -48,7 +52,28 @@ class Vocabulary:
             number = len(self.words)
             self.words.append(word)
         self.ids[word] = number
+        self._fresh.append(number)
         return number
+
+    @property
+    def spelling(self) -> Spelling:
+        """The words as kernels look them up."""
+        if self._fresh:
+            ids = np.array(self._fresh)
+            written = [letters_of(self.words[number] or "") for number in self._fresh]
+            data = b"".join(written)
+            held = self._spelling
+            used, gone = held.used.tolist()
+            room, letters = len(held.start), len(held.letters)
+            if len(self.words) > room or used + len(data) > letters:
+                while room < len(self.words):
+                    room *= 2
+                letters = max(letters, 2 * (used - gone + len(data)))
+                self._spelling = new_spelling(room, letters)
+                copy_words(held, self._spelling)
+            enter(self._spelling, np.frombuffer(data, np.uint8), np.cumsum(list(map(len, written))), ids)
+            self._fresh.clear()
+        return self._spelling
 
     def touch(self, words: np.ndarray, seqs: np.ndarray) -> None:
         """Note that word ``words[i]`` was seen in record ``seqs[i]``, in rising order of records."""
@@ -79,6 +104,7 @@ class Vocabulary:
         count = len(self.words)
         known = np.array([word is not None for word in self.words], bool)
         gone = np.flatnonzero(known & ~held[:count] & (self.last_seen[:count] < before))
+        strike(self.spelling, gone)
         for number in gone[::-1].tolist():
             word = self.words[number]
             assert word is not None
@@ -109,9 +135,15 @@ class Vocabulary:
         self = cls(stored["limit"])
         self.words = stored["words"]
         self.ids = {word: i for i, word in enumerate(self.words) if word is not None}
+        self._fresh = list(self.ids.values())
         self.free = stored["free"]
         self.last_seen = np.zeros(max(64, 2 * len(self.words)), np.int64)
         seen = np.frombuffer(stored["last_seen"], np.int64)
         self.last_seen[: len(seen)] = seen
         self.dropped, self.evicted = stored["dropped"], stored["evicted"]
         return self
+
+
+def letters_of(text: str) -> bytes:
+    """A text as kernels read it."""
+    return text.encode("utf-8", "surrogatepass")

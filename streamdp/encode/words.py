@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import html
 import re
+from collections.abc import Callable
 from itertools import chain
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from streamdp.encode import scripts
 
@@ -93,11 +94,17 @@ def cut(text: str) -> list[str]:
     return list(chain.from_iterable(map(_PIECES.__getitem__, text.split())))
 
 
-class _Pieces(dict[str, list[str]]):
+Piece = TypeVar("Piece", str, bytes)
+
+
+class _Pieces(dict[Piece, list[str]], Generic[Piece]):
     """Remembers the words of what stands between spaces: most of it comes again, with its punctuation."""
 
-    def __missing__(self, piece: str) -> list[str]:
-        words = _cut_piece(piece)
+    def __init__(self, cut: Callable[[Piece], list[str]]) -> None:
+        self._cut: Callable[[Piece], list[str]] = cut
+
+    def __missing__(self, piece: Piece) -> list[str]:
+        words = self._cut(piece)
         if len(piece) <= _LONGEST_HELD:
             if len(self) >= _PIECES_HELD:
                 self.clear()
@@ -105,7 +112,9 @@ class _Pieces(dict[str, list[str]]):
         return words
 
 
-_PIECES = _Pieces()
+def cut_piece(piece: bytes) -> list[str]:
+    """Return the words of what stands between two spaces of a text in UTF-8, as :func:`cut` does."""
+    return _ENCODED[piece]
 
 
 def _cut_piece(text: str) -> list[str]:
@@ -122,6 +131,10 @@ def _cut_piece(text: str) -> list[str]:
         text = grammar.dropped.sub(r"\1", text)
     found: list[str] = grammar.words.findall(text)
     return found if ascii_only else scripts.rewrite(found)
+
+
+_PIECES = _Pieces(_cut_piece)
+_ENCODED = _Pieces[bytes](lambda piece: cut(piece.decode("utf-8", "surrogatepass")))
 
 
 def is_link(word: str) -> bool:

@@ -39,6 +39,10 @@ class Held:
         self.__dict__["written"] = written = np.array(plain, kind)
         self.address: int = written.ctypes.data
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is laid out anew: it is of other arrays."""
+        return Held, (self.value,)
+
     @cached_property
     def kind(self) -> Any:
         """Its type, as numba has it."""

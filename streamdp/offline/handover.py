@@ -8,7 +8,8 @@ import time
 import numpy as np
 
 from streamdp.encode.choice import order_of
-from streamdp.encode.encoders import Encoded, WordEncoder
+from streamdp.encode.encoders import Encoded
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine, new_search
 from streamdp.offline.task import Stream
 from streamdp.settings import Settings

@@ -1,0 +1,1 @@
+"""Kernels that look at the bytes of texts."""

@@ -1,0 +1,211 @@
+"""Texts, or features that are counts, to word counts over a vocabulary."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamdp.encode.batch import Batch
+from streamdp.encode.kernels.bags import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
+from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer, TooManyTokens
+from streamdp.encode.vocabulary import Vocabulary, letters_of
+from streamdp.kernels.jit import Bound
+from streamdp.records import Record, Reject
+
+
+class WordEncoder:
+    """Texts (or features that are counts) to word counts over a vocabulary.
+
+    Words of count one come first in each record. A ``frozen`` encoder learns no words: unknown ones share the
+    first id that no word has (none has postings).
+    """
+
+    sparse = True
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+        self.tokenizer = tokenizer
+        self.vocabulary = vocabulary
+        self.frozen = frozen
+        self._strangers: dict[str, int] = {}
+        self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
+        self._look_up, self._count = Bound(look_up), Bound(count)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lengths: list[np.ndarray] = []
+        self._words: list[np.ndarray] = []
+        self._counts: list[np.ndarray] = []
+
+    def add(self, record: Record) -> Reject | None:
+        """Append a record to the batch, or say why it cannot be clustered."""
+        return self.add_all((record,))[0]
+
+    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
+        """Append records to the batch, or say of each why it cannot be clustered."""
+        outcomes: list[Reject | None] = []
+        for kind, alike in itertools.groupby(records, _kind):
+            if kind is str:
+                outcomes += self._add_texts(list(alike))
+            elif kind is dict:
+                outcomes += map(self._add_counts, alike)
+            else:
+                detail = "it holds a vector where this stream holds texts"
+                outcomes += (refuse(record, "wrong_kind", detail) for record in alike)
+        return outcomes
+
+    # ---------------------------------------------------------------- texts
+
+    def _add_texts(self, records: list[Record]) -> list[Reject | None]:
+        texts: list[str] = [record.value for record in records]  # type: ignore[misc]
+        outcomes = self._too_long(records, texts)
+        if self.tokenizer.by_piece:
+            rows, ids, more, bounds = self._look_up_pieces(texts)
+        else:
+            rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
+            more, bounds = self._numbered(self.tokenizer.tokens(text) for text in texts)
+        last = self._keep(rows, ids, len(texts), more, bounds)
+        for i in np.flatnonzero(last == 0).tolist():
+            outcomes[i] = outcomes[i] or refuse(records[i], "empty", "no words are left of its text")
+        return outcomes
+
+    def _too_long(self, records: list[Record], texts: list[str]) -> list[Reject | None]:
+        """Refuse texts of too many tokens, and empty them."""
+        outcomes: list[Reject | None] = [None] * len(texts)
+        most = self.tokenizer.max_tokens // self.tokenizer.ngrams
+        for i, text in enumerate(texts):
+            if len(text) > most or (len(text) > most // _WIDEST and not text.isascii()):
+                try:
+                    self.tokenizer.tokens(text)
+                except TooManyTokens as error:
+                    outcomes[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
+        return outcomes
+
+    def _look_up_pieces(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What ``count`` takes of texts whose words are those of their pieces."""
+        encoded = [letters_of(text) for text in texts]
+        data = b"".join(encoded)
+        ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.int64, len(encoded))
+        pieces = self._pieces
+        if len(pieces.lower) < len(data) or len(pieces.rows) <= len(ends):
+            self._pieces = pieces = new_pieces(2 * len(data), 2 * len(ends))
+        self._look_up((self.vocabulary.spelling, pieces), np.frombuffer(data, np.uint8), ends)
+        strange = int(pieces.found[0])
+        if not strange:
+            return pieces.rows, pieces.ids, _NONE, _BOUNDS
+        places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
+        cut, lower = self.tokenizer.of_piece, data.lower()
+        words = (
+            (lower[start:stop].decode(),) if kind == UNKNOWN else cut(data[start:stop])
+            for kind, start, stop in places
+        )
+        return pieces.rows, pieces.ids, *self._numbered(words)
+
+    def _numbered(self, tokens: Iterable[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of lists of words, -1 where one found no room, and where each list begins and ends."""
+        ids, bounds, known = [], [0], self.vocabulary.ids
+        for words in tokens:
+            for word in words:
+                number = known.get(word)
+                ids.append(self._new(word) if number is None else number)
+            bounds.append(len(ids))
+        return np.array(ids, np.int32), np.array(bounds, np.int64)
+
+    def _new(self, word: str) -> int:
+        if not self.frozen:
+            return self.vocabulary.add(word)
+        return self.vocabulary.unknown + self._strangers.setdefault(word, len(self._strangers))
+
+    def _keep(
+        self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
+    ) -> np.ndarray:
+        """Count words (see ``count``), and keep them; returns the distinct words of each text."""
+        tokens, most = int(rows[texts]) + len(more), self.vocabulary.unknown + len(self._strangers)
+        bags = self._bags
+        if len(bags.words) < tokens or len(bags.lengths) <= texts or len(bags.place) < most:
+            self._bags = bags = new_bags(
+                max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
+            )
+        self._count((bags,), rows, ids, texts, more, bounds)
+        lengths, n = bags.lengths[:texts], int(bags.lengths[texts])
+        self._append(lengths[lengths > 0], bags.words[:n].copy(), bags.counts[:n].copy())
+        return lengths
+
+    def _append(self, lengths: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
+        self._lengths.append(lengths)
+        self._words.append(words)
+        self._counts.append(counts)
+
+    # ---------------------------------------------------------------- counts
+
+    def _add_counts(self, record: Record) -> Reject | None:
+        features: dict[str, float] = record.value  # type: ignore[assignment]
+        for name in sorted(features):
+            value = features[name]
+            if not 0 <= value <= 1_000_000 or value != int(value):
+                return refuse(
+                    record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
+                )
+        counts: dict[int, int] = {}  # words are added only once nothing can be wrong any more
+        for name in sorted(features):
+            value = features[name]
+            if value == 0:
+                continue
+            number = self.vocabulary.ids.get(name, -1)
+            if number < 0:
+                number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)
+            if number >= 0:
+                counts[number] = int(value)
+        if not counts:
+            return refuse(record, "empty", "all its counts are zero")
+        ordered = sorted(counts, key=lambda number: counts[number] > 1)
+        self._append(
+            np.array([len(ordered)]),
+            np.array(ordered, np.int32),
+            np.array([counts[number] for number in ordered], np.int32),
+        )
+        return None
+
+    # ---------------------------------------------------------------- what comes of it
+
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
+        offsets = np.zeros(len(times) + 1, np.int64)
+        np.cumsum(_joined(self._lengths), out=offsets[1:])
+        words, counts = _joined(self._words), _joined(self._counts)
+        if self._strangers:
+            words = np.minimum(words, np.int32(self.vocabulary.unknown))
+            self._strangers.clear()
+        self._clear()
+        return Batch(offsets, words, counts, times=times)
+
+    def for_scoring(self) -> WordEncoder:
+        """An encoder that knows the same words and learns none."""
+        return WordEncoder(self.tokenizer, self.vocabulary, frozen=True)
+
+    @property
+    def words(self) -> Sequence[str | None] | None:
+        """The word of each id."""
+        return self.vocabulary.words
+
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+        return {"kind": "words", "vocabulary": self.vocabulary.dump()}
+
+
+_WIDEST = 18
+"""Characters that one may become where characters that mean the same are made the same."""
+
+_NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts])
+
+
+def _kind(record: Record) -> type | None:
+    value = record.value
+    return str if isinstance(value, str) else dict if isinstance(value, dict) else None

@@ -1,0 +1,150 @@
+"""Batches of texts are counted as a plain reading of each, one after the other, would have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from feeds import record
+from hypothesis import given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from streamdp.encode.text import Tokenizer, TooManyTokens
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
+from streamdp.records import Reject
+
+PIECES = (
+    *("storm", "Storm", "STORM,", '("storm")', "coast.", "Anna's", "don't", "e-mail", "3.14", "7", "7,"),
+    *("a", "A.", "u.s.", "at&t", "&amp;", "c++", "c#", "#tag", "@name,", "http://a.b/c.", "www.", "www.a.de"),
+    *("node.js", "end.Start", "'ll", "n't", "'tis", "[1]", "!?", "\u7fa4\u96c6", "\u00e9t\u00e9", "o'"),
+    *("na\u00efve,", "a\u00a0b", "x\u2003yz", "\u3000", "\x0b", "\x1c", "\x85", "\x00nul", "\ud800"),
+    *("\ufdfa", "\U0001f602"),
+)
+GAPS = (" ", "  ", "\n", "\t", "")
+
+TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), max_size=12).map(
+    lambda pairs: "".join(piece + gap for piece, gap in pairs)
+)
+ANY = st.one_of(TEXTS, st.text(max_size=40), st.text(alphabet="ab1 .,'-&#@:/", max_size=20))
+TOKENIZERS = (
+    Tokenizer(),
+    Tokenizer(ngrams=2),
+    Tokenizer(stem="english"),
+    Tokenizer(urls=False, mentions=False, hashtags=False),
+    Tokenizer(max_tokens=4),
+    Tokenizer(ngrams=2, max_tokens=7),
+)
+
+
+class Plain:
+    """The same, one record and one word at a time."""
+
+    def __init__(self, tokenizer: Tokenizer, limit: int) -> None:
+        self.tokenizer, self.limit = tokenizer, limit
+        self.ids: dict[str, int] = {}
+
+    def read(self, text: str) -> list[tuple[int, int]] | str:
+        try:
+            tokens = self.tokenizer.tokens(text)
+        except TooManyTokens as error:
+            return error.reason
+        counts: dict[int, int] = {}
+        for token in tokens:
+            if token not in self.ids and len(self.ids) < self.limit:
+                self.ids[token] = len(self.ids)
+            if token in self.ids:
+                counts[self.ids[token]] = counts.get(self.ids[token], 0) + 1
+        return sorted(counts.items(), key=lambda pair: pair[1] > 1) or "empty"
+
+
+def read(encoder: WordEncoder, texts: list[Any]) -> list[list[tuple[int, int]] | str]:
+    """What a batch says of each."""
+    outcomes = encoder.add_all(record(text, i) for i, text in enumerate(texts))
+    batch = encoder.take(np.zeros(outcomes.count(None)))
+    assert batch.size == outcomes.count(None)
+    bags = iter(
+        [
+            list(zip(batch.words[a:b].tolist(), batch.counts[a:b].tolist(), strict=True))
+            for a, b in zip(batch.offsets[:-1], batch.offsets[1:], strict=True)
+        ]
+    )
+    return [next(bags) if outcome is None else outcome.reason for outcome in outcomes]
+
+
+@limits(deadline=None, max_examples=400)
+@given(
+    st.lists(st.lists(ANY, max_size=6), max_size=4), st.sampled_from(TOKENIZERS), st.sampled_from([3, 1000])
+)
+def test_batches_are_what_a_plain_reading_says(
+    batches: list[list[str]], tokenizer: Tokenizer, limit: int
+) -> None:
+    encoder, plain = WordEncoder(tokenizer, Vocabulary(limit)), Plain(tokenizer, limit)
+    for texts in batches:
+        assert read(encoder, texts) == [plain.read(text) for text in texts]
+    assert encoder.vocabulary.ids == plain.ids
+
+
+@limits(deadline=None, max_examples=100)
+@given(st.lists(ANY, max_size=6), st.lists(ANY, max_size=6))
+def test_a_frozen_encoder_learns_nothing(learned: list[str], scored: list[str]) -> None:
+    tokenizer = Tokenizer()
+    encoder = WordEncoder(tokenizer, Vocabulary(1000))
+    read(encoder, learned)
+    before = dict(encoder.vocabulary.ids)
+    unknown = encoder.vocabulary.unknown
+    expected: list[list[tuple[int, int]] | str] = []
+    for text in scored:
+        tokens = tokenizer.tokens(text)
+        counts = {token: tokens.count(token) for token in tokens}
+        ordered = sorted(counts, key=lambda token: counts[token] > 1)
+        expected.append([(before.get(token, unknown), counts[token]) for token in ordered] or "empty")
+    assert read(encoder.for_scoring(), scored) == expected
+    assert encoder.vocabulary.ids == before
+
+
+def test_texts_counts_and_vectors_side_by_side() -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(100))
+    mixed = ["rain rain sun", {"sun": 2.0, "wind": 1.0}, [1.0], {"rain": 0.5}, {"rain": 0.0}, "wind", ""]
+    assert read(encoder, mixed) == [
+        [(1, 1), (0, 2)],
+        [(2, 1), (1, 2)],
+        *("wrong_kind", "wrong_type", "empty"),
+        [(2, 1)],
+        "empty",
+    ]
+
+
+def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> None:
+    vocabulary = Vocabulary(2000)
+    encoder = WordEncoder(Tokenizer(), vocabulary)
+    drawn = np.random.default_rng(1)
+    for turn in range(60):
+        texts = [
+            " ".join(f"w{n}" for n in drawn.integers(200 * turn, 200 * turn + 400, 8)) for _ in range(100)
+        ]
+        bags = read(encoder, texts)
+        spelt = [sorted({str(vocabulary.words[int(pair[0])]) for pair in bag}) for bag in bags]
+        assert spelt == [sorted(set(text.split())) for text in texts]
+        every = np.arange(len(vocabulary.words))
+        vocabulary.touch(every, np.zeros(len(every), np.int64))
+        held = drawn.random(len(every)) < 0.5
+        vocabulary.evict(held, 1)
+    assert vocabulary.evicted > 5000
+    assert len(vocabulary.spelling.letters) < 20_000
+    assert len(vocabulary.spelling.start) <= 2048
+
+
+def test_a_very_long_text_is_refused_before_its_words_are_learned() -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000))
+    outcome = encoder.add(record("x1 " * 100_001, 1))
+    assert isinstance(outcome, Reject)
+    assert (outcome.reason, len(encoder.vocabulary)) == ("too_many_tokens", 0)
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", "sun"]])
+def test_nothing_in_a_batch(texts: list[str]) -> None:
+    encoder = WordEncoder(Tokenizer(), Vocabulary(1000))
+    assert read(encoder, texts) == ["empty" if not text else [(0, 1)] for text in texts]
