@@ -12,7 +12,7 @@ import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.display import Display
-from streamdp.cli.errors import say, speak_warnings
+from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
@@ -68,7 +68,10 @@ class Run:
         self.modes = {"final_only": final_only, "events": paths.events is not None}
         self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
         resumed = self._resume(paths, None if before is None else before[1])
-        self.reader = Reader(settings, origin)
+        self.engine.stage = watch.stages.enter
+        self.first = self.saved = self.engine.seq
+        self.interrupted = self.scored = 0
+        self.reader = Reader(settings, origin, watch.stages)
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
@@ -84,9 +87,7 @@ class Run:
         self.on_terminal = (
             paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
         )
-        self.first = self.saved = self.engine.seq
         self.saved_at = self.heard_at = time.monotonic()
-        self.interrupted = self.scored = 0
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
 
@@ -95,7 +96,7 @@ class Run:
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if self.folder is None else self.folder.newest(say)
+        found = None if self.folder is None else self.folder.newest(warn)
         modes: dict[str, Any] = {
             "final_only": self.modes["final_only"],
             "with_events": self.modes["events"],
@@ -141,6 +142,8 @@ class Run:
     def snapshot(self, ended: bool = False) -> None:
         """Make everything written so far durable, and remember where that was."""
         assert self.folder is not None
+        began = time.perf_counter()
+        self.watch.stages.enter("snapshot")
         self.sinks.flush(sync=True)
         header = Header(
             settings=model_settings(self.settings),
@@ -151,16 +154,22 @@ class Run:
             written=time.time(),
             ended=ended,
         )
-        self.folder.write(header, self.engine.dumps())
+        try:
+            path = self.folder.write(header, self.engine.dumps())
+        except SnapshotError:
+            self.watch.snapshot_failed()
+            raise
         self.saved, self.saved_at = self.engine.seq, time.monotonic()
         self.source.commit()
-        self.watch.snapshot()
+        self.watch.stages.enter("other")
+        self.watch.snapshot(time.perf_counter() - began, path.stat().st_size)
 
     def step(self) -> None:
         """Read what is there, and answer it."""
         records = self.reader.read(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
+            self.watch.taken(records)
             self.sinks.mark(self.source.positions())
             self._answer(
                 lambda: (
@@ -178,7 +187,7 @@ class Run:
 
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""
-        self.watch.beat(self.engine, self.source, self.reader.passed)
+        self.watch.beat(self.engine, self.reader, self.answered)
 
     def _wait(self) -> bool:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
@@ -193,13 +202,18 @@ class Run:
 
     def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
+        self.watch.stages.enter("encode")
         answers = advance()
         if self.frozen:
             self.scored += len(answers.lines)
         advanced = time.perf_counter() - began
+        self.watch.stages.enter("write")
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
-        self.watch.batch(answers.rejects, advanced, time.perf_counter() - began)
+        self.watch.stages.enter("other")
+        total = time.perf_counter() - began
+        held_back = 0 if self.frozen else self.engine.held_back
+        self.watch.batch(answers, self.answered, held_back, advanced, total)
 
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
@@ -285,7 +299,7 @@ def _summary(run: Run, seconds: float) -> None:
     if late:
         say(late)
     if counters.get("words_dropped"):
-        say(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
+        warn(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
 
 
 def _code(run: Run) -> int:
@@ -297,7 +311,7 @@ def _code(run: Run) -> int:
         return 0
     rejects = run.sinks.first_refused
     help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
-    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""))
+    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""), "error")
     return Exit.BAD_DATA
 
 
@@ -354,7 +368,7 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
     except SinkClosed:
         return 0
     except UndeliveredError as error:
-        say(error.message)
+        say(error.message, "error")
         return interrupt.code()
     finally:
         run.source.close()
