@@ -17,9 +17,10 @@ from commands import command, environment
 class Live:
     """``streamdp`` with these arguments; its standard error is read while it runs."""
 
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, port: int = 0, **settings: str) -> None:
         with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", port))
             self.port = free.getsockname()[1]
         self._errors = folder / f"stderr-{self.port}"
         with self._errors.open("wb") as errors:
@@ -78,6 +79,11 @@ class Live:
         """Send SIGTERM, and return the exit code, which must come in time."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        self._process.kill()
+        self._process.wait()
 
     def ends(self, seconds: float = 60.0) -> int:
         """Wait for the end by itself; the exit code."""
