@@ -124,7 +124,7 @@ class Prometheus:
             return [float(answer["result"][1])]
         return [float(series["value"][1]) for series in answer["result"]]
 
-    def until(self, holds: Any, seconds: float = 60.0) -> None:
+    def until(self, holds: Any, seconds: float = 180.0) -> None:
         """Wait until something holds."""
         deadline = time.monotonic() + seconds
         while not holds():
