@@ -165,10 +165,11 @@ class KafkaSource:
     def share(self) -> None:
         """A topic has no end."""
 
-    def commit(self) -> None:
+    def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
-        if self.group is not None and not self._closed and self._link.up:
-            self._log.commit(self.group, self._next)
+        offsets = _offsets(positions)
+        if self.group is not None and offsets and not self._closed and self._link.up:
+            self._log.commit(self.group, offsets)
 
     def lag(self) -> int:
         """Return how many offsets lie between the last record returned and the ends, as last heard of."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamdp.errors import StreamdpError
@@ -80,8 +80,11 @@ class Source(Protocol):
         does nothing.
         """
 
-    def commit(self) -> None:
-        """Learn that all up to ``positions`` is safe: whoever watches the source's lag may be told."""
+    def commit(self, positions: dict[str, Any]) -> None:
+        """Learn that all up to these positions is safe: whoever watches the source's lag may be told.
+
+        May be called in another thread.
+        """
 
     def lag(self) -> int | None:
         """Return how many records are there but not yet read; None where nobody knows."""
@@ -103,7 +106,7 @@ class Unwatched:
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """There is one order only."""
 
-    def commit(self) -> None:
+    def commit(self, positions: dict[str, Any]) -> None:
         """Nobody is told."""
 
     def lag(self) -> None:
@@ -129,8 +132,14 @@ class Sink(Protocol[Item]):
     def flush(self, sync: bool) -> None:
         """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
 
+    def lasting(self) -> Callable[[], None]:
+        """Return what sees to it that all that was handed over by now lasts.
+
+        It may be called in another thread, while this one goes on writing. Raises SinkError.
+        """
+
     def state(self) -> Any:
-        """Return what a snapshot keeps, to go on from here; to be asked for after ``flush(sync=True)``."""
+        """Return what a snapshot keeps, to go on from here; to be asked for after a flush."""
 
     def close(self) -> None:
         """Flush and give everything back; a second call does nothing."""

@@ -33,6 +33,7 @@ from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.load import differences, model_settings
+from streamdp.state.saving import Saving
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 BATCH = 1000
@@ -86,9 +87,11 @@ class Run:
         )
         self.first = self.saved = self.engine.seq
         self.saved_at = self.heard_at = time.monotonic()
-        self.interrupted = self.scored = 0
+        self.interrupted = self.scored = self.unsaved = 0
+        self.saving: Saving | None = None
         if self.folder is not None and resumed is None and not frozen:
             self.snapshot()  # so that a crash at any moment finds one
+            self.saved_by_now(wait=True)
 
     def _resume(self, paths: Paths, before: bytes | None) -> Header | None:
         """Load the newest snapshot, where there is one; leave an engine in either case.
@@ -139,21 +142,42 @@ class Run:
         return header
 
     def snapshot(self, ended: bool = False) -> None:
-        """Make everything written so far durable, and remember where that was."""
-        assert self.folder is not None
-        self.sinks.flush(sync=True)
+        """Remember where everything is; a thread brings it to the disk, after what was written until now."""
+        folder = self.folder
+        assert folder is not None
+        self.saved_by_now(wait=True)
+        self.sinks.flush(sync=False)
+        positions, outputs = self.source.positions(), self.sinks.kept()
         header = Header(
             settings=model_settings(self.settings),
             seq=self.engine.seq,
-            positions=self.source.positions(),
-            outputs=self.sinks.kept(),
+            positions=positions,
+            outputs=outputs,
             modes=self.modes,
             written=time.time(),
             ended=ended,
         )
-        self.folder.write(header, self.engine.dumps())
-        self.saved, self.saved_at = self.engine.seq, time.monotonic()
-        self.source.commit()
+        body, lasting = self.engine.dumps(), self.sinks.lasting()
+
+        def save() -> None:
+            lasting()
+            folder.write(header, body)
+            self.source.commit(positions)
+
+        self.saving = Saving(save, header.seq)
+        self.unsaved, self.saved_at = 0, time.monotonic()
+
+    def saved_by_now(self, wait: bool = False) -> None:
+        """Take note of a snapshot that has been written. Raises what went wrong with it."""
+        saving = self.saving
+        if saving is None:
+            return
+        while not saving.done(0.2 if wait else 0.0):
+            if not wait:
+                return
+            self._wait()
+        self.saving = None
+        self.saved = saving.seq
         self.watch.snapshot()
 
     def step(self) -> None:
@@ -161,6 +185,7 @@ class Run:
         records = self.reader.read(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
+            self.unsaved += len(records)
             self.sinks.mark(self.source.positions())
             self._answer(
                 lambda: (
@@ -171,8 +196,10 @@ class Run:
             self._answer(self.engine.flush)
             if self.folder is not None:  # a replay would not know of the silence
                 self.snapshot()
+                self.saved_by_now(wait=True)
         if self.status.due:
             self._tell_status()
+        self.saved_by_now()
         if self.folder is not None and not self.frozen and self._snapshot_due():
             self.snapshot()
 
@@ -183,7 +210,7 @@ class Run:
     def _wait(self) -> bool:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
         self.beat()
-        if self.interrupt.overdue:
+        if self.interrupt.overdue and self.sinks.missing:
             raise UndeliveredError(
                 f"the broker has not taken {counted(self.sinks.missing, 'answer')}: "
                 f"the state goes on from record {self.saved:,}, and writes them then",
@@ -208,10 +235,12 @@ class Run:
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _snapshot_due(self) -> bool:
-        new, after = self.engine.seq - self.saved, self.settings.snapshot_seconds
-        return new >= self.settings.snapshot_every or bool(
-            new and after and time.monotonic() - self.saved_at >= after
-        )
+        """Whether enough was read, refused records too, or enough time has passed since something was."""
+        if self.saving is not None or not self.unsaved:
+            return False
+        after = self.settings.snapshot_seconds
+        late = bool(after) and time.monotonic() - self.saved_at >= after
+        return late or self.unsaved >= self.settings.snapshot_every
 
     def line(self) -> str:
         """What a display shows; nothing where the answers themselves go to the terminal."""
@@ -235,6 +264,7 @@ class Run:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""
         if self.folder is not None and not self.frozen:
             self.snapshot(ended=not stopped)
+            self.saved_by_now(wait=True)
         if not self.frozen and not (stopped and self.folder is not None):
             self.sinks.write(self.engine.finish())
             self.sinks.flush(sync=True)
@@ -354,9 +384,12 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
     except SinkClosed:
         return 0
     except UndeliveredError as error:
+        run.sinks.give_up()
         say(error.message)
         return interrupt.code()
     finally:
+        if run.saving is not None:
+            run.saving.end()
         run.source.close()
         with contextlib.suppress(SinkClosed):
             run.sinks.close()

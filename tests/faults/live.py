@@ -74,6 +74,19 @@ class Live:
             assert time.monotonic() < deadline, self.said
             time.sleep(0.05)
 
+    def pause(self) -> None:
+        """Let it stand still, in the middle of whatever it does."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
     def terminate(self, seconds: float = 10.0) -> int:
         """Send SIGTERM, and return the exit code, which must come in time."""
         self._process.send_signal(signal.SIGTERM)
