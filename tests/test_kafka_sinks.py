@@ -190,3 +190,25 @@ def test_no_topic_no_broker_no_match(broker: Any) -> None:
     gone = refusal(topic, where, resume={"epoch": 1, "out_seq": 5, "offset": 5})
     assert (gone.exit_code, "made anew" in gone.message) == (65, True)
     assert refusal(topic, where, resume={"length": 5}).exit_code == 65
+
+
+def test_what_was_said_at_an_end_of_the_input(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    sink = opened(topic, broker.bootstrap)
+    sink.write(b"one\n")
+    sink.flush(sync=True)
+    ended = sink.state()
+    sink.write(b"two\nfour\nend\n")  # of what the state holds open
+    sink.close()
+    for _ in range(2):  # the first is killed before its snapshot
+        again = opened(topic, broker.bootstrap, resume=ended, ended=True)
+        again.write(b"two\nthree\n")
+        again.flush(sync=True)
+        later = again.state()
+        again.close()
+    last = opened(topic, broker.bootstrap, resume=later)
+    last.write(b"four\nfive\n")
+    last.close()
+    found = contents(broker.bootstrap, topic)
+    assert [record.value for record in found] == [b"one", b"two", b"four", b"end", b"three", b"five"]
+    assert headers(found, "out_seq") == [b"%d" % i for i in range(6)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import Options, broken, library
 from streamdp_connectors.kafka_post import FencedError, Load, Post, Topic
 from streamdp_connectors.kafka_records import Entry
-from streamdp_connectors.kafka_tail import Tail, read_tail
+from streamdp_connectors.kafka_tail import Tail, checksum, read_tail
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
@@ -231,8 +230,8 @@ class Delivery:
             entries = load.get(topic, [])
             resume = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
             found = read_tail(topic, self._bootstrap, self._options, self._timeout, resume).checksums
-            ours = {entry.number: zlib.crc32(entry.value) for entry in entries}
-            strange = [number for number, checksum in found.items() if ours.get(number) != checksum]
+            ours = {entry.number: checksum(entry.value) for entry in entries}
+            strange = [number for number, of in found.items() if ours.get(number) != of]
             if strange:
                 what = (
                     f"another run of this state has written to topic {topic}, from number {min(strange)} on"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,9 +12,12 @@ from streamdp.errors import Exit
 from streamdp.records import Reject
 from streamdp_connectors.kafka_delivery import Delivery
 from streamdp_connectors.kafka_records import Entry
+from streamdp_connectors.kafka_tail import checksum
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
+_REMEMBERED = 100_000
+"""Records after which nothing comes again that was said at an end of the input."""
 
 Headers = list[tuple[str, bytes]]
 
@@ -26,7 +28,9 @@ class TopicWriter:
     Every record has the headers ``epoch`` (of the first run that wrote this output) and ``out_seq`` (its
     number in it). ``resume`` is what ``state`` returned at the snapshot: what was written after it is found
     in the topic, and not written again when it comes again. Without it the topic must be empty, unless the
-    output begins ``anew`` after what is there. Raises SinkError.
+    output begins ``anew`` after what is there. Where the input had ``ended`` at the snapshot, what was
+    written after it was said of records that the state still holds open: when they come again it is known by
+    its bytes, and what is said otherwise now is another record. Raises SinkError.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class TopicWriter:
         *,
         resume: Mapping[str, Any] | None = None,
         anew: bool = False,
+        ended: bool = False,
     ) -> None:
         if resume is not None and not {"epoch", "out_seq", "offset"} <= set(resume):
             raise SinkError(f"the state holds no position in topic {topic}", Exit.BAD_DATA)
@@ -48,7 +53,12 @@ class TopicWriter:
         """The source positions that were noted after the snapshot, for the source's ``replay``."""
         self.differing = 0
         """How many records came again with other bytes than those found in the topic."""
-        self._written = tail.checksums
+        self._written = {} if ended else tail.checksums
+        self._said = set((resume or {}).get("said", ()))
+        if ended:
+            self._said |= set(tail.checksums.values())
+            self._out_seq = max([self._out_seq, *(number + 1 for number in tail.checksums)])
+        self._forgets = self._out_seq + _REMEMBERED
         self._noted: list[Mapping[str, Any]] = []
 
     def mark(self, positions: Mapping[str, Any]) -> None:
@@ -69,7 +79,10 @@ class TopicWriter:
     def state(self) -> dict[str, Any]:
         """Return what ``resume`` needs; to be asked for right after a flush."""
         offset = self._delivery.offset(self.topic)
-        return {"epoch": self._epoch, "out_seq": self._out_seq, "offset": offset, "topic": self.topic}
+        state = {"epoch": self._epoch, "out_seq": self._out_seq, "offset": offset, "topic": self.topic}
+        if self._out_seq > self._forgets:
+            self._said.clear()
+        return state | {"said": sorted(self._said)} if self._said else state
 
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""
@@ -77,6 +90,10 @@ class TopicWriter:
 
     def send(self, value: bytes, headers: Headers) -> None:
         """Write one record, unless the topic has it already."""
+        if self._said and (known := checksum(value)) in self._said:
+            self._said.discard(known)
+            self._noted.clear()
+            return
         number = self._out_seq
         self._out_seq += 1
         if self._written:
@@ -91,7 +108,7 @@ class TopicWriter:
         self._delivery.put(self.topic, Entry(number, value, headers))
 
     def _compare(self, number: int, found: int, value: bytes) -> None:
-        if found != zlib.crc32(value):
+        if found != checksum(value):
             self.differing += 1
             if self.differing == 1:
                 _log.warning("topic %s: record %d came again with other bytes", self.topic, number)

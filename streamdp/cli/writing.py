@@ -142,6 +142,7 @@ class Sinks:
                 )
         how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
         self._delivery, to = _delivery(origin, paths, kept, waiting)
+        to["ended"] = resumed is not None and resumed.ended
         self._rejects_topic = paths.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
