@@ -168,7 +168,8 @@ class KafkaSource:
     def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
         offsets = _offsets(positions)
-        if self.group is not None and offsets and not self._closed and self._link.up:
+        here = not self._closed and self._gone is None and self._link.up
+        if self.group is not None and offsets and here:
             self._log.commit(self.group, offsets)
 
     def lag(self) -> int:
