@@ -70,6 +70,12 @@ class Source(Protocol):
         It depends on that record alone, not on how reads were cut into batches.
         """
 
+    def decided(self) -> dict[str, Any]:
+        """Return what the wall clock has decided about records lately returned, to be noted with positions.
+
+        ``replay`` takes it with them, and decides the same.
+        """
+
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions. Raises SourceError when the source no longer matches them."""
 
@@ -102,6 +108,10 @@ class Unwatched:
 
     def up(self) -> None:
         """There is nothing to reach."""
+
+    def decided(self) -> dict[str, Any]:
+        """Nothing is noted with a file's positions."""
+        return {}
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """There is one order only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
+from streamdp.cli.snapshots import Snapshots
 from streamdp.cli.status import Status, adapted_line, counted, lateness_line, refined_line
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import (
@@ -33,10 +34,12 @@ from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.load import differences, model_settings
-from streamdp.state.saving import Saving
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 BATCH = 1000
+SILENCE = {"silent": True}
+"""What is noted with the positions after which nothing came for long."""
+
 WAIT = 0.2
 """Seconds after which a source without news is asked again."""
 
@@ -67,8 +70,9 @@ class Run:
         self.settings = settings
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
-        self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
-        resumed = self._resume(paths, None if before is None else before[1])
+        folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
+        self.silences: list[object] = []
+        resumed = self._resume(folder, paths, None if before is None else before[1])
         self.reader = Reader(settings, origin)
         self.source = self.reader.source
         if resumed is not None:
@@ -80,25 +84,30 @@ class Run:
             tell_of_change(paths, resumed)
             if not self.source.replayable:
                 say(f"{origin.label} cannot be read again: going on with what comes")
-            self.source.replay(self.sinks.marks())
+            marks = self.sinks.marks()
+            self.source.replay(marks)
+            self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
         self.on_terminal = (
             paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
         )
-        self.first = self.saved = self.engine.seq
-        self.saved_at = self.heard_at = time.monotonic()
-        self.interrupted = self.scored = self.unsaved = 0
-        self.saving: Saving | None = None
-        if self.folder is not None and resumed is None and not frozen:
-            self.snapshot()  # so that a crash at any moment finds one
-            self.saved_by_now(wait=True)
+        self.first = self.engine.seq
+        self.heard_at = time.monotonic()
+        self.interrupted = self.scored = 0
+        self.folder = folder
+        self.snapshots: Snapshots | None = None
+        if folder is not None and not frozen:
+            how = (settings, self.modes, self._wait, watch.snapshot, self.first)
+            self.snapshots = Snapshots(folder, *how)
+            if resumed is None:
+                self.snapshot()  # so that a crash at any moment finds one
 
-    def _resume(self, paths: Paths, before: bytes | None) -> Header | None:
+    def _resume(self, folder: StateFolder | None, paths: Paths, before: bytes | None) -> Header | None:
         """Load the newest snapshot, where there is one; leave an engine in either case.
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if self.folder is None else self.folder.newest(say)
+        found = None if folder is None else folder.newest(say)
         modes: dict[str, Any] = {
             "final_only": self.modes["final_only"],
             "with_events": self.modes["events"],
@@ -141,67 +150,36 @@ class Run:
         self.engine = Engine.loads(body, self.settings, **modes)
         return header
 
-    def snapshot(self, ended: bool = False) -> None:
-        """Remember where everything is; a thread brings it to the disk, after what was written until now."""
-        folder = self.folder
-        assert folder is not None
-        self.saved_by_now(wait=True)
-        self.sinks.flush(sync=False)
-        positions, outputs = self.source.positions(), self.sinks.kept()
-        header = Header(
-            settings=model_settings(self.settings),
-            seq=self.engine.seq,
-            positions=positions,
-            outputs=outputs,
-            modes=self.modes,
-            written=time.time(),
-            ended=ended,
-        )
-        body, lasting = self.engine.dumps(), self.sinks.lasting()
-
-        def save() -> None:
-            lasting()
-            folder.write(header, body)
-            self.source.commit(positions)
-
-        self.saving = Saving(save, header.seq)
-        self.unsaved, self.saved_at = 0, time.monotonic()
-
-    def saved_by_now(self, wait: bool = False) -> None:
-        """Take note of a snapshot that has been written. Raises what went wrong with it."""
-        saving = self.saving
-        if saving is None:
-            return
-        while not saving.done(0.2 if wait else 0.0):
-            if not wait:
-                return
-            self._wait()
-        self.saving = None
-        self.saved = saving.seq
-        self.watch.snapshot()
+    def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
+        """Remember where everything is; with ``wait`` until that is on the disk."""
+        assert self.snapshots is not None
+        self.snapshots.take(self.engine, self.source, self.sinks, ended=ended, wait=wait)
 
     def step(self) -> None:
         """Read what is there, and answer it."""
+        if self._was_silent():
+            self._answer(self.engine.flush)
         records = self.reader.read(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
-            self.unsaved += len(records)
-            self.sinks.mark(self.source.positions())
+            self.sinks.mark(self.source.positions() | self.source.decided())
             self._answer(
                 lambda: (
                     self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
                 )
             )
         elif self._silent():
+            self.sinks.mark({**self.source.positions(), **SILENCE})
             self._answer(self.engine.flush)
-            if self.folder is not None:  # a replay would not know of the silence
+            if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
-                self.saved_by_now(wait=True)
         if self.status.due:
             self._tell_status()
-        self.saved_by_now()
-        if self.folder is not None and not self.frozen and self._snapshot_due():
-            self.snapshot()
+        if self.snapshots is not None:
+            self.snapshots.read(len(records))
+            self.snapshots.look()
+            if self.snapshots.due:
+                self.snapshot(wait=False)
 
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""
@@ -211,9 +189,10 @@ class Run:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
         self.beat()
         if self.interrupt.overdue and self.sinks.missing:
+            saved = 0 if self.snapshots is None else self.snapshots.saved
             raise UndeliveredError(
                 f"the broker has not taken {counted(self.sinks.missing, 'answer')}: "
-                f"the state goes on from record {self.saved:,}, and writes them then",
+                f"the state goes on from record {saved:,}, and writes them then",
                 Exit.UNAVAILABLE,
             )
         return self.source.up() is not False
@@ -234,13 +213,12 @@ class Run:
         waiting = self.engine.out_of_turn and not self.frozen
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
-    def _snapshot_due(self) -> bool:
-        """Whether enough was read, refused records too, or enough time has passed since something was."""
-        if self.saving is not None or not self.unsaved:
+    def _was_silent(self) -> bool:
+        """Whether the run that is replayed waited here until its patience ended."""
+        if not self.silences or (here := _place(self.source.positions())) not in self.silences:
             return False
-        after = self.settings.snapshot_seconds
-        late = bool(after) and time.monotonic() - self.saved_at >= after
-        return late or self.unsaved >= self.settings.snapshot_every
+        self.silences = [place for place in self.silences if place != here]
+        return True
 
     def line(self) -> str:
         """What a display shows; nothing where the answers themselves go to the terminal."""
@@ -262,9 +240,8 @@ class Run:
 
     def end(self, stopped: bool) -> None:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""
-        if self.folder is not None and not self.frozen:
+        if self.snapshots is not None:
             self.snapshot(ended=not stopped)
-            self.saved_by_now(wait=True)
         if not self.frozen and not (stopped and self.folder is not None):
             self.sinks.write(self.engine.finish())
             self.sinks.flush(sync=True)
@@ -284,6 +261,11 @@ def continued(settings: Settings, header: Header, name: str) -> Settings:
             f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
         )
     return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
+
+
+def _place(positions: Mapping[str, Any]) -> object:
+    """How far a source has come."""
+    return positions.get("topic"), positions.get("partitions")
 
 
 def _modes(modes: dict[str, bool]) -> str:
@@ -388,8 +370,8 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         say(error.message)
         return interrupt.code()
     finally:
-        if run.saving is not None:
-            run.saving.end()
+        if run.snapshots is not None:
+            run.snapshots.end()
         run.source.close()
         with contextlib.suppress(SinkClosed):
             run.sinks.close()
