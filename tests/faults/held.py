@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from broker.process import Broker, free_ports
+from broker.topics import contents, produce
 
 PRODUCE = 0
 
@@ -69,3 +70,23 @@ class Held(Broker):
             while chunk := server.recv(1 << 16):
                 with contextlib.suppress(OSError):  # whoever asked may be gone
                     client.sendall(chunk)
+
+
+def fill(broker: Held, topic: str, count: int, first: int = 0) -> None:
+    """Produce so many records of a few words."""
+    values = (b'{"id": %d, "text": "storm over coast %d"}' % (i, i % 5) for i in range(first, first + count))
+    produce(broker.bootstrap, topic, ((0, value) for value in values))
+
+
+def command(bootstrap: str, topic: str, output: str, state: str = "state") -> list[str]:
+    """A run from topic to topic."""
+    where = ["--topic", topic, "--bootstrap", bootstrap, "--state", state]
+    return ["consume", *where, "--output-topic", output, "--rejects", f"{state}.rejects"]
+
+
+def assert_once(held: Held, output: str, count: int) -> None:
+    """Every number of the output, and every record's first answer, is there once, in order."""
+    found = contents(held.bootstrap, output)
+    numbers = [int(dict(record.headers)["out_seq"]) for record in found]
+    assert numbers == list(range(len(found)))
+    assert sum(b'"revision":0' in record.value for record in found) == count

@@ -4,46 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from broker.topics import contents, make_topic, produce
+from broker.topics import contents, make_topic
 from commands import call, succeed
-from held import Held
+from held import Held, assert_once, command, fill
 from live import Live
-
-
-@pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
-    """A broker behind a proxy."""
-    broker = Held(tmp_path_factory.mktemp("held"))
-    broker.format()
-    broker.start()
-    try:
-        broker.wait()
-        yield broker
-    finally:
-        broker.release()
-        broker.stop()
-
-
-def fill(broker: Held, topic: str, count: int, first: int = 0) -> None:
-    values = (b'{"id": %d, "text": "storm over coast %d"}' % (i, i % 5) for i in range(first, first + count))
-    produce(broker.bootstrap, topic, ((0, value) for value in values))
-
-
-def command(bootstrap: str, topic: str, output: str, state: str = "state") -> list[str]:
-    where = ["--topic", topic, "--bootstrap", bootstrap, "--state", state]
-    return ["consume", *where, "--output-topic", output, "--rejects", f"{state}.rejects"]
-
-
-def assert_once(held: Held, output: str, count: int) -> None:
-    """Every number of the output, and every record's first answer, is there once, in order."""
-    found = contents(held.bootstrap, output)
-    numbers = [int(dict(record.headers)["out_seq"]) for record in found]
-    assert numbers == list(range(len(found)))
-    assert sum(b'"revision":0' in record.value for record in found) == count
 
 
 def test_a_run_that_was_stopped_and_replaced_writes_nothing_more(held: Held, tmp_path: Path) -> None:
