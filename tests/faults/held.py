@@ -18,6 +18,8 @@ listeners=PLAINTEXT://127.0.0.1:{plain},CONTROLLER://127.0.0.1:{controller},BEHI
 advertised.listeners=PLAINTEXT://127.0.0.1:{plain},BEHIND://127.0.0.1:{proxy}
 listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,BEHIND:PLAINTEXT
 transaction.abort.timed.out.transaction.cleanup.interval.ms=500
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
 """
 
 
