@@ -45,24 +45,24 @@ class Delivery:
         timeout: float = 10.0,
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._bootstrap, self._options, self._timeout = bootstrap, client_options or {}, timeout
+        self.bootstrap, self.options, self.timeout = bootstrap, client_options or {}, timeout
         self._waiting = waiting
         self._errors = library(SinkError).errors
         self._topics: dict[str, Topic] = {}
         self._fresh: list[tuple[str, Entry]] = []  # not handed over yet
         self._queued: Load = {}
-        self._written = self._handed = self._delivered = 0  # records
-        self._size = 0  # bytes that are not delivered
+        self._written = self._handed = 0  # records and bytes are counted up by one thread each
+        self._delivered = self._bytes_written = self._bytes_delivered = 0
         self._error: BaseException | None = None
         self._failed = self._closing = False
         self._changed = threading.Condition()
-        self._post = Post(bootstrap, name, self._options, timeout)
+        self._post = Post(bootstrap, name, self.options, timeout)
         self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
         self._thread.start()
 
     def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
         """Take up a topic, and return what was written to it after ``resume``."""
-        tail = read_tail(topic, self._bootstrap, self._options, self._timeout, resume, anew)
+        tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew)
         known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= tail.end
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and known else tail.end
@@ -77,7 +77,7 @@ class Delivery:
         """Take a record, which goes with the next ``flush``."""
         self._fresh.append((topic, entry))
         self._written += 1
-        self._size += len(entry.value)
+        self._bytes_written += len(entry.value)
 
     def flush(self, sync: bool) -> None:
         """Hand over what was put; with ``sync`` wait until it has arrived. Raises SinkError."""
@@ -90,7 +90,11 @@ class Delivery:
         if sync:
             self._wait(lambda: self._delivered >= self._handed)
         else:
-            self._wait(lambda: self.missing <= _PENDING and self._size <= _PENDING_BYTES)
+            self._wait(
+                lambda: (
+                    self.missing <= _PENDING and self._bytes_written - self._bytes_delivered <= _PENDING_BYTES
+                )
+            )
 
     def lasting(self) -> Callable[[], None]:
         """Return what waits until all that was handed over by now has arrived; for any thread."""
@@ -181,7 +185,7 @@ class Delivery:
                 return
             with self._changed:
                 self._delivered += sum(map(len, load.values()))
-                self._size -= sum(len(entry.value) for entries in load.values() for entry in entries)
+                self._bytes_delivered += sum(len(entry.value) for part in load.values() for entry in part)
                 self._changed.notify_all()
 
     def _deliver(self, load: Load) -> None:
@@ -193,7 +197,7 @@ class Delivery:
             except (self._errors.KafkaError, FencedError, AssertionError, ValueError) as error:
                 if not self._post.transactional or self._post.refused(error):
                     raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
-                tries = 0 if isinstance(error, FencedError) else tries + 1
+                tries += 1
                 if tries > _TRIES:
                     raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
                 _log.info("a transaction failed: %s", error)
@@ -229,7 +233,7 @@ class Delivery:
         for topic, place in self._topics.items():
             entries = load.get(topic, [])
             resume = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
-            found = read_tail(topic, self._bootstrap, self._options, self._timeout, resume).checksums
+            found = read_tail(topic, self.bootstrap, self.options, self.timeout, resume).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
             strange = [number for number, of in found.items() if ours.get(number) != of]
             if strange:
