@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from broker.topics import contents, make_topic, produce
+from streamdp_connectors.kafka_delivery import Delivery
 from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import SinkError
 
@@ -24,21 +25,33 @@ def headers(records: list[Any], name: str) -> list[bytes]:
     return [dict(record.headers)[name] for record in records]
 
 
+def opened(topic: str, bootstrap: str, kind: Any = KafkaSink, epoch: int = 1500, **options: Any) -> Any:
+    """A sink with a way of its own to its topic; ``name`` is its transactional id."""
+    way = {key: options.pop(key) for key in ("name", "timeout", "client_options") if key in options}
+    known = (options.get("resume") or {}).get("epoch", epoch)
+    delivery = Delivery(bootstrap, **{"name": f"test-{topic}-{known}", **way})
+    try:
+        return kind(topic, delivery, epoch, **options)
+    except SinkError:
+        delivery.close()
+        raise
+
+
 def refusal(*arguments: Any, **options: Any) -> SinkError:
     with pytest.raises(SinkError) as caught:
-        KafkaSink(*arguments, **options).close()
+        opened(*arguments, **options).close()
     assert "\n" not in caught.value.message
     return caught.value
 
 
 def test_every_line_is_one_record_in_order(broker: Any) -> None:
     topic = make_topic(broker.bootstrap, 3)
-    sink = KafkaSink(topic, broker.bootstrap, clock=lambda: 1.5)
+    sink = opened(topic, broker.bootstrap)
     sink.write(b"")
     sink.write(text(LINES[:400]))
     sink.write(text(LINES[400:]))
     sink.flush(sync=True)
-    assert sink.state() == {"epoch": 1500, "out_seq": 1000, "offset": 1000}
+    assert sink.state() == {"epoch": 1500, "out_seq": 1000, "offset": 1000, "topic": topic}
     found = contents(broker.bootstrap, topic)
     assert [record.value for record in found] == LINES
     assert {record.key for record in found} == {None}
@@ -51,7 +64,7 @@ def test_every_line_is_one_record_in_order(broker: Any) -> None:
 def test_after_a_crash_nothing_is_written_twice(broker: Any) -> None:
     topic = make_topic(broker.bootstrap)
     produce(broker.bootstrap, topic, [(0, b"of somebody else")])
-    sink = KafkaSink(topic, broker.bootstrap)
+    sink = opened(topic, broker.bootstrap, anew=True)
     sink.mark({"topic": "in", "partitions": {"0": 100}})
     sink.write(text(LINES[:100]))
     sink.flush(sync=True)
@@ -64,14 +77,14 @@ def test_after_a_crash_nothing_is_written_twice(broker: Any) -> None:
     sink.write(text(LINES[200:250]))
     sink.close()  # and the snapshot that would have covered it never came
     for stop in (260, 300):
-        again = KafkaSink(topic, broker.bootstrap, resume=stored)
+        again = opened(topic, broker.bootstrap, resume=stored)
         assert again.marks == marks
         assert again.state()["out_seq"] == 100
         again.mark(marks[0])
         again.write(text(LINES[100:stop]))
         assert again.differing == 0
         again.close()
-    last = KafkaSink(topic, broker.bootstrap, resume=stored)
+    last = opened(topic, broker.bootstrap, resume=stored)
     last.write(text(LINES[100:]))
     last.close()
     found = contents(broker.bootstrap, topic)[1:]
@@ -82,13 +95,13 @@ def test_after_a_crash_nothing_is_written_twice(broker: Any) -> None:
 
 def test_a_hole_in_what_was_written_is_filled(broker: Any) -> None:
     topic = make_topic(broker.bootstrap)
-    sink = KafkaSink(topic, broker.bootstrap)
+    sink = opened(topic, broker.bootstrap)
     stored = sink.state()
     sink.write(text(LINES[:3]))
     sink._out_seq += 2
     sink.write(text(LINES[5:8]))
     sink.close()
-    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again = opened(topic, broker.bootstrap, resume=stored)
     again.write(text(LINES[:10]))
     again.close()
     numbers = [int(number) for number in headers(contents(broker.bootstrap, topic), "out_seq")]
@@ -97,11 +110,11 @@ def test_a_hole_in_what_was_written_is_filled(broker: Any) -> None:
 
 def test_other_bytes_on_repetition_are_noticed(broker: Any, caplog: pytest.LogCaptureFixture) -> None:
     topic = make_topic(broker.bootstrap)
-    sink = KafkaSink(topic, broker.bootstrap)
+    sink = opened(topic, broker.bootstrap)
     stored = sink.state()
     sink.write(b"one\ntwo\n")
     sink.close()
-    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again = opened(topic, broker.bootstrap, resume=stored)
     again.write(b"one\nTWO\nthree\n")
     again.close()
     assert again.differing == 1
@@ -111,13 +124,13 @@ def test_other_bytes_on_repetition_are_noticed(broker: Any, caplog: pytest.LogCa
 
 def test_another_run_in_the_same_topic_is_not_taken_for_ours(broker: Any) -> None:
     topic = make_topic(broker.bootstrap)
-    first = KafkaSink(topic, broker.bootstrap, clock=lambda: 1.0)
+    first = opened(topic, broker.bootstrap)
     stored = first.state()
-    other = KafkaSink(topic, broker.bootstrap, clock=lambda: 2.0)
+    other = opened(topic, broker.bootstrap, epoch=2000, anew=True)
     other.write(b"other\n")
     other.close()
     first.close()
-    again = KafkaSink(topic, broker.bootstrap, resume=stored)
+    again = opened(topic, broker.bootstrap, resume=stored)
     again.write(b"ours\n")
     again.close()
     assert [record.value for record in contents(broker.bootstrap, topic)] == [b"other", b"ours"]
@@ -126,7 +139,7 @@ def test_another_run_in_the_same_topic_is_not_taken_for_ours(broker: Any) -> Non
 def test_rejects_keep_the_original_bytes(broker: Any) -> None:
     topic = make_topic(broker.bootstrap)
     place = {"topic": "in", "partition": 1, "offset": 7}
-    sink = KafkaRejects(topic, broker.bootstrap)
+    sink = opened(topic, broker.bootstrap, KafkaRejects)
     sink.write(Reject(place, "not_json", "näh", b"\xff\x00\n{"))
     sink.write(Reject(place, "empty", "no value", b""))
     sink.write(Reject(place, "too_large", "long", b"y" * 3_000_000))
@@ -141,19 +154,19 @@ def test_rejects_keep_the_original_bytes(broker: Any) -> None:
 
 def test_a_record_that_the_topic_does_not_take(broker: Any) -> None:
     topic = make_topic(broker.bootstrap, **{"max.message.bytes": "10000"})
-    sink = KafkaSink(topic, broker.bootstrap)
+    sink = opened(topic, broker.bootstrap)
     sink.write(b"x" * 20_000 + b"\n")
     with pytest.raises(SinkError, match=f"cannot write to topic {topic}: ") as caught:
         sink.flush(sync=True)
     assert caught.value.exit_code == 74
-    with pytest.raises(SinkError, match="failed before"):
+    with pytest.raises(SinkError, match=f"cannot write to topic {topic}: "):
         sink.flush(sync=False)
     sink.close()
 
 
 def test_the_broker_is_killed_while_lines_are_written(own_broker: Any) -> None:
     topic = make_topic(own_broker.bootstrap)
-    sink = KafkaSink(topic, own_broker.bootstrap)
+    sink = opened(topic, own_broker.bootstrap)
     sink.write(text(LINES[:500]))
     own_broker.kill()
     sink.write(text(LINES[500:]))
@@ -177,3 +190,25 @@ def test_no_topic_no_broker_no_match(broker: Any) -> None:
     gone = refusal(topic, where, resume={"epoch": 1, "out_seq": 5, "offset": 5})
     assert (gone.exit_code, "made anew" in gone.message) == (65, True)
     assert refusal(topic, where, resume={"length": 5}).exit_code == 65
+
+
+def test_what_was_said_at_an_end_of_the_input(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    sink = opened(topic, broker.bootstrap)
+    sink.write(b"one\n")
+    sink.flush(sync=True)
+    ended = sink.state()
+    sink.write(b"two\nfour\nend\n")  # of what the state holds open
+    sink.close()
+    for _ in range(2):  # the first is killed before its snapshot
+        again = opened(topic, broker.bootstrap, resume=ended, ended=True)
+        again.write(b"two\nthree\n")
+        again.flush(sync=True)
+        later = again.state()
+        again.close()
+    last = opened(topic, broker.bootstrap, resume=later)
+    last.write(b"four\nfive\n")
+    last.close()
+    found = contents(broker.bootstrap, topic)
+    assert [record.value for record in found] == [b"one", b"two", b"four", b"end", b"three", b"five"]
+    assert headers(found, "out_seq") == [b"%d" % i for i in range(6)]

@@ -248,7 +248,7 @@ def test_the_group_is_told_and_not_asked(broker: Any) -> None:
     for _ in range(2):
         source = KafkaSource(topic, broker.bootstrap, group=topic, until_end=True)
         assert len(drain(source)) == 2
-        source.commit()
+        source.commit(source.positions())
         source.close()
     watcher = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=topic, enable_auto_commit=False)
     assert watcher.committed(TopicPartition(topic, 0)) == 2

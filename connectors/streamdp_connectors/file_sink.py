@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamdp.errors import Exit
@@ -69,7 +69,15 @@ class FileSink:
     def flush(self, sync: bool) -> None:
         """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
         self._drain()
-        if not (sync and self._file):
+        if sync:
+            self._sync()
+
+    def lasting(self) -> Callable[[], None]:
+        """Return what brings all that was handed over by now to the disk."""
+        return self._sync
+
+    def _sync(self) -> None:
+        if not self._file:
             return
         try:
             os.fsync(self._fd)

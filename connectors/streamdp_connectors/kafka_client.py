@@ -101,17 +101,20 @@ def refresh_metadata(consumer: Any, timeout: float) -> bool:
     return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
 
 
-def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
+def open_producer(
+    bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError], **settings: Any
+) -> Any:
     """A producer whose records arrive once and in order, as far as one session goes."""
     kafka = library(failure)
     # The client never gives up by itself: how long a broker is waited for is decided elsewhere.
     defaults = {
-        "linger_ms": 10,
         "batch_size": 1 << 18,
         "max_request_size": 64 << 20,
         "delivery_timeout_ms": (1 << 31) - 1,
+        "retry_backoff_ms": 20,  # a transaction often asks twice, while the one before it is completed
     }
     fixed = {"acks": "all", "enable_idempotence": True, "key_serializer": None, "value_serializer": None}
+    fixed |= settings
     return _open(kafka.KafkaProducer, bootstrap, defaults, options, fixed, timeout, failure)
 
 

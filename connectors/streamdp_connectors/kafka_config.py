@@ -38,6 +38,7 @@ SPECIAL = (
     "ssl.endpoint.identification.algorithm",
     "ssl.keystore.type",
     "ssl.truststore.type",
+    "transactional.id.prefix",
 )
 """Properties that are more than another name."""
 
@@ -48,6 +49,9 @@ _OURS = {
     "auto.offset.reset": "say --from",
     "enable.auto.commit": "positions are kept in the state",
     "isolation.level": "only what was committed is read",
+    "transactional.id": "it follows from the state; say how it begins with transactional.id.prefix",
+    "acks": "answers are written once",
+    "enable.idempotence": "answers are written once",
     "key.deserializer": "records are taken as bytes",
     "value.deserializer": "records are taken as bytes",
 }
@@ -142,6 +146,8 @@ def _take_special(name: str, value: str, place: str, options: dict[str, Any]) ->
             options["sasl_oauth_token_provider"] = _token_file(value)
         case "ssl.endpoint.identification.algorithm":
             options["ssl_check_hostname"] = value.lower() == "https"
+        case "transactional.id.prefix":
+            options["transactional_id_prefix"] = None if value.lower() == "none" else value
         case _:
             if value.upper() != "PEM":
                 raise KafkaConfigError(f"{place}: only PEM is read: convert it (keytool -exportcert -rfc)")

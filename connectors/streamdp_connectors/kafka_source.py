@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
+from streamdp_connectors.kafka_clock import Arrivals
 from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
@@ -78,6 +79,7 @@ class KafkaSource:
         self._cuts: deque[dict[int, int]] = deque()
         self._next: dict[int, int] = {}
         self._last: dict[int, Raw] = {}
+        self._arrivals = Arrivals()
         try:
             for partition in self._log.partitions:
                 self._merge.open(partition)
@@ -101,6 +103,7 @@ class KafkaSource:
         if self.at_end:
             return []
         self._log.patience = _LIVE_SECONDS
+        self._arrivals.forget(self._next)
         try:
             self._fetch(0.0)  # keeps the next answers on their way
             while True:
@@ -132,7 +135,12 @@ class KafkaSource:
             "topic_id": self._ids.topic,
             "cluster_id": self._ids.cluster,
             "partitions": {str(p): self._next[p] for p in sorted(self._next)},
+            **self._arrivals.plain(self._next),
         }
+
+    def decided(self) -> dict[str, Any]:
+        """Return when the records arrived that the last ``read`` returned, or a later one will."""
+        return self._arrivals.plain()
 
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
@@ -148,6 +156,7 @@ class KafkaSource:
         added = self._log.begins([p for p in self._log.partitions if p not in stored])
         same = before.topic is not None and self._ids.topic is not None
         self._ids = self._ids.otherwise(before)
+        self._arrivals.note(positions)
         self._go_to({**self._bridge.within(stored, same=same), **added})
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
@@ -157,6 +166,9 @@ class KafkaSource:
         """
         ours = [mark for mark in marks if mark.get("topic") == self.topic]
         wanted = [_offsets(mark) for mark in ours if not Ids.of(mark).differ(self._ids)]
+        for mark in ours:
+            if not Ids.of(mark).differ(self._ids):
+                self._arrivals.note(mark)
         kept = sorted((cut for cut in wanted if cut), key=lambda cut: sum(cut.values()))
         self._cuts.extendleft(reversed(kept))
 
@@ -166,10 +178,12 @@ class KafkaSource:
     def share(self) -> None:
         """A topic has no end."""
 
-    def commit(self) -> None:
+    def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
-        if self.group is not None and not self._closed and self._link.up:
-            self._log.commit(self.group, self._next)
+        offsets = _offsets(positions)
+        here = not self._closed and self._gone is None and self._link.up
+        if self.group is not None and offsets and here:
+            self._log.commit(self.group, offsets)
 
     def lags(self) -> list[Lag]:
         """Return how many offsets lie between the last record returned and the end, as last heard of."""
@@ -189,6 +203,7 @@ class KafkaSource:
 
     def _go_to(self, positions: dict[int, int]) -> None:
         self._merge.clear()
+        self._arrivals.clear(noted=False)
         self._arrived = {}
         self._log.seek(positions)
         self._next.update(positions)
@@ -246,6 +261,7 @@ class KafkaSource:
         self._former.add(self._ids)
         self._ids, self._astray = ids, None
         self._merge = Merge(self._time_of)
+        self._arrivals.clear(noted=True)
         self._paused.clear()
         self._cuts.clear()
         self._next.clear()
@@ -280,11 +296,12 @@ class KafkaSource:
         if Ids(*self._log.ids()).differ(self._ids):
             return  # they may be another topic's, for which the next round looks
         batches, self._arrived = self._arrived, {}
-        arrival = self._clock()
+        now = self._clock()
         for partition, records in batches.items():
             for record in records:
                 position = {"topic": self.topic, "partition": partition, "offset": record.offset}
                 stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
+                arrival = self._arrivals.of(partition, record.offset, now)
                 self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,6 +24,11 @@ PARTITION = 0
 """All output goes to one partition, so that its order is kept."""
 
 
+def checksum(value: bytes) -> int:
+    """By which a record's bytes are known again: 64 bits."""
+    return int.from_bytes(hashlib.blake2b(value, digest_size=8).digest())
+
+
 class Tail(NamedTuple):
     """The records of one epoch from an offset on: checksums by ``out_seq``, and the positions noted there."""
 
@@ -33,44 +38,92 @@ class Tail(NamedTuple):
 
 
 def read_tail(
-    topic: str, bootstrap: str, options: Options, timeout: float, resume: Mapping[str, int] | None
+    topic: str,
+    bootstrap: str,
+    options: Options,
+    timeout: float,
+    resume: Mapping[str, Any] | None,
+    anew: bool = False,
 ) -> Tail:
-    """Read an output partition from where ``resume`` says to its end; without it only ask for the end."""
+    """Read what was committed to an output partition, from where ``resume`` says to its end.
+
+    Without ``resume`` the topic must hold no record, and with another topic's this one must not: both unless
+    the output begins ``anew`` after what is there. Raises SinkError.
+    """
     kafka = library(SinkError)
-    consumer = open_consumer(bootstrap, options, timeout, SinkError)
+    at = kafka.TopicPartition(topic, PARTITION)
     try:
-        partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
-        at = kafka.TopicPartition(topic, PARTITION)
-        milliseconds = int(1000 * timeout)
-        end = consumer.end_offsets([at], timeout_ms=milliseconds)[at]
+        begin, end = _bounds(topic, bootstrap, options, timeout, at)
         tail = Tail(end, {}, [])
-        if resume is None:
+        known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= end
+        if anew and not known:
             return tail
-        begin = consumer.beginning_offsets([at], timeout_ms=milliseconds)[at]
-        if resume["offset"] > end:
-            what = f"topic {topic} ends at {end}, and the state says at {resume['offset']} or later"
-            raise SinkError(f"{what}: it was made anew", Exit.BAD_DATA)
-        consumer.assign([at])
-        consumer.seek(at, max(begin, resume["offset"]))
-        deadline = time.monotonic() + timeout
-        while consumer.position(at, timeout_ms=0) < end:
-            records = consumer.poll(timeout_ms=200).get(at, ())
-            for record in records:
-                _note(tail, record, resume)
-            if records:
-                deadline = time.monotonic() + timeout
-            elif time.monotonic() > deadline:
-                raise SinkError(f"topic {topic} at {bootstrap} cannot be read to its end", Exit.UNAVAILABLE)
+        if resume is None:
+            for record in _records(at, begin, end, bootstrap, options, timeout):
+                what = f"topic {topic} holds records already (one at {record.offset})"
+                how = "--new-output appends to them, --state continues an earlier run"
+                raise SinkError(f"{what}: {how}", Exit.CANNOT_CREATE)
+            return tail
+        _refuse_another(topic, end, resume)
+        for record in _records(at, max(begin, resume["offset"]), end, bootstrap, options, timeout):
+            _note(tail, record, resume)
         return tail
     except kafka.errors.RetriableError as error:
         raise unreachable(bootstrap, timeout, error, SinkError) from None
     except kafka.errors.KafkaError as error:
         raise broken(f"cannot read topic {topic}", error, SinkError) from None
+
+
+def _refuse_another(topic: str, end: int, resume: Mapping[str, Any]) -> None:
+    before, offset = resume.get("topic", topic), resume["offset"]
+    if before != topic:
+        what = f"the state has written to topic {before}, not to {topic}: name that one"
+        raise SinkError(f"{what}, or begin another with --new-output", Exit.BAD_DATA)
+    if offset > end:
+        what = f"topic {topic} ends at {end}, and the state says at {offset} or later: it was made anew"
+        raise SinkError(f"{what}; go on with --new-output", Exit.BAD_DATA)
+
+
+def _bounds(topic: str, bootstrap: str, options: Options, timeout: float, at: Any) -> tuple[int, int]:
+    """Where a partition begins and ends, transactions that are still open included."""
+    consumer = open_consumer(bootstrap, options, timeout, SinkError, isolation_level="read_uncommitted")
+    try:
+        partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
+        milliseconds = int(1000 * timeout)
+        end = consumer.end_offsets([at], timeout_ms=milliseconds)[at]
+        return consumer.beginning_offsets([at], timeout_ms=milliseconds)[at], end
     finally:
         consumer.close()
 
 
-def _note(tail: Tail, record: Any, resume: Mapping[str, int]) -> None:
+def _records(
+    at: Any, begin: int, end: int, bootstrap: str, options: Options, timeout: float
+) -> Iterator[Any]:
+    """What was committed between two offsets."""
+    if begin >= end:
+        return
+    consumer = open_consumer(bootstrap, options, timeout, SinkError)
+    try:
+        consumer.assign([at])
+        consumer.seek(at, begin)
+        deadline, reached = time.monotonic() + timeout, begin
+        while reached < end:
+            yield from consumer.poll(timeout_ms=200).get(at, ())
+            now = consumer.position(at, timeout_ms=0) or reached
+            if now > reached:
+                reached, deadline = now, time.monotonic() + timeout
+            elif time.monotonic() > deadline:
+                what = (
+                    f"topic {at.topic} at {bootstrap} cannot be read to its end, {end}, but to {reached} only"
+                )
+                raise SinkError(
+                    f"{what}: another producer may have left a transaction open there", Exit.UNAVAILABLE
+                )
+    finally:
+        consumer.close()
+
+
+def _note(tail: Tail, record: Any, resume: Mapping[str, Any]) -> None:
     headers = dict(record.headers)
     try:
         epoch, out_seq = int(headers["epoch"]), int(headers["out_seq"])
@@ -78,5 +131,5 @@ def _note(tail: Tail, record: Any, resume: Mapping[str, int]) -> None:
     except (KeyError, ValueError, TypeError):  # not one of ours
         return
     if epoch == resume["epoch"] and out_seq >= resume["out_seq"]:
-        tail.checksums[out_seq] = zlib.crc32(record.value or b"")
+        tail.checksums[out_seq] = checksum(record.value or b"")
         tail.marks.extend(marks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from streamdp.errors import StreamdpError
@@ -79,6 +79,12 @@ class Source(Protocol):
         It depends on that record alone, not on how reads were cut into batches.
         """
 
+    def decided(self) -> dict[str, Any]:
+        """Return what the wall clock has decided about records lately returned, to be noted with positions.
+
+        ``replay`` takes it with them, and decides the same.
+        """
+
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at stored positions. Raises SourceError when the source no longer matches them."""
 
@@ -89,8 +95,11 @@ class Source(Protocol):
         does nothing.
         """
 
-    def commit(self) -> None:
-        """Learn that all up to ``positions`` is safe: whoever watches the source's lag may be told."""
+    def commit(self, positions: dict[str, Any]) -> None:
+        """Learn that all up to these positions is safe: whoever watches the source's lag may be told.
+
+        May be called in another thread.
+        """
 
     def lags(self) -> list[Lag]:
         """Return how far reading is behind, by partition, without asking; [] where nobody knows."""
@@ -109,10 +118,14 @@ class Unwatched:
     def up(self) -> None:
         """There is nothing to reach."""
 
+    def decided(self) -> dict[str, Any]:
+        """Nothing is noted with a file's positions."""
+        return {}
+
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
         """There is one order only."""
 
-    def commit(self) -> None:
+    def commit(self, positions: dict[str, Any]) -> None:
         """Nobody is told."""
 
     def lags(self) -> list[Lag]:
@@ -139,8 +152,14 @@ class Sink(Protocol[Item]):
     def flush(self, sync: bool) -> None:
         """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
 
+    def lasting(self) -> Callable[[], None]:
+        """Return what sees to it that all that was handed over by now lasts.
+
+        It may be called in another thread, while this one goes on writing. Raises SinkError.
+        """
+
     def state(self) -> Any:
-        """Return what a snapshot keeps, to go on from here; to be asked for after ``flush(sync=True)``."""
+        """Return what a snapshot keeps, to go on from here; to be asked for after a flush."""
 
     def close(self) -> None:
         """Flush and give everything back; a second call does nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -65,6 +65,10 @@ class RejectSink:
         """Hand everything to the operating system; with ``sync`` also to the disk."""
         if self._sink is not None:
             self._sink.flush(sync)
+
+    def lasting(self) -> Callable[[], None]:
+        """Return what brings all that was handed over by now to the disk."""
+        return (lambda: None) if self._sink is None else self._sink.lasting()
 
     def state(self) -> dict[str, Any]:
         """Return how the file is known again."""

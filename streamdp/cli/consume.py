@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
+from streamdp.cli.snapshots import Snapshots
 from streamdp.cli.status import Status, counted
 from streamdp.cli.summary import exit_code, tell_summary
 from streamdp.cli.watch import Served, Watch
@@ -36,6 +37,9 @@ from streamdp.settings.load import differences, model_settings
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 BATCH = 1000
+SILENCE = {"silent": True}
+"""What is noted with the positions after which nothing came for long."""
+
 WAIT = 0.2
 """Seconds after which a source without news is asked again."""
 
@@ -66,10 +70,11 @@ class Run:
         self.settings = settings
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
-        self.folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
-        resumed = self._resume(paths, None if before is None else before[1])
+        folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
+        self.silences: list[object] = []
+        resumed = self._resume(folder, paths, None if before is None else before[1])
         self.engine.stage = watch.stages.enter
-        self.first = self.saved = self.engine.seq
+        self.first = self.engine.seq
         self.interrupted = self.scored = 0
         self.reader = Reader(settings, origin, watch.stages)
         self.source = self.reader.source
@@ -82,21 +87,28 @@ class Run:
             tell_of_change(paths, resumed)
             if not self.source.replayable:
                 say(f"{origin.label} cannot be read again: going on with what comes")
-            self.source.replay(self.sinks.marks())
+            marks = self.sinks.marks()
+            self.source.replay(marks)
+            self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
         self.on_terminal = (
             paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
         )
-        self.saved_at = self.heard_at = time.monotonic()
-        if self.folder is not None and resumed is None and not frozen:
-            self.snapshot()  # so that a crash at any moment finds one
+        self.heard_at = time.monotonic()
+        self.folder = folder
+        self.snapshots: Snapshots | None = None
+        if folder is not None and not frozen:
+            how = (settings, self.modes, self._wait, watch, self.first)
+            self.snapshots = Snapshots(folder, *how)
+            if resumed is None:
+                self.snapshot()  # so that a crash at any moment finds one
 
-    def _resume(self, paths: Paths, before: bytes | None) -> Header | None:
+    def _resume(self, folder: StateFolder | None, paths: Paths, before: bytes | None) -> Header | None:
         """Load the newest snapshot, where there is one; leave an engine in either case.
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if self.folder is None else self.folder.newest(warn)
+        found = None if folder is None else folder.newest(warn)
         modes: dict[str, Any] = {
             "final_only": self.modes["final_only"],
             "with_events": self.modes["events"],
@@ -139,51 +151,37 @@ class Run:
         self.engine = Engine.loads(body, self.settings, **modes)
         return header
 
-    def snapshot(self, ended: bool = False) -> None:
-        """Make everything written so far durable, and remember where that was."""
-        assert self.folder is not None
-        began = time.perf_counter()
-        self.watch.stages.enter("snapshot")
-        self.sinks.flush(sync=True)
-        header = Header(
-            settings=model_settings(self.settings),
-            seq=self.engine.seq,
-            positions=self.source.positions(),
-            outputs=self.sinks.kept(),
-            modes=self.modes,
-            written=time.time(),
-            ended=ended,
-        )
-        try:
-            path = self.folder.write(header, self.engine.dumps())
-        except SnapshotError:
-            self.watch.snapshot_failed()
-            raise
-        self.saved, self.saved_at = self.engine.seq, time.monotonic()
-        self.source.commit()
-        self.watch.stages.enter("other")
-        self.watch.snapshot(time.perf_counter() - began, path.stat().st_size)
+    def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
+        """Remember where everything is; with ``wait`` until that is on the disk."""
+        assert self.snapshots is not None
+        self.snapshots.take(self.engine, self.source, self.sinks, ended=ended, wait=wait)
 
     def step(self) -> None:
         """Read what is there, and answer it."""
+        if self._was_silent():
+            self._answer(self.engine.flush)
         records = self.reader.read(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)
-            self.sinks.mark(self.source.positions())
+            self.sinks.mark(self.source.positions() | self.source.decided())
             self._answer(
                 lambda: (
                     self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
                 )
             )
         elif self._silent():
+            self.sinks.mark({**self.source.positions(), **SILENCE})
             self._answer(self.engine.flush)
-            if self.folder is not None:  # a replay would not know of the silence
+            if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         if self.status.due:
             self._tell_status()
-        if self.folder is not None and not self.frozen and self._snapshot_due():
-            self.snapshot()
+        if self.snapshots is not None:
+            self.snapshots.read(len(records))
+            self.snapshots.look()
+            if self.snapshots.due:
+                self.snapshot(wait=False)
 
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""
@@ -192,10 +190,11 @@ class Run:
     def _wait(self) -> bool:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
         self.beat()
-        if self.interrupt.overdue:
+        if self.interrupt.overdue and self.sinks.missing:
+            saved = 0 if self.snapshots is None else self.snapshots.saved
             raise UndeliveredError(
                 f"the broker has not taken {counted(self.sinks.missing, 'answer')}: "
-                f"the state goes on from record {self.saved:,}, and writes them then",
+                f"the state goes on from record {saved:,}, and writes them then",
                 Exit.UNAVAILABLE,
             )
         return self.source.up() is not False
@@ -221,11 +220,12 @@ class Run:
         waiting = self.engine.out_of_turn and not self.frozen
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
-    def _snapshot_due(self) -> bool:
-        new, after = self.engine.seq - self.saved, self.settings.snapshot_seconds
-        return new >= self.settings.snapshot_every or bool(
-            new and after and time.monotonic() - self.saved_at >= after
-        )
+    def _was_silent(self) -> bool:
+        """Whether the run that is replayed waited here until its patience ended."""
+        if not self.silences or (here := _place(self.source.positions())) not in self.silences:
+            return False
+        self.silences = [place for place in self.silences if place != here]
+        return True
 
     def line(self) -> str:
         """What a display shows; nothing where the answers themselves go to the terminal."""
@@ -247,7 +247,7 @@ class Run:
 
     def end(self, stopped: bool) -> None:
         """Close the stream (or, with a state folder, only leave it) and tell what happened."""
-        if self.folder is not None and not self.frozen:
+        if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
             self.sinks.write(self.engine.finish())
@@ -268,6 +268,11 @@ def continued(settings: Settings, header: Header, name: str) -> Settings:
             f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
         )
     return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
+
+
+def _place(positions: Mapping[str, Any]) -> object:
+    """How far a source has come."""
+    return positions.get("topic"), positions.get("partitions")
 
 
 def _modes(modes: dict[str, bool]) -> str:
@@ -329,9 +334,12 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
     except SinkClosed:
         return 0
     except UndeliveredError as error:
+        run.sinks.give_up()
         say(error.message, "error")
         return interrupt.code()
     finally:
+        if run.snapshots is not None:
+            run.snapshots.end()
         run.source.close()
         with contextlib.suppress(SinkClosed):
             run.sinks.close()

@@ -45,6 +45,8 @@ class Origin(NamedTuple):
     give_up_after: float | None = None
     options: Mapping[str, Any] = MappingProxyType({})
     """How a client logs in, secrets among it: for the client alone."""
+    transactions: str | None = "streamdp"
+    """How the transactional ids of its producers begin; None for no transactions."""
 
     @property
     def label(self) -> str:
@@ -75,10 +77,10 @@ def origin_of(
     if topic is None and kafka_config is not None:
         raise ConfigError("--kafka-config is for topics: say --topic NAME", Exit.USAGE)
     options = {} if topic is None else kafka_options(kafka_config, os.environ)
+    origin = Origin(file, follow, topic, BOOTSTRAP, group, start, until_end, on_gap, give_up_after, options)
     named = options.pop("bootstrap_servers", BOOTSTRAP)
-    return Origin(
-        file, follow, topic, bootstrap or named, group, start, until_end, on_gap, give_up_after, options
-    )
+    transactions = options.pop("transactional_id_prefix", origin.transactions)
+    return origin._replace(bootstrap=bootstrap or named, transactions=transactions)
 
 
 def check_origin(origin: Origin) -> None:

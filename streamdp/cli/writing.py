@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from streamdp_connectors.files import FileSink
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
+from streamdp_connectors.kafka_delivery import Delivery
+from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import Sink, SinkError
 from streamdp_connectors.rejects import RejectSink
 
@@ -139,7 +141,8 @@ class Sinks:
                     Exit.CONFIG,
                 )
         how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
-        client: dict[str, Any] = {"client_options": origin.options, "waiting": waiting}
+        self._delivery, to = _delivery(origin, paths, kept, waiting)
+        to["ended"] = resumed is not None and resumed.ended
         self._rejects_topic = paths.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
@@ -149,13 +152,13 @@ class Sinks:
             self._lines = lines_for(paths.output, paths.output_format, place, keep)
             self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
         else:
-            self.output = KafkaSink(paths.output_topic, origin.bootstrap, resume=kept.get("output"), **client)
+            self.output = KafkaSink(paths.output_topic, resume=kept.get("output"), **to)
         left = kept.get("rejects")
         if paths.rejects_topic is None:
             spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
             self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
         else:
-            self.rejects = KafkaRejects(paths.rejects_topic, origin.bootstrap, resume=left, **client)
+            self.rejects = KafkaRejects(paths.rejects_topic, resume=left, **to)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
         if paths.events is not None:
@@ -210,18 +213,58 @@ class Sinks:
             sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
-        """What a snapshot keeps of them; to be asked for right after a synced flush."""
+        """What a snapshot keeps of them; to be asked for right after a flush."""
         return {name: sink.state() for name, sink in self._all.items()}
+
+    def lasting(self) -> Callable[[], None]:
+        """Return what sees to it, in any thread, that all that was handed over by now lasts."""
+        parts = [sink.lasting() for sink in self._all.values()]
+
+        def wait() -> None:
+            for part in parts:
+                part()
+
+        return wait
 
     @property
     def missing(self) -> int:
         """How much of what was written has not arrived yet; may be asked from another thread."""
-        return sum(sink.missing for sink in self._all.values() if isinstance(sink, TopicWriter))
+        return 0 if self._delivery is None else self._delivery.missing
+
+    def give_up(self) -> None:
+        """Do not wait for what a broker has not taken yet."""
+        if self._delivery is not None:
+            self._delivery.give_up()
 
     def close(self) -> None:
         """Close all."""
         for sink in self._all.values():
             sink.close()
+
+
+def _delivery(
+    origin: Origin, paths: Paths, kept: Mapping[str, Any], waiting: Callable[[], bool]
+) -> tuple[Delivery | None, dict[str, Any]]:
+    """The way to the topics, if there are any, and what their sinks take.
+
+    Its name follows from what the state knows of the first topic, so that every run with this state, or with
+    a copy of it, has the same.
+    """
+    named = [("output", paths.output_topic), ("rejects", paths.rejects_topic)]
+    topics = [(name, topic) for name, topic in named if topic is not None]
+    if not topics:
+        return None, {}
+    first, topic = topics[0]
+    before = kept.get(first, {})
+    new = int(1000 * time.time())
+    whole = f"{origin.transactions}-{before.get('topic', topic)}-{before.get('epoch', new)}"
+    delivery = Delivery(
+        origin.bootstrap,
+        name=None if origin.transactions is None else whole,
+        client_options=origin.options,
+        waiting=waiting,
+    )
+    return delivery, {"delivery": delivery, "epoch": new, "anew": paths.new_output}
 
 
 def tell_of_change(paths: Paths, resumed: Header) -> None:

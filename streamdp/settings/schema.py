@@ -227,10 +227,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retain: Annotated[
         Annotated[int, Meta(ge=0)], _engine(description="latest records kept for refinement")
     ] = 5000
-    snapshot_every: Annotated[Count, _engine(description="records between two snapshots")] = 50_000
+    snapshot_every: Annotated[
+        Count, _engine(description="records read between two snapshots, refused ones too")
+    ] = 50_000
     snapshot_seconds: Annotated[
         NonNegative, _engine(description="seconds between two snapshots, 0 for none by time")
-    ] = 60.0
+    ] = 10.0
     snapshot_keep: Annotated[Count, _engine(description="snapshots kept")] = 3
 
 

@@ -8,16 +8,19 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 
-Packed = tuple[Any, list[int], bytes]
+Packed = tuple[Any, list[int], memoryview]
 
 
 def pack(array: np.ndarray) -> Packed:
-    """(dtype, shape, little-endian bytes); the dtype of rows as pairs of name and type."""
+    """(dtype, shape, little-endian bytes); the dtype of rows as pairs of name and type.
+
+    The bytes are the array's own where they can be: to be encoded before it changes.
+    """
     ordered = np.ascontiguousarray(array)
     if ordered.dtype.byteorder == ">":
         ordered = ordered.astype(ordered.dtype.newbyteorder("<"))
     kind: Any = ordered.dtype.str if ordered.dtype.names is None else ordered.dtype.descr
-    return kind, list(array.shape), ordered.tobytes()
+    return kind, list(array.shape), ordered.reshape(-1).view(np.uint8).data
 
 
 def unpack(packed: Any) -> np.ndarray:

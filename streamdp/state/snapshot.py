@@ -55,10 +55,13 @@ class Header(msgspec.Struct, frozen=True):
 
 def pack(header: Header, body: bytes) -> bytes:
     """The bytes of a snapshot file."""
+    return b"".join(_parts(header, body))
+
+
+def _parts(header: Header, body: bytes) -> tuple[bytes, bytes, bytes]:
     head = msgspec.msgpack.encode(header)
     start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
-    checksum = zlib.crc32(body, zlib.crc32(start))
-    return b"".join((start, body, checksum.to_bytes(4, "little")))
+    return start, body, zlib.crc32(body, zlib.crc32(start)).to_bytes(4, "little")
 
 
 def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
@@ -144,7 +147,7 @@ class StateFolder:
         temporary = path.with_suffix(SUFFIX + ".tmp")
         try:
             with open(temporary, "wb") as file:
-                file.write(pack(header, body))
+                file.writelines(_parts(header, body))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)

@@ -69,8 +69,10 @@ def produce(bootstrap: str, topic: str, items: Iterable[tuple[int, bytes | None]
 
 
 def contents(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
-    """All records of a partition."""
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    """All records of a partition, but for those of transactions that were given up."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap, enable_auto_commit=False, isolation_level="read_committed"
+    )
     try:
         at = TopicPartition(topic, partition)
         consumer.assign([at])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from held import Held
 from secured import Secured
 
 
@@ -18,4 +19,18 @@ def other_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]
         broker.wait()
         yield broker
     finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="session")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+    """A broker behind a proxy."""
+    broker = Held(tmp_path_factory.mktemp("held"))
+    broker.format()
+    broker.start()
+    try:
+        broker.wait()
+        yield broker
+    finally:
+        broker.release()
         broker.stop()

@@ -58,10 +58,9 @@ def test_a_signal_is_obeyed_while_it_stands_still(own_broker: Broker, tmp_path: 
 
 def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_path: Path) -> None:
     topic, output = make_topic(own_broker.bootstrap), make_topic(own_broker.bootstrap)
-    fill(own_broker, topic, 3000)
+    fill(own_broker, topic, 60_000)  # there are more to answer when it goes
     command = [*where(own_broker, topic), "--output-topic", output]
-    slow = {"kafka_linger_ms": "60000", "kafka_batch_size": "10000000"}  # answers stay on their way
-    with Live(tmp_path, *command, **slow) as run:
+    with Live(tmp_path, *command) as run:
         run.until(lambda: (run.metric("streamdp_records_total") or 0) >= 1000)
         own_broker.kill()
         try:
@@ -73,7 +72,7 @@ def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_pa
             own_broker.restart()
     succeed(tmp_path, *command, "--until", "end")
     lines = [record.value for record in contents(own_broker.bootstrap, output)]
-    assert sum(b'"revision":0' in line for line in lines) == 3000
+    assert sum(b'"revision":0' in line for line in lines) == 60_000
     assert len(lines) == len(set(lines))
 
 

@@ -1,0 +1,247 @@
+"""Records on their way to topics: all that was handed over together arrives together, or not at all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from streamdp.errors import Exit
+from streamdp_connectors.kafka_client import Options, broken, library
+from streamdp_connectors.kafka_post import FencedError, Load, Post, Topic
+from streamdp_connectors.kafka_records import Entry
+from streamdp_connectors.kafka_tail import Tail, checksum, read_tail
+from streamdp_connectors.protocol import SinkError
+
+_log = logging.getLogger(__name__)
+_PENDING = 20_000  # records that may be on their way
+_PENDING_BYTES = 32 << 20
+_ACK_SECONDS = 60.0  # to wait for a receipt from a broker that answers other questions
+_LOOK_EVERY = 0.2
+_INTERVAL = 0.05  # seconds from one transaction to the next
+_PAUSE = 0.5  # before trying again
+_TRIES = 10
+
+
+class Delivery:
+    """The way of one run's answers and rejects to their topics, in a thread of its own.
+
+    What ``flush`` hands over goes in one transaction, under an id that the state gives (``name``; None where
+    there is none): a later run with this state, or with a copy of it, shuts out an earlier one that still
+    lives, or whose last request is still under way, and only then reads what has been written. A transaction
+    that fails is not believed: the topics are read to see what of it is there, and whether another run has
+    gone on in this one's stead (SinkError 73). ``waiting`` is called while a broker is waited for: it says
+    whether it answers, and may raise. Raises SinkError.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        name: str | None,
+        client_options: Options | None = None,
+        timeout: float = 10.0,
+        waiting: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.bootstrap, self.options, self.timeout = bootstrap, client_options or {}, timeout
+        self._waiting = waiting
+        self._errors = library(SinkError).errors
+        self._topics: dict[str, Topic] = {}
+        self._fresh: list[tuple[str, Entry]] = []  # not handed over yet
+        self._queued: Load = {}
+        self._written = self._handed = 0  # records and bytes are counted up by one thread each
+        self._delivered = self._bytes_written = self._bytes_delivered = 0
+        self._error: BaseException | None = None
+        self._failed = self._closing = False
+        self._changed = threading.Condition()
+        self._post = Post(bootstrap, name, self.options, timeout)
+        self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
+        self._thread.start()
+
+    def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
+        """Take up a topic, and return what was written to it after ``resume``."""
+        tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew)
+        known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= tail.end
+        written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
+        offset = resume["offset"] if resume is not None and known else tail.end
+        self._topics[topic] = Topic(epoch, written, offset)
+        return tail
+
+    def offset(self, topic: str) -> int:
+        """An offset before which nothing stands that has not been delivered by now."""
+        return self._topics[topic].offset
+
+    def put(self, topic: str, entry: Entry) -> None:
+        """Take a record, which goes with the next ``flush``."""
+        self._fresh.append((topic, entry))
+        self._written += 1
+        self._bytes_written += len(entry.value)
+
+    def flush(self, sync: bool) -> None:
+        """Hand over what was put; with ``sync`` wait until it has arrived. Raises SinkError."""
+        with self._changed:
+            for topic, entry in self._fresh:
+                self._queued.setdefault(topic, []).append(entry)
+            self._fresh.clear()
+            self._handed = self._written
+            self._changed.notify_all()
+        if sync:
+            self._wait(lambda: self._delivered >= self._handed)
+        else:
+            self._wait(
+                lambda: (
+                    self.missing <= _PENDING and self._bytes_written - self._bytes_delivered <= _PENDING_BYTES
+                )
+            )
+
+    def lasting(self) -> Callable[[], None]:
+        """Return what waits until all that was handed over by now has arrived; for any thread."""
+        handed = self._handed
+
+        def wait() -> None:
+            with self._changed:
+                while self._delivered < handed and not self._failed:
+                    self._changed.wait()
+                if self._delivered < handed:
+                    raise self._reason()
+
+        return wait
+
+    @property
+    def missing(self) -> int:
+        """How many records have not arrived yet; may be asked from another thread."""
+        return self._written - self._delivered
+
+    def close(self) -> None:
+        """Wait for what was written, unless writing has failed; a second call does nothing."""
+        if self._closing:
+            return
+        try:
+            if not self._failed:
+                self.flush(sync=True)
+        finally:
+            self.give_up()
+            self._closing = True
+            with self._changed:
+                self._changed.notify_all()
+            self._thread.join(5.0)
+            self._post.close()
+
+    def _wait(self, holds: Callable[[], bool]) -> None:
+        """Wait for something, as long as no broker answers; where one does, only so long."""
+        waited, before = 0.0, self._delivered
+        while True:
+            with self._changed:
+                came = self._changed.wait_for(lambda: self._failed or holds(), _LOOK_EVERY)
+            if self._failed:
+                raise self._reason()
+            if came:
+                return
+            try:
+                answers = self._waiting()
+            except BaseException:
+                self.give_up()  # what is missing is not waited for again
+                raise
+            waited = 0.0 if self._delivered > before else waited + _LOOK_EVERY * answers
+            before = self._delivered
+            if waited > _ACK_SECONDS:
+                self.give_up()
+                topics = " and ".join(self._topics)
+                what = f"topic {topics} has taken nothing for {_ACK_SECONDS:g} s, though the broker answers"
+                raise SinkError(f"{what}: see whether it is there and has a leader", Exit.IO_ERROR)
+
+    def give_up(self) -> None:
+        """Deliver nothing more, whatever is still on its way."""
+        with self._changed:
+            if self._delivered < self._written:
+                self._failed = True
+            self._changed.notify_all()
+        if self._failed:
+            self._post.abandon()
+
+    def _reason(self) -> BaseException:
+        given_up = SinkError(f"writing to topic {' and '.join(self._topics)} was given up", Exit.IO_ERROR)
+        return self._error or given_up
+
+    def _run(self) -> None:
+        last = 0.0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queued or self._closing or self._failed)
+                if not self._queued or self._failed:
+                    return
+            time.sleep(max(0.0, last + _INTERVAL - time.monotonic()))
+            with self._changed:
+                load, self._queued = self._queued, {}
+            last = time.monotonic()
+            try:
+                self._deliver(load)
+            except Exception as error:
+                with self._changed:
+                    self._error, self._failed = error, True
+                    self._changed.notify_all()
+                return
+            with self._changed:
+                self._delivered += sum(map(len, load.values()))
+                self._bytes_delivered += sum(len(entry.value) for part in load.values() for entry in part)
+                self._changed.notify_all()
+
+    def _deliver(self, load: Load) -> None:
+        """Send a load, and see to it that it is there, once."""
+        left, tries = load, 0
+        while left:
+            try:
+                offsets = self._post.send(left, self._topics)
+            except (self._errors.KafkaError, FencedError, AssertionError, ValueError) as error:
+                if not self._post.transactional or self._post.refused(error):
+                    raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
+                tries += 1
+                if tries > _TRIES:
+                    raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
+                _log.info("a transaction failed: %s", error)
+                left = self._without_what_is_there(left, fenced=isinstance(error, FencedError))
+            else:
+                left = {}
+                for topic, offset in offsets.items():
+                    self._topics[topic].offset = max(self._topics[topic].offset, offset)
+        for topic, entries in load.items():
+            self._topics[topic].written = entries[-1].number + 1
+
+    def _without_what_is_there(self, load: Load, *, fenced: bool) -> Load:
+        """What of a load that failed has to be sent again, once nobody else can write any more.
+
+        Who was shut out looks before doing the same to others: they may have gone on long ago.
+        """
+        while True:
+            try:
+                if fenced:
+                    self._compare(load)
+                self._post.reopen()
+                return self._compare(load)
+            except FencedError:
+                raise
+            except SinkError as error:
+                _log.info("%s", error)
+                time.sleep(_PAUSE)
+                if self._failed:
+                    raise
+
+    def _compare(self, load: Load) -> Load:
+        left: Load = {}
+        for topic, place in self._topics.items():
+            entries = load.get(topic, [])
+            resume = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
+            found = read_tail(topic, self.bootstrap, self.options, self.timeout, resume).checksums
+            ours = {entry.number: checksum(entry.value) for entry in entries}
+            strange = [number for number, of in found.items() if ours.get(number) != of]
+            if strange:
+                what = (
+                    f"another run of this state has written to topic {topic}, from number {min(strange)} on"
+                )
+                raise FencedError(f"{what}: that one goes on, and this one ends", Exit.CANNOT_CREATE)
+            rest = [entry for entry in entries if entry.number not in found]
+            if rest:
+                left[topic] = rest
+        return left

@@ -1,0 +1,104 @@
+"""When a run takes snapshots, and how they come to the disk while the stream goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from streamdp_connectors.protocol import Source
+
+from streamdp.cli.watch import Watch
+from streamdp.cli.writing import Sinks
+from streamdp.engine import Engine
+from streamdp.settings import Settings
+from streamdp.settings.load import model_settings
+from streamdp.state.saving import Saving
+from streamdp.state.snapshot import Header, SnapshotError, StateFolder
+
+
+class Snapshots:
+    """The snapshots of a run, one at a time. The stream waits while one becomes bytes, and no longer.
+
+    The rest is a thread's: it waits until the outputs are durable up to there, writes the file, and then
+    commits the source's positions. ``waiting`` is called while one is waited for, and may raise;
+    ``watch`` is told of each. ``saved`` is the number of records in the newest of those.
+    """
+
+    def __init__(
+        self,
+        folder: StateFolder,
+        settings: Settings,
+        modes: dict[str, bool],
+        waiting: Callable[[], object],
+        watch: Watch,
+        saved: int,
+    ) -> None:
+        self.saved = saved
+        self._folder, self._settings, self._modes = folder, settings, modes
+        self._waiting, self._watch = waiting, watch
+        self._saving: Saving | None = None
+        self._read = self._size = 0
+        self._taken = time.monotonic()
+
+    def read(self, records: int) -> None:
+        """So many records were read, refused ones too."""
+        self._read += records
+
+    @property
+    def due(self) -> bool:
+        """Whether enough was read, or enough time has passed since something was."""
+        if self._saving is not None or not self._read:
+            return False
+        after = self._settings.snapshot_seconds
+        late = bool(after) and time.monotonic() - self._taken >= after
+        return late or self._read >= self._settings.snapshot_every
+
+    def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
+        """Take one; with ``wait`` until it is on the disk. Raises what goes wrong, with the last one too."""
+        self.look(wait=True)
+        self._watch.stages.enter("snapshot")
+        began = time.monotonic()
+        sinks.flush(sync=False)
+        positions = source.positions()
+        header = Header(
+            settings=model_settings(self._settings),
+            seq=engine.seq,
+            positions=positions,
+            outputs=sinks.kept(),
+            modes=self._modes,
+            written=time.time(),
+            ended=ended,
+        )
+        body, lasting = engine.dumps(), sinks.lasting()
+
+        def save() -> None:
+            lasting()
+            self._folder.write(header, body)
+            source.commit(positions)
+
+        self._saving = Saving(save, header.seq)
+        self._read, self._taken, self._size = 0, began, len(body)
+        self._watch.stages.enter("other")
+        self.look(wait)
+
+    def look(self, wait: bool = False) -> None:
+        """Take note of one that has been written. Raises what went wrong with it."""
+        saving = self._saving
+        if saving is None:
+            return
+        try:
+            while not saving.done(0.2 if wait else 0.0):
+                if not wait:
+                    return
+                self._waiting()
+        except SnapshotError:
+            self._watch.snapshot_failed()
+            raise
+        self._saving = None
+        self.saved = saving.seq
+        self._watch.snapshot(time.monotonic() - self._taken, self._size)
+
+    def end(self) -> None:
+        """Wait for the thread, whatever comes of it."""
+        if self._saving is not None:
+            self._saving.end()
