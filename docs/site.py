@@ -21,6 +21,7 @@ ELSEWHERE = {
     "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
     "examples/README.md": "examples.md",
+    "tests/faults/README.md": "faults.md",
 }
 """Pages of the repository, and what they are on the site."""
 

@@ -6,7 +6,7 @@ the records were cut into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,10 @@ def new_search(
     return BeamSearch(blueprint.model(likelihood), likelihood, state)
 
 
+def _untimed(stage: str) -> None:
+    """Nobody asks how long it takes."""
+
+
 class Engine(Inside):
     """Clusters a stream.
 
@@ -75,6 +79,8 @@ class Engine(Inside):
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
         self._blueprint.check()
         self.with_events = with_events
+        self.stage: Callable[[str], None] = _untimed
+        """Told when the search (kernel), its answers (announce) and encoding (encode) begin, by the batch."""
         self._order = order_of(settings)
         self._retained = Retained(settings.retain)
         self._encoder: Encoder | None = None
@@ -255,19 +261,23 @@ class Engine(Inside):
             search.ensure_words(encoder.vocabulary.unknown + 1)
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
+        self.stage("kernel")
         for start, stop, out in search.run(batch, tell=self.with_events):
+            self.stage("announce")
             labels[start:stop] = out.answers["label"][start:stop]
             self._announcer.announce(
                 out, start, first + start, records[start:stop], sizes[start:stop], answers.lines
             )
             if self.with_events:
                 self._tell(search, out, first, [record.time for record in records], answers)
+            self.stage("kernel")
         if search.seq % REVIEW_EVERY == 0:
             self._look_back(search, answers)
             if self._adaptive is not None:
                 adapt(search, self._adaptive, *self._retained.newest())
         if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
+        self.stage("encode")
 
     def _tell(
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers

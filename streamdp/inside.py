@@ -9,7 +9,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, of_closed, summarise
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.adapt import Adapted, adapted
-from streamdp.beam.pool import WON
+from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer
@@ -71,6 +71,19 @@ class Inside:
         if isinstance(self._encoder, WordEncoder):
             counts |= self._encoder.vocabulary.counters()
         return counts
+
+    def levels(self) -> dict[str, float]:
+        """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet.
+
+        ``revisions`` counts those of this engine since it was made or loaded.
+        """
+        found = {"stream_records": 0.0, "log_evidence": self.log_evidence, "agreement": 1.0}
+        if self._search is not None:
+            seq, pool = self._search.seq, self._search.state.pool.meta
+            found["stream_records"] = seq
+            found["final_lag"] = seq - 1 - self._announcer.final
+            found["agreement"] = 1.0 - pool[CONTESTED] / max(pool[SLOT_USED], 1)
+        return found | {"revisions": self._announcer.revised}
 
     def refined(self) -> dict[str, float]:
         """What refinements have come to; nothing where there are none."""

@@ -160,13 +160,16 @@ def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:
     process = start(tmp_path, "consume", *where, "--output", "out", "--metrics-port", str(port))
     try:
         deadline, page = time.monotonic() + 60, ""
-        while "streamdp_records_total 2.0" not in page and time.monotonic() < deadline:
+        partition = f'{{partition="%d",topic="{topic}"}} 0.0'
+        lags = ("streamdp_lag_records", "streamdp_lag_seconds")
+        wanted = [name + partition % number for name in lags for number in (0, 1)]
+        wanted += ["streamdp_records_total 2.0", "streamdp_answer_seconds_count 3.0"]
+        while not all(line in page for line in wanted) and time.monotonic() < deadline:
             time.sleep(0.1)
             with contextlib.suppress(OSError):
                 page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-        assert "streamdp_records_total 2.0" in page
+        assert [line for line in wanted if line not in page] == []
         assert 'streamdp_rejects_total{reason="not_json"} 1.0' in page
-        assert "streamdp_lag_records 0.0" in page
         for path in ("livez", "readyz"):
             assert urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}").status == 200
         taken = call(tmp_path, "consume", "--file", os.devnull, "--metrics-port", str(port))

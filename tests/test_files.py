@@ -245,7 +245,7 @@ def test_a_file_has_one_order_and_no_known_end(path: Path) -> None:
     path.write_bytes(b"a\nb\n")
     source: Source = FileSource(str(path))
     source.replay([source.positions(), {"topic": "in", "partitions": {"0": 1}}])
-    assert (source.lag(), [raw.data for raw in source.read(9, 0.0)]) == (None, [b"a", b"b"])
+    assert (source.lags(), [raw.data for raw in source.read(9, 0.0)]) == ([], [b"a", b"b"])
     source.close()
 
 

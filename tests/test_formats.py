@@ -10,8 +10,9 @@ import pytest
 from streamdp_connectors.rejects import reject_line
 
 from streamdp.cli.reading import format_of
+from streamdp.engine import Engine
 from streamdp.errors import Exit
-from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.metrics import Metrics, PartitionLag
 from streamdp.offline.passes import Counts
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
@@ -51,9 +52,13 @@ def test_rejects() -> None:
 
 def test_every_metric_is_documented() -> None:
     metrics = Metrics()
-    metrics.update({"words": 1, **asdict(Counts()), "refinement_waited_seconds": 0.0}, 0, (60.0, 400.0))
+    engine = Engine(Settings())
+    engine.advance(["storm over the coast"])
+    counts = {**engine.counters(), **engine.levels(), **asdict(Counts()), "refinement_waited_seconds": 0.0}
+    metrics.update(counts, (60.0, 400.0))
+    metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
     metrics.source_up = True
-    metrics.snapshot_written()
+    metrics.snapshot_written(0.1, 10)
     text = metrics.render()[0].decode()
     found = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")}
     assert {name for name in found if not name.endswith("_created")} == set(names("Metrics"))

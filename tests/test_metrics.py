@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import ast
+import http.client
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
+import streamdp
+from streamdp.cli.watch import reasons
+from streamdp.monitor.ages import AGE_BUCKETS, Ages, Arrivals
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.metrics import Metrics, PartitionLag, takes_openmetrics
+from streamdp.monitor.stages import STAGES, Stages
+from streamdp.monitor.tables import TOTALS
 
 COUNTERS = {
     "records": 1_000_000,
@@ -28,7 +37,16 @@ COUNTERS = {
     "second_looks": 40,
     "records_moved": 6,
     "clusters_merged": 2,
+    "revisions": 8,
+    "stream_records": 1_000_500,
+    "log_evidence": -2e6,
+    "agreement": 0.75,
+    "final_lag": 90,
 }
+PROMETHEUS = (  # what Prometheus 2 asks with
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+    "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+)
 
 
 class Clock:
@@ -77,27 +95,49 @@ def scrape(server: HealthServer) -> dict[str, float]:
 
 
 def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: Clock) -> None:
-    metrics.update(COUNTERS, lag=250, adapted=(40.5, 320.0))
+    metrics.update({})
+    metrics.update(COUNTERS, adapted=(40.5, 320.0))
+    metrics.lags = (PartitionLag("news", 0, 250, 12.5), PartitionLag("news", 1, 3, None))
     metrics.rejected("not_json")
     metrics.rejected("not_json")
     metrics.rejected("no_text")
     metrics.observe_batch(2.0)
     metrics.observe_advance(2e-4)
-    metrics.snapshot_written()
+    metrics.snapshot_written(0.02, 4000)
+    metrics.snapshot_failed()
+    metrics.event_ages.observe(90.0, 10)
+    metrics.arrival_ages.observe(0.2, 10)
     clock.now += 12.5
     found = scrape(server)
     expected = {
         "streamdp_records_total": 1_000_000,
         "streamdp_rejects_total[not_json]": 2,
         "streamdp_rejects_total[no_text]": 1,
-        "streamdp_snapshots_total": 1,
+        "streamdp_snapshot_seconds_count": 1,
+        "streamdp_snapshot_seconds_bucket[0.03]": 1,
+        "streamdp_snapshot_seconds_bucket[0.01]": 0,
+        "streamdp_snapshot_failures_total": 1,
+        "streamdp_snapshot_bytes": 4000,
+        "streamdp_revisions_total": 8,
+        "streamdp_switches_total": 3,
+        "streamdp_stream_records": 1_000_500,
+        "streamdp_log_evidence_nats": -2e6,
+        "streamdp_beam_agreement": 0.75,
+        "streamdp_final_lag_records": 90,
+        "streamdp_event_age_seconds_bucket[100.0]": 10,
+        "streamdp_event_age_seconds_bucket[30.0]": 0,
+        "streamdp_event_age_seconds_sum": 900,
+        "streamdp_answer_seconds_count": 10,
         "streamdp_clusters_created_total": 19,
         "streamdp_clusters_closed_total": 15,
         "streamdp_clusters_retired_total": 12,
         "streamdp_second_looks_total": 40,
         "streamdp_records_moved_total": 6,
         "streamdp_clusters_merged_total": 2,
-        "streamdp_lag_records": 250,
+        "streamdp_lag_records[0][news]": 250,
+        "streamdp_lag_records[1][news]": 3,
+        "streamdp_lag_seconds[0][news]": 12.5,
+        "streamdp_lag_seconds[1][news]": None,
         "streamdp_concentration": 40.5,
         "streamdp_decay_scale": 320.0,
         "streamdp_clusters_live": 7,
@@ -117,35 +157,156 @@ def test_every_metric_is_served(server: HealthServer, metrics: Metrics, clock: C
     assert {name: found.get(name) for name in expected} == expected
 
 
-def test_totals_are_the_engines_even_where_they_go_back(server: HealthServer, metrics: Metrics) -> None:
-    metrics.update(COUNTERS, lag=None)
-    metrics.update(COUNTERS | {"records": 900_000}, lag=None)
-    assert scrape(server)["streamdp_records_total"] == 900_000
+def test_totals_are_those_of_the_process(server: HealthServer, metrics: Metrics) -> None:
+    """What the engine has counted before, in the state that it goes on from, is not counted again."""
+    metrics.update(COUNTERS)
+    found = scrape(server)
+    assert [found[f"{name}_total"] for name, _, _ in TOTALS] == [0] * len(TOTALS)
+    assert found["streamdp_stream_records"] == 1_000_500
+    metrics.update(COUNTERS | {"records": 1_000_070})
+    metrics.update(COUNTERS | {"records": 1_000_070, "clusters_created": 22})
+    found = scrape(server)
+    assert (found["streamdp_records_total"], found["streamdp_clusters_created_total"]) == (70, 3)
 
 
 def test_what_is_not_known_is_not_served(server: HealthServer, metrics: Metrics) -> None:
     found = scrape(server)
     assert not {"streamdp_records_total", "streamdp_snapshot_age_seconds"} & found.keys()
-    assert found["streamdp_snapshots_total"] == 0
-    metrics.update({"held_back": 0}, lag=None)  # an engine before its first record
+    assert found["streamdp_snapshot_seconds_count"] == 0
+    metrics.update({"held_back": 0})  # an engine before its first record
     found = scrape(server)
     assert found["streamdp_records_total"] == 0
-    assert not {"streamdp_lag_records", "streamdp_vocabulary_words"} & found.keys()
+    assert not any(name.startswith("streamdp_lag") for name in found)
+    assert "streamdp_vocabulary_words" not in found
+
+
+def test_the_process_and_the_build_are_told(server: HealthServer) -> None:
+    found = scrape(server)
+    assert found["process_resident_memory_bytes"] > 1e6
+    assert any(name.startswith("streamdp_build_info") and streamdp.__version__ in name for name in found)
+
+
+def test_every_reason_is_there_from_the_beginning() -> None:
+    text = Metrics(reasons=reasons()).render()[0].decode()
+    found = {line.split('"')[1] for line in text.splitlines() if line.startswith("streamdp_rejects_total{")}
+    assert found == set(reasons())
+    assert all(line.endswith(" 0.0") for line in text.splitlines() if line.startswith("streamdp_rejects_t"))
+
+
+def test_no_reason_is_left_out() -> None:
+    """What the sources name as a reason, as a string, is in the list."""
+    refusals = {"refuse": 1, "Reject": 1, "RefusedError": 0}
+    named = set()
+    for path in Path(streamdp.__path__[0]).rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in refusals:
+                at = refusals[call.func.id]
+                reason = call.args[at] if len(call.args) > at else None
+                if isinstance(reason, ast.Constant):
+                    named.add(reason.value)
+    assert len(named) > 15
+    assert named <= set(reasons())
+
+
+def test_stages_are_counted_without_a_gap(clock: Clock) -> None:
+    stages = Stages(clock)
+    for stage, seconds in (("fetch", 2.0), ("decode", 3.0), ("fetch", 4.0), ("other", 0.0)):
+        stages.enter(stage)
+        clock.now += seconds
+    stages.enter("other")
+    assert stages.seconds() == dict.fromkeys(STAGES, 0.0) | {"fetch": 6.0, "decode": 3.0}
+
+
+def test_ages_are_counted_by_the_batch() -> None:
+    ages = Ages()
+    ages.observe(AGE_BUCKETS[0], 5)
+    ages.observe(-1.0, 2)
+    ages.observe(1e9, 3)
+    cumulative, total = ages.counts()
+    assert [count for _, count in cumulative] == [7] * len(AGE_BUCKETS) + [10]
+    assert cumulative[-1][0] == "+Inf"
+    assert total == pytest.approx(3e9 + 5 * AGE_BUCKETS[0])
+
+
+def test_the_nth_answer_is_set_against_the_nth_arrival() -> None:
+    arrivals = Arrivals()
+    arrivals.take(10, 1.0)
+    assert arrivals.answer(4) == [(1.0, 6)]
+    arrivals.take(10, 2.0)
+    assert arrivals.answer(9) == [(1.0, 4), (2.0, 1)]
+    assert arrivals.answer(20) == []  # records that a state held back before
+    assert arrivals.answer(0) == [(2.0, 9)]
+    assert arrivals.answer(0) == []
 
 
 def test_age_starts_again_with_each_snapshot(server: HealthServer, metrics: Metrics, clock: Clock) -> None:
     for waited in (30.0, 4.0):
-        metrics.snapshot_written()
+        metrics.snapshot_written(0.1, 10)
         clock.now += waited
         assert scrape(server)["streamdp_snapshot_age_seconds"] == waited
 
 
-def test_open_metrics_on_request(server: HealthServer, metrics: Metrics) -> None:
-    metrics.update(COUNTERS, lag=1)
-    _, text, content_type = get(server, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
-    assert content_type.startswith("application/openmetrics-text")
+@pytest.mark.parametrize("accept", ["application/openmetrics-text; version=1.0.0", PROMETHEUS])
+def test_open_metrics_on_request(server: HealthServer, metrics: Metrics, accept: str) -> None:
+    metrics.update(COUNTERS)
+    metrics.observe_batch(1.0)
+    metrics.arrival_ages.observe(0.2, 10)
+    _, text, content_type = get(server, "/metrics", Accept=accept)
+    assert content_type == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert text.endswith("# EOF\n")
     parsed = openmetrics_parser.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
-    assert {"streamdp_records", "streamdp_lag_records"} <= {family.name for family in parsed}
+    assert {"streamdp_records", "streamdp_answer_seconds"} <= {family.name for family in parsed}
+
+
+@pytest.mark.parametrize(
+    ("accept", "wanted"),
+    [
+        ("application/openmetrics-text", True),
+        ("APPLICATION/OpenMetrics-text;version=1.0.0;charset=utf-8", True),
+        ("application/openmetrics-text;q=0.2,text/plain;q=0.9", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text;version=rubbish", False),
+        ("application/openmetrics-text;version=0.0.1;q=0.75,text/plain;q=0.5", False),
+        ("application/openmetrics-text;q=rubbish", False),
+        ("text/plain;version=0.0.4", False),
+        ("*/*", False),
+        (",;=;,", False),
+        ("", False),
+    ],
+)
+def test_what_is_accepted(accept: str, wanted: bool) -> None:
+    assert takes_openmetrics(accept) is wanted
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/livez", "/readyz", "/nowhere"])
+def test_head_is_answered_as_get_is_without_a_body(server: HealthServer, path: str) -> None:
+    found = []
+    for method in ("GET", "HEAD"):
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection.request(method, path, headers={"Accept": PROMETHEUS})
+        answer = connection.getresponse()
+        found.append((answer.status, answer.getheader("Content-Type")))
+        assert (len(answer.read()) == 0) is (method == "HEAD")
+        assert int(answer.getheader("Content-Length") or 0) > 0
+        connection.close()
+    assert found[0] == found[1]
+
+
+def test_scrapes_in_a_storm_are_all_answered(server: HealthServer, metrics: Metrics) -> None:
+    done: list[int] = []
+
+    def scrapes() -> None:
+        done.extend(get(server, "/metrics", Accept=PROMETHEUS)[0] for _ in range(20))
+
+    threads = [threading.Thread(target=scrapes) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for number in range(300):
+        metrics.update(COUNTERS | {"records": number})
+        metrics.arrival_ages.observe(0.1, 1)
+    for thread in threads:
+        thread.join(60)
+    assert done == [200] * 160
 
 
 def test_two_runs_share_nothing(metrics: Metrics) -> None:

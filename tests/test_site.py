@@ -56,7 +56,7 @@ def test_every_page_is_there(site: Path) -> None:
     written = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     generated = {
         Path(f"{name}.html")
-        for name in ("settings", "changelog", "benchmarks", "contributing", "security", "examples")
+        for name in ("settings", "changelog", "benchmarks", "contributing", "security", "examples", "faults")
     }
     assert {path for path in written | generated if not (site / path).is_file()} == set()
 

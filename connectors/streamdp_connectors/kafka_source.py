@@ -15,7 +15,7 @@ from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka_merge import Merge, TimeOf
-from streamdp_connectors.protocol import Gap, SourceError
+from streamdp_connectors.protocol import Gap, Lag, SourceError
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ class KafkaSource:
         self._cuts: deque[dict[int, int]] = deque()
         self._next: dict[int, int] = {}
         self._arrivals = Arrivals()
+        self._last: dict[int, Raw] = {}
         try:
             for partition in self._log.partitions:
                 self._merge.open(partition)
@@ -184,9 +185,10 @@ class KafkaSource:
         if self.group is not None and offsets and here:
             self._log.commit(self.group, offsets)
 
-    def lag(self) -> int:
-        """Return how many offsets lie between the last record returned and the ends, as last heard of."""
-        return sum(max(0, self._log.end(p) - self._reached(p)) for p in self._next)
+    def lags(self) -> list[Lag]:
+        """Return how many offsets lie between the last record returned and the end, as last heard of."""
+        ahead = {p: max(0, self._log.end(p) - self._reached(p)) for p in sorted(self._next)}
+        return [Lag(self.topic, p, records, self._last.get(p)) for p, records in ahead.items()]
 
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -263,6 +265,7 @@ class KafkaSource:
         self._paused.clear()
         self._cuts.clear()
         self._next.clear()
+        self._last.clear()
         for partition in self._log.partitions:
             self._merge.open(partition)
         if self._ends is not None:
@@ -323,8 +326,9 @@ class KafkaSource:
             if self._ends is not None:
                 return []
             found = self._merge.release(limit, None, self._waits)
-        for raw in found:
-            self._next[raw.position["partition"]] = raw.position["offset"] + 1
+        for partition, raw in {raw.position["partition"]: raw for raw in found}.items():
+            self._next[partition] = raw.position["offset"] + 1
+            self._last[partition] = raw
         return found
 
     def _waits_in_cut(self, partition: int) -> bool:

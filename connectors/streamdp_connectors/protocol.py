@@ -35,6 +35,15 @@ class Gap(NamedTuple):
     records: int
 
 
+class Lag(NamedTuple):
+    """How many records of a partition are not read yet, and the last that was, where there was one."""
+
+    topic: str
+    partition: int
+    records: int
+    last: Raw | None
+
+
 class Source(Protocol):
     """Where records come from."""
 
@@ -92,8 +101,8 @@ class Source(Protocol):
         May be called in another thread.
         """
 
-    def lag(self) -> int | None:
-        """Return how many records are there but not yet read; None where nobody knows."""
+    def lags(self) -> list[Lag]:
+        """Return how far reading is behind, by partition, without asking; [] where nobody knows."""
 
     def close(self) -> None:
         """Give everything back; a second call does nothing."""
@@ -119,8 +128,9 @@ class Unwatched:
     def commit(self, positions: dict[str, Any]) -> None:
         """Nobody is told."""
 
-    def lag(self) -> None:
+    def lags(self) -> list[Lag]:
         """Nobody knows how many records are left."""
+        return []
 
 
 class Sink(Protocol[Item]):

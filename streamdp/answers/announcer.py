@@ -76,6 +76,8 @@ class Announcer:
         """For how many records an assignment may still be revised, decided as it is."""
         self.undecided: dict[int, Assignment] = {}
         self.final = -1
+        self.revised = 0
+        """Revisions since this was made; they are no part of the state."""
 
     def announce(
         self,
@@ -173,6 +175,7 @@ class Announcer:
             revision=before.revision + 1,
         )
         self.undecided[seq] = after
+        self.revised += 1
         self.retained.revise(seq, after.cluster)
         self.samples.move(seq, before.cluster, after.cluster)
         if not self.final_only:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamdp._version import __version__
+from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.lines import OutputFormat
 from streamdp.cli.options import with_settings
 from streamdp.offline.plan import Estimate, Method, Start
@@ -34,6 +35,11 @@ def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"streamdp {__version__}")
         raise typer.Exit
+
+
+def _log_format(form: LogFormat) -> LogFormat:
+    choose_log_format(form)
+    return form
 
 
 @app.callback()
@@ -123,6 +129,14 @@ def consume(
         int | None, typer.Option(min=0, help="serve /metrics, /livez and /readyz at this port")
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="address to serve them at")] = "127.0.0.1",
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            help="lines on stderr: plain, dated (with time and level) or json",
+            callback=_log_format,
+            is_eager=True,
+        ),
+    ] = "plain",
     config: Config = None,
 ) -> int:
     """Read records in time order, say of each at once which cluster it belongs to."""

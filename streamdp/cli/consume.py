@@ -12,13 +12,13 @@ import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.display import Display
-from streamdp.cli.errors import say, speak_warnings
-from streamdp.cli.hints import hint
+from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots
-from streamdp.cli.status import Status, adapted_line, counted, lateness_line, refined_line
+from streamdp.cli.status import Status, counted
+from streamdp.cli.summary import exit_code, tell_summary
 from streamdp.cli.watch import Served, Watch
 from streamdp.cli.writing import (
     Paths,
@@ -73,7 +73,10 @@ class Run:
         folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
         self.silences: list[object] = []
         resumed = self._resume(folder, paths, None if before is None else before[1])
-        self.reader = Reader(settings, origin)
+        self.engine.stage = watch.stages.enter
+        self.first = self.engine.seq
+        self.interrupted = self.scored = 0
+        self.reader = Reader(settings, origin, watch.stages)
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
@@ -91,14 +94,11 @@ class Run:
         self.on_terminal = (
             paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
         )
-        self.first = self.engine.seq
         self.heard_at = time.monotonic()
-        self.interrupted = self.scored = 0
         self.folder = folder
         self.snapshots: Snapshots | None = None
         if folder is not None and not frozen:
-            how = (settings, self.modes, self._wait, watch.snapshot, self.first)
-            self.snapshots = Snapshots(folder, *how)
+            self.snapshots = Snapshots(folder, settings, self.modes, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
 
@@ -107,7 +107,7 @@ class Run:
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if folder is None else folder.newest(say)
+        found = None if folder is None else folder.newest(warn)
         modes: dict[str, Any] = {
             "final_only": self.modes["final_only"],
             "with_events": self.modes["events"],
@@ -162,6 +162,7 @@ class Run:
         records = self.reader.read(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
+            self.watch.taken(records)
             self.sinks.mark(self.source.positions() | self.source.decided())
             self._answer(
                 lambda: (
@@ -183,7 +184,7 @@ class Run:
 
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""
-        self.watch.beat(self.engine, self.source, self.reader.passed)
+        self.watch.beat(self.engine, self.reader, self.answered)
 
     def _wait(self) -> bool:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
@@ -199,13 +200,18 @@ class Run:
 
     def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
+        self.watch.stages.enter("encode")
         answers = advance()
         if self.frozen:
             self.scored += len(answers.lines)
         advanced = time.perf_counter() - began
+        self.watch.stages.enter("write")
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
-        self.watch.batch(answers.rejects, advanced, time.perf_counter() - began)
+        self.watch.stages.enter("other")
+        total = time.perf_counter() - began
+        held_back = 0 if self.frozen else self.engine.held_back
+        self.watch.batch(answers, self.answered, held_back, advanced, total)
 
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
@@ -274,45 +280,6 @@ def _modes(modes: dict[str, bool]) -> str:
     return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
-def _summary(run: Run, seconds: float) -> None:
-    counters, records = run.engine.counters(), run.answered
-    rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
-    live = counted(counters.get("clusters_live", 0), "live cluster")
-    if run.frozen:
-        say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
-    elif records or not run.sinks.refused:
-        announced = counted(counters.get("clusters_created", 0), "cluster")
-        say(
-            f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
-            f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
-        )
-    if not run.frozen:
-        for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
-            say(line)
-    refused = run.sinks.refused
-    if refused:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
-        say(f"{counted(refused.total(), 'record')} refused ({reasons}): see {run.sinks.rejects_name}")
-    late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)
-    if late:
-        say(late)
-    if counters.get("words_dropped"):
-        say(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
-
-
-def _code(run: Run) -> int:
-    """The exit code of a run that came to its end."""
-    if run.interrupted and run.folder is None:
-        return run.interrupt.code()
-    refused = run.sinks.refused.total()
-    if run.answered or not refused or run.interrupted:
-        return 0
-    rejects = run.sinks.first_refused
-    help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
-    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""))
-    return Exit.BAD_DATA
-
-
 def consume(
     settings: Settings,
     origin: Origin,
@@ -361,13 +328,13 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
                 run.step()
             run.interrupted = interrupt.number
             run.end(stopped=interrupt.asked)
-        _summary(run, working_time() - started)
-        return _code(run)
+        tell_summary(run, working_time() - started)
+        return exit_code(run)
     except SinkClosed:
         return 0
     except UndeliveredError as error:
         run.sinks.give_up()
-        say(error.message)
+        say(error.message, "error")
         return interrupt.code()
     finally:
         if run.snapshots is not None:

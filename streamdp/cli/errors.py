@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from typing import Any
+import threading
+import traceback
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from typer import Abort
 
@@ -13,31 +17,64 @@ from streamdp.errors import Exit, StreamdpError
 INTERRUPTED = 130
 """What a shell calls a command that Ctrl-C ended."""
 
+DEFECT = 1
+"""What Python itself ends with where nobody has foreseen an error."""
 
-def say(message: str) -> None:
-    """One line on stderr."""
+
+LogFormat = Literal["plain", "dated", "json"]
+Level = Literal["info", "warning", "error", "critical"]
+
+_chosen: list[LogFormat] = ["plain"]
+
+
+def choose_log_format(form: LogFormat) -> None:
+    """How lines on stderr are written from now on."""
+    _chosen[0] = form
+    if form == "json":
+        threading.excepthook = lambda told: _say_defect(told.exc_value)
+
+
+def say(message: str, level: Level = "info", **more: Any) -> None:
+    """One line on stderr; ``more`` are fields that JSON has besides."""
     if sys.stderr is not None:  # closed: print would turn to standard output
-        print(f"streamdp: {message}", file=sys.stderr, flush=True)
+        print(_line(message, level, more), file=sys.stderr, flush=True)
+
+
+def warn(message: str) -> None:
+    """One line on stderr, of something that should be looked at."""
+    say(message, "warning")
+
+
+def _line(message: str, level: Level, more: dict[str, Any]) -> str:
+    form = _chosen[0]
+    if form == "plain":
+        return f"streamdp: {message}"
+    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if form == "dated":
+        return f"{time} {level} streamdp: {message}"
+    return json.dumps({"time": time, "level": level, "message": message} | more, ensure_ascii=False)
 
 
 class _Spoken(logging.Handler):
     """What connectors warn of, as lines of this program."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(record.getMessage())
+        say(" ".join(record.getMessage().split()), "error" if record.levelno >= logging.ERROR else "warning")
 
 
 def speak_warnings() -> None:
-    """Have what connectors warn of said on stderr."""
-    log = logging.getLogger("streamdp_connectors")
-    if not any(isinstance(handler, _Spoken) for handler in log.handlers):
-        log.addHandler(_Spoken(logging.WARNING))
+    """Have what connectors, kernels and Python itself warn of said on stderr, a line each."""
+    logging.captureWarnings(True)
+    for name in ("streamdp", "streamdp_connectors", "py.warnings"):
+        log = logging.getLogger(name)
+        if not any(isinstance(handler, _Spoken) for handler in log.handlers):
+            log.addHandler(_Spoken(logging.WARNING))
 
 
 def report(error: BaseException) -> int | None:
     """Print a foreseen error and return its exit code; None for a defect."""
     if isinstance(error, StreamdpError):
-        say(error.message)
+        say(error.message, "error")
         return error.exit_code
     if hasattr(error, "format_message"):  # one of click's, whose class typer does not export
         return _report_usage(error)
@@ -47,16 +84,26 @@ def report(error: BaseException) -> int | None:
     if isinstance(error, BrokenPipeError):
         return 0  # whoever read the output has seen enough
     if isinstance(error, OSError):
-        say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        say(f"{error.filename or 'standard output'}: {error.strerror or error}", "error")
         return Exit.IO_ERROR
     if isinstance(error, MemoryError):
-        say("out of memory: bound the clusters (retire_after, max_clusters) or the vocabulary (max_words)")
+        bound = "bound the clusters (retire_after, max_clusters) or the vocabulary (max_words)"
+        say(f"out of memory: {bound}", "error")
         return Exit.OUT_OF_MEMORY
-    return None
+    if _chosen[0] != "json":
+        return None
+    _say_defect(error)
+    return DEFECT
+
+
+def _say_defect(error: BaseException | None) -> None:
+    found = traceback.extract_tb(None if error is None else error.__traceback__)
+    where = [f"{at.filename}:{at.lineno} {at.name}" for at in found]
+    say(f"a defect: {type(error).__name__}: {error}", "critical", where=where)
 
 
 def _report_usage(error: Any) -> int:
     message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     context = getattr(error, "ctx", None)
-    say(message if context is None else f"{message} (see {context.command_path} --help)")
+    say(message if context is None else f"{message} (see {context.command_path} --help)", "error")
     return Exit.USAGE

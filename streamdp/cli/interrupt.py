@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-from streamdp.cli.errors import say
+from streamdp.cli.errors import say, warn
 from streamdp.kernels.compilation import compiling
 
 LIMIT = 8.0
@@ -77,7 +77,7 @@ class Interrupt:
             if why:
                 if sys.stderr is not None and sys.stderr.isatty():
                     sys.stderr.write("\x1b[?25h")  # the cursor, which the moving line has hidden
-                say(why)
+                warn(why)
                 self.number = number
                 os._exit(self.code())
 

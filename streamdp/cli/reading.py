@@ -20,6 +20,8 @@ from streamdp_connectors.protocol import Source
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Decoder, Format
 from streamdp.errors import Exit
+from streamdp.monitor.metrics import PartitionLag
+from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
@@ -196,7 +198,8 @@ class Reader:
     passed = 0
     """Records that the source is known to have passed over."""
 
-    def __init__(self, settings: Settings, origin: Origin) -> None:
+    def __init__(self, settings: Settings, origin: Origin, stages: Stages | None = None) -> None:
+        self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, origin)
@@ -249,12 +252,16 @@ class Reader:
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """What is there, decoded; [] when nothing came in time."""
+        self._stages.enter("fetch")
         found, gaps = self.source.read(max_records, timeout), self.source.gaps()
+        self._stages.enter("decode")
         if gaps:  # what stands at an offset now may be another record
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
         told = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
-        return [*told, *map(self._decode, found)]
+        decoded = [*told, *map(self._decode, found)]
+        self._stages.enter("other")
+        return decoded
 
     def _decode(self, raw: Raw) -> Record | Reject:
         position: dict[str, Any] = raw.position
@@ -263,6 +270,19 @@ class Reader:
             if known is not None:
                 return known
         return self.decoder.decode(raw)
+
+    def lags(self, now: float) -> tuple[PartitionLag, ...]:
+        """How far reading is behind, by partition, at a time in seconds since 1970."""
+        found = []
+        for topic, partition, records, last in self.source.lags():
+            time = None if last is None else self._time_in(last)
+            away = None if time is None else max(0.0, now - time)
+            found.append(PartitionLag(topic, partition, records, away if records else 0.0))
+        return tuple(found)
+
+    def _time_in(self, raw: Raw) -> float | None:
+        decoded = self.decoder.decode(raw)
+        return raw.time if isinstance(decoded, Reject) or decoded.time is None else decoded.time
 
     def seek(self, positions: dict[str, Any]) -> None:
         """Continue at the positions of a snapshot."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.answers.times import is_date, when
-from streamdp.cli.errors import say
+from streamdp.cli.errors import warn
 from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -37,7 +37,7 @@ SECONDS = 2.0
 def open_snapshot(state: str) -> tuple[Header, bytes]:
     """A snapshot file, or the newest snapshot in a folder. Raises SnapshotError."""
     path = Path(state)
-    found = newest(path, say) if path.is_dir() else read(path)
+    found = newest(path, warn) if path.is_dir() else read(path)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     return found

@@ -7,20 +7,21 @@ from collections.abc import Callable
 
 from streamdp_connectors.protocol import Source
 
+from streamdp.cli.watch import Watch
 from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings
 from streamdp.state.saving import Saving
-from streamdp.state.snapshot import Header, StateFolder
+from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 
 class Snapshots:
     """The snapshots of a run, one at a time. The stream waits while one becomes bytes, and no longer.
 
     The rest is a thread's: it waits until the outputs are durable up to there, writes the file, and then
-    commits the source's positions. ``waiting`` is called while one is waited for, and may raise;
-    ``written`` when one is on the disk. ``saved`` is the number of records in the newest of those.
+    commits the source's positions. ``waiting`` is called while one is waited for, and may raise; ``watch``
+    is told of each. ``saved`` is the number of records in the newest that is on the disk.
     """
 
     def __init__(
@@ -29,12 +30,12 @@ class Snapshots:
         settings: Settings,
         modes: dict[str, bool],
         waiting: Callable[[], object],
-        written: Callable[[], None],
+        watch: Watch,
         saved: int,
     ) -> None:
         self.saved = saved
         self._folder, self._settings, self._modes = folder, settings, modes
-        self._waiting, self._written = waiting, written
+        self._waiting, self._watch = waiting, watch
         self._saving: Saving | None = None
         self._read = 0
         self._taken = time.monotonic()
@@ -55,6 +56,8 @@ class Snapshots:
     def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
         """Take one; with ``wait`` until it is on the disk. Raises what goes wrong, with the last one too."""
         self.look(wait=True)
+        began = time.perf_counter()
+        self._watch.stages.enter("snapshot")
         sinks.flush(sync=False)
         positions = source.positions()
         header = Header(
@@ -70,11 +73,13 @@ class Snapshots:
 
         def save() -> None:
             lasting()
-            self._folder.write(header, body)
+            path = self._folder.write(header, body)
+            self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
             source.commit(positions)
 
         self._saving = Saving(save, header.seq)
         self._read, self._taken = 0, time.monotonic()
+        self._watch.stages.enter("other")
         self.look(wait)
 
     def look(self, wait: bool = False) -> None:
@@ -82,13 +87,16 @@ class Snapshots:
         saving = self._saving
         if saving is None:
             return
-        while not saving.done(0.2 if wait else 0.0):
-            if not wait:
-                return
-            self._waiting()
+        try:
+            while not saving.done(0.2 if wait else 0.0):
+                if not wait:
+                    return
+                self._waiting()
+        except SnapshotError:
+            self._watch.snapshot_failed()
+            raise
         self._saving = None
         self.saved = saving.seq
-        self._written()
 
     def end(self) -> None:
         """Wait for the thread, whatever comes of it."""

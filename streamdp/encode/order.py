@@ -24,6 +24,24 @@ STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200
 
 PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak")
 
+REASONS = (
+    "missing_time",
+    "ahead",
+    "late",
+    "wrong_kind",
+    "too_many_tokens",
+    "empty",
+    "wrong_type",
+    "unknown_feature",
+    "wrong_length",
+    "not_finite",
+    "too_large",
+    "zero_vector",
+    "wrong_value",
+    "untrained",
+)
+"""Every reason for which a decoded record is refused; some are the decoder's too. They label a metric."""
+
 Waiting = tuple[float, int, Record]
 Ready = list[tuple[float, Record | Reject]]
 """What goes on now, in order: records with the time at which each is placed, and what was refused."""

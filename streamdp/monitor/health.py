@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import sys
 import threading
@@ -15,6 +16,8 @@ from typing import Any
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.monitor.metrics import Metrics
+
+_log = logging.getLogger(__name__)
 
 PLAIN = "text/plain; charset=utf-8"
 
@@ -81,7 +84,10 @@ class HealthServer:
         return "source down" if self._metrics.source_up is False else self._busy()
 
     def answer(self, path: str, accept: str) -> tuple[HTTPStatus, bytes, str]:
-        """Status, body and content type for a path."""
+        """Status, body and content type for a path.
+
+        Metrics are OpenMetrics where ``accept``, a header as HTTP has it, ranks that first.
+        """
         match path:
             case "/metrics":
                 return HTTPStatus.OK, *self._metrics.render(accept)
@@ -122,9 +128,10 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let clients go away without a word."""
-        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
-            super().handle_error(request, client_address)
+        """Let clients go away without a word; of anything else, say it in a line."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            _log.error("a request for metrics or health failed: %s: %s", type(error).__name__, error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -134,13 +141,20 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10  # seconds a silent client may keep a thread
 
     def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def _answer(self, *, with_body: bool) -> None:
         accept = self.headers.get("Accept", "")
         status, body, content_type = self.server.health.answer(self.path.partition("?")[0], accept)
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if with_body:
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """No access log."""

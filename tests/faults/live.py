@@ -17,9 +17,10 @@ from commands import command, environment
 class Live:
     """``streamdp`` with these arguments; its standard error is read while it runs."""
 
-    def __init__(self, folder: Path, *arguments: str, **settings: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, port: int = 0, **settings: str) -> None:
         with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", port))
             self.port = free.getsockname()[1]
         self._errors = folder / f"stderr-{self.port}"
         with self._errors.open("wb") as errors:
