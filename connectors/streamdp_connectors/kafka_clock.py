@@ -39,13 +39,17 @@ class Arrivals:
         for partition, held in self._held.items():
             while held and held[0][0] <= reached.get(partition, 0):
                 held.popleft()
+        for partition, noted in self._noted.items():
+            if noted and noted[0][0] <= reached.get(partition, 0):
+                self._noted[partition] = [pair for pair in noted if pair[0] > reached.get(partition, 0)]
 
     def plain(self, reached: Mapping[int, int] | None = None) -> dict[str, Any]:
-        """What is held, or what of it is after these offsets, as part of positions; {} for nothing."""
-        found = {
-            str(partition): [pair for pair in held if reached is None or pair[0] > reached.get(partition, 0)]
-            for partition, held in sorted(self._held.items())
-        }
+        """What is known, or what of it is after these offsets, as part of positions; {} for nothing."""
+        found = {}
+        for partition in sorted({*self._held, *self._noted}):
+            low = 0 if reached is None else reached.get(partition, 0)
+            pairs = {*self._held.get(partition, ()), *self._noted.get(partition, ())}
+            found[str(partition)] = sorted([end, at] for end, at in pairs if end > low)
         kept = {partition: pairs for partition, pairs in found.items() if pairs}
         return {ARRIVED: kept} if kept else {}
 

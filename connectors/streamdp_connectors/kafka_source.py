@@ -78,8 +78,8 @@ class KafkaSource:
         self._ends: dict[int, int] | None = None
         self._cuts: deque[dict[int, int]] = deque()
         self._next: dict[int, int] = {}
-        self._last: dict[int, Raw] = {}
         self._arrivals = Arrivals()
+        self._last: dict[int, Raw] = {}
         try:
             for partition in self._log.partitions:
                 self._merge.open(partition)

@@ -98,8 +98,7 @@ class Run:
         self.folder = folder
         self.snapshots: Snapshots | None = None
         if folder is not None and not frozen:
-            how = (settings, self.modes, self._wait, watch, self.first)
-            self.snapshots = Snapshots(folder, *how)
+            self.snapshots = Snapshots(folder, settings, self.modes, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
 

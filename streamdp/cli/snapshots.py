@@ -20,8 +20,8 @@ class Snapshots:
     """The snapshots of a run, one at a time. The stream waits while one becomes bytes, and no longer.
 
     The rest is a thread's: it waits until the outputs are durable up to there, writes the file, and then
-    commits the source's positions. ``waiting`` is called while one is waited for, and may raise;
-    ``watch`` is told of each. ``saved`` is the number of records in the newest of those.
+    commits the source's positions. ``waiting`` is called while one is waited for, and may raise; ``watch``
+    is told of each. ``saved`` is the number of records in the newest that is on the disk.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Snapshots:
         self._folder, self._settings, self._modes = folder, settings, modes
         self._waiting, self._watch = waiting, watch
         self._saving: Saving | None = None
-        self._read = self._size = 0
+        self._read = 0
         self._taken = time.monotonic()
 
     def read(self, records: int) -> None:
@@ -56,8 +56,8 @@ class Snapshots:
     def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
         """Take one; with ``wait`` until it is on the disk. Raises what goes wrong, with the last one too."""
         self.look(wait=True)
+        began = time.perf_counter()
         self._watch.stages.enter("snapshot")
-        began = time.monotonic()
         sinks.flush(sync=False)
         positions = source.positions()
         header = Header(
@@ -73,11 +73,12 @@ class Snapshots:
 
         def save() -> None:
             lasting()
-            self._folder.write(header, body)
+            path = self._folder.write(header, body)
+            self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
             source.commit(positions)
 
         self._saving = Saving(save, header.seq)
-        self._read, self._taken, self._size = 0, began, len(body)
+        self._read, self._taken = 0, time.monotonic()
         self._watch.stages.enter("other")
         self.look(wait)
 
@@ -96,7 +97,6 @@ class Snapshots:
             raise
         self._saving = None
         self.saved = saving.seq
-        self._watch.snapshot(time.monotonic() - self._taken, self._size)
 
     def end(self) -> None:
         """Wait for the thread, whatever comes of it."""
