@@ -12,6 +12,7 @@ from streamdp_connectors.files import FileSink
 from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink, TopicWriter
 from streamdp_connectors.protocol import Sink, SinkError
 from streamdp_connectors.rejects import RejectSink
+from streamdp_connectors.rotate import Rotation
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
@@ -42,6 +43,15 @@ class Paths(NamedTuple):
     new_output: bool = False
     finality: str | None = None
     output_format: OutputFormat = "auto"
+    rotation: Rotation | None = None
+
+
+def rotation_of(text: str | None) -> Rotation | None:
+    """What ``--rotate`` means. Raises ConfigError."""
+    try:
+        return None if text is None else Rotation.of(text)
+    except ValueError as error:
+        raise ConfigError(f"--rotate: {error}", Exit.USAGE) from None
 
 
 def default_state(topic: str) -> str:
@@ -212,6 +222,18 @@ class Sinks:
     def kept(self) -> dict[str, Any]:
         """What a snapshot keeps of them; to be asked for right after a synced flush."""
         return {name: sink.state() for name, sink in self._all.items()}
+
+    def full(self, rotation: Rotation | None) -> list[FileSink | RejectSink]:
+        """The files to be rotated by a rule; without one, all that hold anything."""
+        files = [sink for sink in self._all.values() if isinstance(sink, FileSink | RejectSink)]
+        return [sink for sink in files if sink.full(rotation)]
+
+    def rotate(self, files: Sequence[FileSink | RejectSink]) -> None:
+        """End a rotation that these have begun."""
+        for sink in files:
+            sink.rotate()
+            if sink is self.output and self._lines.header:
+                self.output.write(self._lines.header)
 
     @property
     def missing(self) -> int:
