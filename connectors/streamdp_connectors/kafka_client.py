@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamdp.errors import Exit
+from streamdp_connectors.kafka_codecs import bound_batches
 from streamdp_connectors.kafka_trouble import Trouble, unreachable_server, wrong_protocol
 from streamdp_connectors.protocol import ConnectorError
 
@@ -47,6 +48,9 @@ def open_consumer(
 ) -> Any:
     """A consumer of bytes that never commits or moves by itself."""
     kafka = library(failure)
+    from kafka.record import default_records
+
+    bound_batches(default_records)
     fixed = {
         "enable_auto_commit": False,
         "auto_offset_reset": "none",

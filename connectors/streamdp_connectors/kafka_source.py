@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
+from streamdp_connectors.kafka_codecs import Unread
 from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
@@ -285,7 +286,11 @@ class KafkaSource:
             for record in records:
                 position = {"topic": self.topic, "partition": partition, "offset": record.offset}
                 stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
-                self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp))
+                refused = ""
+                if record.headers.__class__ is Unread:
+                    first, last, why = record.headers.first, record.headers.last, record.headers.why
+                    refused = f"its batch, offsets {first} to {last}, cannot be read: {why}"
+                self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp, refused))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)
                 self._paused.add(partition)
