@@ -105,13 +105,24 @@ def refresh_metadata(consumer: Any, timeout: float) -> bool:
     return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
 
 
-def open_producer(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
-    """A producer whose records arrive once and in order, as far as one session goes."""
+def open_admin(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
+    """A client that asks for what topics are set to."""
+    kafka = library(failure)
+    return _open(kafka.KafkaAdminClient, bootstrap, {}, options, {}, timeout, failure)
+
+
+def open_producer(
+    bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError], largest: int = 1 << 20
+) -> Any:
+    """A producer whose records arrive once and in order, as far as one session goes.
+
+    ``largest`` is how many bytes of records the broker takes at once.
+    """
     kafka = library(failure)
     # The client never gives up by itself: how long a broker is waited for is decided elsewhere.
     defaults = {
         "linger_ms": 10,
-        "batch_size": 1 << 18,
+        "batch_size": min(1 << 18, largest),
         "max_request_size": 64 << 20,
         "delivery_timeout_ms": (1 << 31) - 1,
     }
@@ -143,7 +154,8 @@ def _open(
     if unknown:
         raise failure(f"kafka-python knows no setting {', '.join(unknown)}", Exit.USAGE)
     chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
-    settings = {**_COMMON, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
+    common = {key: value for key, value in _COMMON.items() if key in client.DEFAULT_CONFIG}
+    settings = {**common, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
     deadline = time.monotonic() + timeout
     told = False
     while True:

@@ -15,6 +15,7 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp.records import Reject
 from streamdp_connectors.kafka_client import Options, abandon, broken, library, open_producer
+from streamdp_connectors.kafka_limit import largest_batch, room
 from streamdp_connectors.kafka_tail import PARTITION, read_tail
 from streamdp_connectors.protocol import SinkError
 
@@ -66,7 +67,9 @@ class TopicWriter:
         self._failed = self._closed = False
         self._waiting = waiting
         self._errors = library(SinkError).errors
-        self._producer = open_producer(bootstrap, options, timeout, SinkError)
+        self.largest = largest_batch(topic, bootstrap, options, timeout)
+        """Bytes that the topic takes at once."""
+        self._producer = open_producer(bootstrap, options, timeout, SinkError, self.largest)
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written.
@@ -74,6 +77,11 @@ class TopicWriter:
         They travel with the next record, so that a run after a crash can read in the same order.
         """
         self._noted.append(positions)
+
+    @property
+    def noted(self) -> bytes:
+        """What was noted since the last record, as it travels."""
+        return msgspec.json.encode(self._noted)
 
     def flush(self, sync: bool) -> None:
         """Hand everything to the client, which sends on its own; with ``sync`` wait for all receipts."""
@@ -116,7 +124,7 @@ class TopicWriter:
             return
         headers = [("epoch", b"%d" % self._epoch), ("out_seq", b"%d" % number), *headers]
         if self._noted:
-            headers.append(("read", msgspec.json.encode(self._noted)))
+            headers.append(("read", self.noted))
             self._noted.clear()
         try:
             future = self._producer.send(self.topic, value=value, headers=headers, partition=PARTITION)
@@ -178,8 +186,9 @@ class KafkaSink(TopicWriter):
 class KafkaRejects(TopicWriter):
     """A dead-letter topic: the original bytes, with ``position``, ``reason`` and ``detail`` as headers.
 
-    Of a record longer than ``max_bytes`` only as many are kept, with its length as header ``bytes``: a
-    topic takes no records of any size, and what is wrong with one record must not stop the stream.
+    A topic takes no records of any size, and what is wrong with one record must not stop the stream: where
+    there are more bytes than it takes, or than ``max_bytes``, as many are kept as fit, with their number as
+    header ``bytes``.
     """
 
     max_bytes = 900_000
@@ -190,7 +199,7 @@ class KafkaRejects(TopicWriter):
             ("reason", reject.reason.encode()),
             ("detail", reject.detail.encode()),
             ("position", msgspec.json.encode(reject.position)),
+            ("bytes", b"%d" % len(reject.data)),
         ]
-        if len(reject.data) > self.max_bytes:
-            headers.append(("bytes", b"%d" % len(reject.data)))
-        self.send(reject.data[: self.max_bytes], headers)
+        fits = min(self.max_bytes, room(self.largest, [*headers, ("read", self.noted)]))
+        self.send(reject.data[:fits], headers if len(reject.data) > fits else headers[:-1])
