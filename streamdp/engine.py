@@ -15,6 +15,7 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
 from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
@@ -34,6 +35,7 @@ from streamdp.settings.blueprint import Blueprint
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
+from streamdp.state.sound import check_parts, refusing
 
 
 def new_search(
@@ -350,9 +352,19 @@ class Engine(Inside):
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Engine:
-        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class."""
+        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
+
+        Raises SnapshotError where ``data`` is no such state: nothing in it is trusted unseen.
+        """
         settings = settings or Settings()
-        return cls.of_parts(settings, codec.loads(data, settings), **options)
+        cls(settings, **options)  # what is wrong with these is no fault of the state
+        with refusing():
+            self = cls.of_parts(settings, codec.loads(data, settings), **options)
+            told = self._announcer
+            check_parts(self.parts(), self._search, told.open_for, list(told.undecided))
+            if self._passes is not None and self._search is not None:
+                self._passes.check(self.seq, int(self._search.state.beam.meta[NEXT_LABEL]))
+        return self
 
 
 def _revived(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -88,6 +89,7 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
                 Exit.USAGE,
             )
         if topic is not None:
+            _check_topic(option, topic)
             topics[topic] = option
     named = {
         "file": origin.file,
@@ -106,6 +108,15 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
         if same in seen:
             raise ConfigError(f"--{seen[same]} and --{option} name the same file, {path}", Exit.USAGE)
         seen[same] = option
+
+
+def _check_topic(option: str, topic: str) -> None:
+    """Only what Kafka takes: a topic's name becomes part of a path."""
+    if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None or topic in (".", ".."):
+        raise ConfigError(
+            f"--{option}: {topic!r} is no name of a topic (letters, digits, ., _ and -, at most 249)",
+            Exit.USAGE,
+        )
 
 
 def _identity(path: str) -> object:
