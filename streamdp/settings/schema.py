@@ -219,7 +219,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     idle_timeout: Annotated[
         NonNegative,
         _time(
-            description="seconds of silence, of all or of a partition, after which nothing waits for it, 0 for never"
+            description="seconds of silence (of a partition, too) that records held back wait for, 0 for ever"
         ),
     ] = 10.0
     max_ahead: Annotated[

@@ -73,7 +73,8 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     elif encoder is not None:
         require((search is None) == (moments is None), "a beam of vectors without their moments")
         _check_encoder(encoder.dimension, encoder.names, moments)
-    for time, _ in parts.pending:
+    require(not parts.strays or (encoder is not None and search is None), "strays without a warm-up")
+    for time, _ in [*parts.pending, *parts.strays]:
         require(isinstance(time, float), "a time of another type")
     held = parts.retained.collect()
     if search is None or encoder is None:
