@@ -48,7 +48,7 @@ class Follower:
         self.until(lambda: len(newest_lines(whole(lines_of(self.folder)))) >= count)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not holds():
             assert self.process.poll() is None, self.process.communicate()[1].decode()
             assert time.monotonic() < deadline
@@ -169,7 +169,7 @@ def test_rotated_by_size_and_killed(tmp_path: Path) -> None:
     for _ in range(60):
         process = start(tmp_path, *rotating, snapshot_every="1700")
         at = len(list(tmp_path.glob("out-*"))) + 1
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while len(list(tmp_path.glob("out-*"))) < at and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.0005)
@@ -262,7 +262,7 @@ os.rename("code.tmp", "code")
         os.chdir(folder)
         arguments = command(*RUN, "--follow")
         os.execve(sys.executable, [sys.executable, "-c", leader, *arguments], environment())
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not (folder / "out.jsonl").exists() or (folder / "out.jsonl").stat().st_size == 0:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -20,9 +20,10 @@ from streamdp.beam.sound_clusters import check_clusters
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
-from streamdp.encode.encoders import Encoder, VectorEncoder, WordEncoder
+from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Moments
 from streamdp.settings.load import ConfigError
