@@ -6,6 +6,7 @@ the records were cut into batches.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
 from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
-from streamdp.encode.choice import choose_encoder, order_of, tokenizer_of
+from streamdp.encode.choice import STRAYS, choose_encoder, kind_of, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import Ready, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
@@ -34,6 +36,7 @@ from streamdp.settings.blueprint import Blueprint
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
+from streamdp.state.sound import check_parts, refusing
 
 
 def new_search(
@@ -87,6 +90,7 @@ class Engine(Inside):
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
+        self._strays: list[tuple[float, Record]] = []  # of another kind than the first, who may be wrong
         self._age = 0
         self._passes = Passes.of(settings)
         prior = self._blueprint.prior_for(sparse=True)
@@ -134,7 +138,7 @@ class Engine(Inside):
         self._order.drain(ready)
         self._encode(ready, answers)
         if self._pending and self._search is None:
-            self._end_warmup()
+            self._end_warmup(answers)
         self._run(answers)
         if self._search is not None:
             self._look_back(self._search, answers, last=True)
@@ -144,7 +148,7 @@ class Engine(Inside):
     def flush(self) -> Answers:
         """Answer what is held back for its turn: nothing has come for long. Later records may come too late.
 
-        Vectors of the warm-up stay: their scale is learned once.
+        Vectors of the warm-up stay, and what came among them: scale and kind are learned once.
         """
         answers = Answers([], [], [])
         ready: Ready = []
@@ -191,15 +195,14 @@ class Engine(Inside):
         """Encode records whose turn has come; run them where words may be evicted after the last."""
         at = 0
         while at < len(ready):
-            waiting = self.seq + len(self._pending)
-            room = REVIEW_EVERY - waiting % REVIEW_EVERY
+            room = REVIEW_EVERY - (self.seq + len(self._pending)) % REVIEW_EVERY
             if self._search is None:
-                room = 1 if self._encoder is None else max(self._blueprint.warmup - waiting, 1)
+                room = 1  # each may change what kind of stream this is
             self._take(ready[at : at + room], answers)
             at += room
             if self._search is None:
                 if self._pending and len(self._pending) >= self._blueprint.warmup:
-                    self._end_warmup()
+                    self._end_warmup(answers)
             elif self._pending and (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
 
@@ -212,6 +215,9 @@ class Engine(Inside):
                 reject = next(outcomes)
                 if reject is None:
                     self._pending.append((time, record))
+                elif self._may_be_right(record, reject):
+                    self._strays.append((time, record))
+                    self._change_kind(record, answers)
                 else:
                     answers.rejects.append(reject)
             else:
@@ -235,9 +241,29 @@ class Engine(Inside):
         if isinstance(encoder, WordEncoder):
             self._start(new_search(self._blueprint, None))
 
-    def _end_warmup(self) -> None:
-        """Learn location and scale from the vectors held back so far."""
+    def _may_be_right(self, record: Record, reject: Reject) -> bool:
+        """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
+        if self._encoder is None or self._search is not None or reject.reason not in STRAYS:
+            return False
+        return self._blueprint.sparse is None or not isinstance(record.value, str)
+
+    def _change_kind(self, record: Record, answers: Answers) -> None:
+        """Let the stream be one of records like this, where they outnumber the vectors of the warm-up."""
+        alike = [kind_of(stray) == kind_of(record) for _, stray in self._strays]
+        if sum(alike) <= len(self._pending):
+            return
+        ours = list(itertools.compress(self._strays, alike))
+        others = [waiting for waiting, ours in zip(self._strays, alike, strict=True) if not ours]
+        others = [*self._pending, *others]
+        self._encoder, self._pending, self._strays = None, [], []
+        self._encode([*ours, *others], answers)
+
+    def _end_warmup(self, answers: Answers) -> None:
+        """Learn location and scale from the vectors held back so far; refuse what is of another kind."""
         assert isinstance(self._encoder, VectorEncoder)
+        refused = [self._encoder.add(record) for _, record in self._strays]
+        answers.rejects.extend(reject for reject in refused if reject is not None)
+        self._strays = []
         self._moments = Moments.of(np.array(self._encoder.rows, float))
         self._start(new_search(self._blueprint, self._moments))
 
@@ -323,6 +349,7 @@ class Engine(Inside):
             self._retained,
             None if self._search is None else self._search.state,
             None if self._passes is None else self._passes.dump(),
+            self._strays,
         )
 
     @classmethod
@@ -330,7 +357,7 @@ class Engine(Inside):
         """An engine that goes on from a state, under the same model; options are those of the class."""
         self = cls(settings, **options)
         self._order, self._encoder, self._pending = parts.order, parts.encoder, parts.pending
-        self._moments = parts.moments
+        self._moments, self._strays = parts.moments, list(parts.strays)
         self._retained = self._announcer.retained = parts.retained
         self._announcer.load(parts.announced)
         if self._passes is not None and parts.passes is not None:
@@ -350,9 +377,19 @@ class Engine(Inside):
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Engine:
-        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class."""
+        """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
+
+        Raises SnapshotError where ``data`` is no such state: nothing in it is trusted unseen.
+        """
         settings = settings or Settings()
-        return cls.of_parts(settings, codec.loads(data, settings), **options)
+        cls(settings, **options)  # what is wrong with these is no fault of the state
+        with refusing():
+            self = cls.of_parts(settings, codec.loads(data, settings), **options)
+            told = self._announcer
+            check_parts(self.parts(), self._search, told.open_for, list(told.undecided))
+            if self._passes is not None and self._search is not None:
+                self._passes.check(self.seq, int(self._search.state.beam.meta[NEXT_LABEL]))
+        return self
 
 
 def _revived(

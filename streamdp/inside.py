@@ -35,6 +35,7 @@ class Inside:
     _moments: Moments | None
     _search: BeamSearch | None
     _pending: list[tuple[float, Record]]
+    _strays: list[tuple[float, Record]]
     _announcer: Announcer
     _passes: Passes | None
     _adaptive: DistanceDependent | None
@@ -52,7 +53,7 @@ class Inside:
     @property
     def held_back(self) -> int:
         """Records that are not answered yet: out of order, or vectors of the warm-up."""
-        return self._order.held + len(self._pending)
+        return self._order.held + len(self._pending) + len(self._strays)
 
     @property
     def out_of_turn(self) -> int:

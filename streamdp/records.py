@@ -24,13 +24,15 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
     """One event as a source delivers it: bytes, before anything has been decoded.
 
     ``time`` is the source's own timestamp in seconds since the epoch (a broker's), or None;
-    ``arrival`` is the wall clock in seconds when the source read it.
+    ``arrival`` is the wall clock in seconds when the source read it; ``refused`` is why the source itself
+    could not read what is there.
     """
 
     data: bytes
     position: Position
     arrival: float
     time: float | None = None
+    refused: str = ""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

@@ -212,3 +212,30 @@ def test_what_was_said_at_an_end_of_the_input(broker: Any) -> None:
     found = contents(broker.bootstrap, topic)
     assert [record.value for record in found] == [b"one", b"two", b"four", b"end", b"three", b"five"]
     assert headers(found, "out_seq") == [b"%d" % i for i in range(6)]
+
+
+def test_what_is_longer_than_the_topic_takes_is_cut(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, **{"max.message.bytes": "5000"})
+    sink = opened(topic, broker.bootstrap, KafkaRejects)
+    whole = Reject({"line": 1}, "not_json", "malformed", b"x" * 3000)
+    long = Reject({"line": 2}, "too_large", "the record has 70000 bytes" + " and so on" * 50, b"y" * 70_000)
+    for reject in (whole, long, whole):
+        sink.mark({"topic": "in", "partitions": {str(i): i for i in range(50)}})
+        sink.write(reject)
+    sink.flush(sync=True)
+    sink.close()
+    found = contents(broker.bootstrap, topic)
+    assert [record.value for record in found] == [whole.data, found[1].value, whole.data]
+    assert set(found[1].value) == set(b"y")
+    assert 3000 < len(found[1].value) < 5000
+    assert headers(found, "position") == [b'{"line":1}', b'{"line":2}', b'{"line":1}']
+    assert [dict(record.headers).get("bytes") for record in found] == [None, b"70000", None]
+
+
+def test_batches_are_no_larger_than_the_topic_takes(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap, **{"max.message.bytes": "2000"})
+    sink = opened(topic, broker.bootstrap)
+    sink.write(text(LINES))
+    sink.flush(sync=True)
+    sink.close()
+    assert [record.value for record in contents(broker.bootstrap, topic)] == LINES

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from broker.topics import add_partitions, forget, make_topic, produce
 from kafka import KafkaConsumer, TopicPartition
+from streamdp_connectors.kafka_idle import Idle
 from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
@@ -301,4 +302,53 @@ def test_the_broker_is_killed_and_comes_back(own_broker: Any) -> None:
     own_broker.restart()
     found.extend(drain(source, 50))
     assert [raw.data for raw in found] == LINES
+    source.close()
+
+
+def test_a_silent_partition_is_not_waited_for_for_ever(broker: Any, caplog: pytest.LogCaptureFixture) -> None:
+    topic = make_topic(broker.bootstrap, 2)
+    produce(broker.bootstrap, topic, ((i % 2, b"%d" % i) for i in range(20)))
+    patient = KafkaSource(topic, broker.bootstrap, idle_timeout=0.0)
+    patient._log.pause(1)  # it has records, and nothing comes of it
+    assert patient.read(20, 2.0) == []
+    patient.close()
+    source = KafkaSource(topic, broker.bootstrap, idle_timeout=1.0)
+    source._log.pause(1)
+    assert places(drain(source, limit=10)) == [(0, i) for i in range(10)]
+    source._log.resume(1)
+    assert places(drain(source, limit=10)) == [(1, i) for i in range(10)]
+    said = [record.getMessage() for record in caplog.records if record.name.endswith("kafka_idle")]
+    assert said == [
+        f"topic {topic}, partition 1 has records, and gave none for 1 s: the others go on without it "
+        "(--idle-timeout)",
+        f"topic {topic}, partition 1 is read again",
+    ]
+    again = KafkaSource(topic, broker.bootstrap, idle_timeout=1.0)
+    again.replay([source.positions()])
+    assert len(drain(again, limit=20)) == 20
+    again.close()
+    source.close()
+
+
+def test_time_away_is_no_silence() -> None:
+    now = [0.0]
+    idle = Idle("t", 10.0, clock=lambda: now[0])
+    for step, is_over in ((0.0, False), (9.0, False), (0.5, False), (0.6, True)):
+        now[0] += step
+        assert idle.over(0) == is_over
+        idle.end()
+        idle.begin()
+    now[0] += 30.0
+    idle.begin()
+    assert not idle.over(0)
+
+
+def test_new_partitions_are_noticed_within_seconds(broker: Any) -> None:
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, [(0, b"old")])
+    source = KafkaSource(topic, broker.bootstrap)
+    assert places(drain(source, limit=1)) == [(0, 0)]
+    add_partitions(broker.bootstrap, topic, 2)
+    produce(broker.bootstrap, topic, [(1, b"new")])
+    assert places(drain(source, limit=1, seconds=20)) == [(1, 0)]
     source.close()

@@ -69,6 +69,32 @@ def test_a_lone_leap_does_not_move_the_stream() -> None:
     assert drained(buffer) == [(99.0, 50)]
 
 
+@pytest.mark.parametrize("lateness", [0.0, 5.0])
+def test_a_first_record_far_ahead_does_not_make_all_others_late(lateness: float) -> None:
+    times: Times = [22 * 3600.0] + [i + (3.0 if i % 5 == 0 else 0.0) for i in range(200)]
+    strict = ReorderBuffer(lateness, DAY, 3600.0, 4.0)
+    released, refused = run(strict, times)
+    released += drained(strict)
+    assert len(refused) < CONFIRM
+    assert sorted([number for _, number in released] + refused) == list(range(201))
+    at = [time for time, _ in released]
+    assert at == sorted(at)
+    if lateness:  # the first had not been released yet, and nothing had to be placed
+        settled = [(time, number) for time, number in released if CONFIRM < number < 190]
+        assert settled == sorted((times[number], number) for _, number in settled)
+    again = ReorderBuffer(lateness, DAY, 3600.0, 4.0)
+    assert run(again, times)[1] == refused
+    last: Ready = []
+    again.push(record(999, 100.0), last)
+    assert isinstance(last[-1][1], Reject)  # and late is late again
+
+
+def test_a_stream_that_has_begun_does_not_go_back() -> None:
+    times: Times = [DAY + i for i in range(3 * CONFIRM)] + [float(i) for i in range(50)]
+    refused = run(ReorderBuffer(0.0, DAY, 3600.0, 0.0), times)[1]
+    assert refused == list(range(3 * CONFIRM, 3 * CONFIRM + 50))
+
+
 def test_a_bad_clock_among_good_ones() -> None:
     """One record in ten is 22 hours ahead: all are answered, the others at their own times."""
     times: Times = [float(i) + (22 * 3600.0 if i % 10 == 9 else 0.0) for i in range(5_000)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamdp.errors import Exit
+from streamdp_connectors.kafka_codecs import bound_batches
 from streamdp_connectors.kafka_trouble import Trouble, unreachable_server, wrong_protocol
 from streamdp_connectors.protocol import ConnectorError
 
@@ -47,6 +48,9 @@ def open_consumer(
 ) -> Any:
     """A consumer of bytes that never commits or moves by itself."""
     kafka = library(failure)
+    from kafka.record import default_records
+
+    bound_batches(default_records)
     fixed = {
         "enable_auto_commit": False,
         "auto_offset_reset": "none",
@@ -101,6 +105,12 @@ def refresh_metadata(consumer: Any, timeout: float) -> bool:
     return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
 
 
+def open_admin(bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError]) -> Any:
+    """A client that asks for what topics are set to."""
+    kafka = library(failure)
+    return _open(kafka.KafkaAdminClient, bootstrap, {}, options, {}, timeout, failure)
+
+
 def open_producer(
     bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError], **settings: Any
 ) -> Any:
@@ -142,7 +152,8 @@ def _open(
     if unknown:
         raise failure(f"kafka-python knows no setting {', '.join(unknown)}", Exit.USAGE)
     chosen = {key: value for key, value in options.items() if key in client.DEFAULT_CONFIG}
-    settings = {**_COMMON, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
+    common = {key: value for key, value in _COMMON.items() if key in client.DEFAULT_CONFIG}
+    settings = {**common, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
     deadline = time.monotonic() + timeout
     told = False
     while True:

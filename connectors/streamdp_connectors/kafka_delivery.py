@@ -10,6 +10,7 @@ from typing import Any
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import Options, broken, library
+from streamdp_connectors.kafka_limit import largest_batch
 from streamdp_connectors.kafka_post import FencedError, Load, Post, Topic
 from streamdp_connectors.kafka_records import Entry
 from streamdp_connectors.kafka_tail import Tail, checksum, read_tail
@@ -66,8 +67,13 @@ class Delivery:
         known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= tail.end
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and known else tail.end
-        self._topics[topic] = Topic(epoch, written, offset)
+        largest = largest_batch(topic, self.bootstrap, self.options, self.timeout)
+        self._topics[topic] = Topic(epoch, written, offset, largest)
         return tail
+
+    def largest(self, topic: str) -> int:
+        """Bytes that a batch of records may have there."""
+        return self._topics[topic].largest
 
     def offset(self, topic: str) -> int:
         """An offset before which nothing stands that has not been delivered by now."""

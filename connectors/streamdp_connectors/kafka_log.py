@@ -167,7 +167,7 @@ class TopicLog:
             raise self._cut(error) from None
         except errors.UnsupportedCodecError as error:
             what = f"topic {self.topic} is compressed, and its codec is not installed"
-            hint = "pip install lz4 zstandard python-snappy"
+            hint = "pip install lz4 python-snappy zstandard"
             raise SourceError(f"{what} ({one_line(error)}): {hint}", Exit.UNAVAILABLE) from None
         except errors.RetriableError as error:
             self._tell_once(one_line(error))

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import Options, abandon, broken, library, one_line, open_producer
+from streamdp_connectors.kafka_limit import room
 from streamdp_connectors.kafka_records import Entry, batches, hand_over
 from streamdp_connectors.kafka_tail import PARTITION
 from streamdp_connectors.protocol import SinkError
@@ -25,10 +26,13 @@ class FencedError(SinkError):
 
 
 class Topic:
-    """What is known of an output: its epoch, how many records were delivered, and before which offset."""
+    """What is known of an output: its epoch, how many records were delivered, and before which offset.
 
-    def __init__(self, epoch: int, written: int, offset: int) -> None:
-        self.epoch, self.written, self.offset = epoch, written, offset
+    ``largest`` is how many bytes a batch of them may have.
+    """
+
+    def __init__(self, epoch: int, written: int, offset: int, largest: int) -> None:
+        self.epoch, self.written, self.offset, self.largest = epoch, written, offset, largest
 
 
 class Post:
@@ -89,7 +93,8 @@ class Post:
                     producer.partitions_for(topic)
                 if self.transactional:
                     manager.maybe_add_partition_to_transaction(at)
-                for records, count in batches(entries, topics[topic].epoch, size):
+                most = min(size, room(topics[topic].largest, ()))
+                for records, count in batches(entries, topics[topic].epoch, most):
                     futures += hand_over(producer, at, records, count, futures=not self.transactional)
             if self.transactional:
                 self._commit(producer, manager)

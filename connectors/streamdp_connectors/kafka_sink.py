@@ -11,6 +11,7 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp.records import Reject
 from streamdp_connectors.kafka_delivery import Delivery
+from streamdp_connectors.kafka_limit import room
 from streamdp_connectors.kafka_records import Entry
 from streamdp_connectors.kafka_tail import checksum
 from streamdp_connectors.protocol import SinkError
@@ -60,6 +61,8 @@ class TopicWriter:
             self._out_seq = max([self._out_seq, *(number + 1 for number in tail.checksums)])
         self._forgets = self._out_seq + _REMEMBERED
         self._noted: list[Mapping[str, Any]] = []
+        self.largest = delivery.largest(topic)
+        """Bytes that the topic takes at once."""
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written.
@@ -67,6 +70,11 @@ class TopicWriter:
         They travel with the next record, so that a run after a crash can read in the same order.
         """
         self._noted.append(positions)
+
+    @property
+    def noted(self) -> bytes:
+        """What was noted since the last record, as it travels."""
+        return msgspec.json.encode(self._noted)
 
     def flush(self, sync: bool) -> None:
         """Hand everything over, which is then sent by itself; with ``sync`` wait until it has arrived."""
@@ -103,7 +111,7 @@ class TopicWriter:
                 self._compare(number, found, value)
                 return
         if self._noted:
-            headers = [*headers, ("read", msgspec.json.encode(self._noted))]
+            headers = [*headers, ("read", self.noted)]
             self._noted.clear()
         self._delivery.put(self.topic, Entry(number, value, headers))
 
@@ -126,8 +134,9 @@ class KafkaSink(TopicWriter):
 class KafkaRejects(TopicWriter):
     """A dead-letter topic: the original bytes, with ``position``, ``reason`` and ``detail`` as headers.
 
-    Of a record longer than ``max_bytes`` only as many are kept, with its length as header ``bytes``: a
-    topic takes no records of any size, and what is wrong with one record must not stop the stream.
+    A topic takes no records of any size, and what is wrong with one record must not stop the stream: where
+    there are more bytes than it takes, or than ``max_bytes``, as many are kept as fit, with their number as
+    header ``bytes``.
     """
 
     max_bytes = 900_000
@@ -138,7 +147,7 @@ class KafkaRejects(TopicWriter):
             ("reason", reject.reason.encode()),
             ("detail", reject.detail.encode()),
             ("position", msgspec.json.encode(reject.position)),
+            ("bytes", b"%d" % len(reject.data)),
         ]
-        if len(reject.data) > self.max_bytes:
-            headers.append(("bytes", b"%d" % len(reject.data)))
-        self.send(reject.data[: self.max_bytes], headers)
+        fits = min(self.max_bytes, room(self.largest, [*headers, ("read", self.noted)]))
+        self.send(reject.data[:fits], headers if len(reject.data) > fits else headers[:-1])

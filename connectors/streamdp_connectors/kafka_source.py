@@ -11,7 +11,9 @@ from typing import Any, Literal
 from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.kafka_clock import Arrivals
+from streamdp_connectors.kafka_codecs import Unread
 from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
+from streamdp_connectors.kafka_idle import Idle
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka_merge import Merge, TimeOf
@@ -40,7 +42,9 @@ class KafkaSource:
     are kept by the caller: the consumer group is told of them by ``commit``, and never asked. They hold the
     ids of the topic and its cluster, so that another topic of the name is not taken for it. ``on_gap`` says
     what to do where records are gone: retention passed them, the broker lost them, or the topic was made
-    anew. A broker that is lost is waited for, ``give_up_after`` seconds at most. Raises SourceError.
+    anew. A broker that is lost is waited for, ``give_up_after`` seconds at most; a partition that has more
+    and gives nothing, while the broker answers, ``idle_timeout`` seconds (None or 0: for ever).
+    Raises SourceError.
     """
 
     def __init__(
@@ -56,8 +60,9 @@ class KafkaSource:
         client_options: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
         timeout: float = 10.0,
-        refresh: float = 30.0,
+        refresh: float = 5.0,
         give_up_after: float | None = None,
+        idle_timeout: float | None = None,
     ) -> None:
         self.topic, self.group = topic, group
         self._clock = clock
@@ -72,6 +77,7 @@ class KafkaSource:
         self._gone: float | None = None  # since when
         self._told_gone = False
         self._time_of = time_of
+        self._idle = Idle(topic, idle_timeout)
         self._merge = Merge(time_of)
         self._paused: set[int] = set()
         self._closed = False
@@ -104,6 +110,7 @@ class KafkaSource:
             return []
         self._log.patience = _LIVE_SECONDS
         self._arrivals.forget(self._next)
+        self._idle.begin()
         try:
             self._fetch(0.0)  # keeps the next answers on their way
             while True:
@@ -115,6 +122,7 @@ class KafkaSource:
         except BrokerSilentError:
             found = []
         self.up()
+        self._idle.end()
         return found
 
     def up(self) -> bool:
@@ -298,11 +306,16 @@ class KafkaSource:
         batches, self._arrived = self._arrived, {}
         now = self._clock()
         for partition, records in batches.items():
+            self._idle.heard(partition)
             for record in records:
                 position = {"topic": self.topic, "partition": partition, "offset": record.offset}
                 stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
                 arrival = self._arrivals.of(partition, record.offset, now)
-                self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp))
+                refused = ""
+                if record.headers.__class__ is Unread:
+                    first, last, why = record.headers.first, record.headers.last, record.headers.why
+                    refused = f"its batch, offsets {first} to {last}, cannot be read: {why}"
+                self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp, refused))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)
                 self._paused.add(partition)
@@ -339,7 +352,7 @@ class KafkaSource:
         if self._log.exhausted(partition):
             return False
         self._log.ask_ends([partition])
-        return not self._log.exhausted(partition)
+        return not (self._log.exhausted(partition) or (self._link.up and self._idle.over(partition)))
 
 
 def _offsets(positions: Mapping[str, Any]) -> dict[int, int] | None:

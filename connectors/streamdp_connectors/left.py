@@ -18,21 +18,26 @@ class Left(NamedTuple):
 
     ``path`` is absolute, or ``-``; ``length`` counts the bytes written; ``head`` and ``tail`` are the CRC-32
     of the first and the last 64 KiB of them. So a file of any size is known again after two short reads.
+    ``rotated`` is what a rotation that was under way then gave another name, so that the file began anew.
     """
 
     path: str
     length: int = 0
     head: int = 0
     tail: int = 0
+    rotated: Left | None = None
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Left:
         """The inverse of ``plain``."""
-        return cls(stored["path"], stored["length"], stored["head"], stored["tail"])
+        rotated = stored.get("rotated")
+        before = None if rotated is None else cls.of(rotated)
+        return cls(stored["path"], stored["length"], stored["head"], stored["tail"], before)
 
     def plain(self) -> dict[str, Any]:
         """As a snapshot stores it."""
-        return self._asdict()
+        stored = {"path": self.path, "length": self.length, "head": self.head, "tail": self.tail}
+        return stored if self.rotated is None else stored | {"rotated": self.rotated.plain()}
 
 
 def remember(path: str, fd: int, length: int) -> Left:
@@ -46,7 +51,12 @@ def is_what_was_left(fd: int, left: Left) -> bool:
     """Whether an open file begins with what was written to the file that is remembered."""
     if os.fstat(fd).st_size < left.length:
         return False
-    return remember(left.path, fd, left.length)[1:] == left[1:]
+    return remember(left.path, fd, left.length)[1:4] == left[1:4]
+
+
+def begins_alike(fd: int, left: Left) -> bool:
+    """Whether an open file begins with the first 64 KiB of what is remembered."""
+    return zlib.crc32(os.pread(fd, min(left.length, EDGE), 0)) == left.head
 
 
 def stranger(fd: int, start: int, beginnings: Sequence[bytes]) -> bytes | None:

@@ -12,6 +12,7 @@ import msgspec
 from streamdp.records import Reject
 from streamdp_connectors.file_sink import FileSink
 from streamdp_connectors.left import STANDARD_OUTPUT, Left
+from streamdp_connectors.rotate import Rotation, unused
 
 BEGINNINGS = (b'{"position":',)
 """How every line of rejects begins."""
@@ -74,20 +75,24 @@ class RejectSink:
         """Return how the file is known again."""
         return Left(os.path.abspath(self.path)).plain() if self._sink is None else self._sink.state()
 
+    def full(self, rotation: Rotation | None) -> bool:
+        """Whether the file is to be rotated; without a rule, whether it can be."""
+        return self._sink is not None and self._sink.full(rotation)
+
+    def begin_rotation(self) -> str:
+        """As of a FileSink."""
+        assert self._sink is not None
+        return self._sink.begin_rotation()
+
+    def rotate(self) -> None:
+        """As of a FileSink."""
+        assert self._sink is not None
+        self._sink.rotate()
+
     def close(self) -> None:
         """Flush and close the file, if there is one."""
         if self._sink is not None:
             self._sink.close()
-
-
-def unused(path: str) -> str:
-    """The path, or the first of ``NAME-2.ENDING``, ``NAME-3.ENDING``, ... that nothing has."""
-    root, ending = os.path.splitext(path)
-    number, found = 1, path
-    while os.path.lexists(found):
-        number += 1
-        found = f"{root}-{number}{ending}"
-    return found
 
 
 def reject_line(reject: Reject) -> bytes:

@@ -121,6 +121,10 @@ def consume(
     new_output: Annotated[
         bool, typer.Option("--new-output", help="begin new files where those of the state were moved away")
     ] = False,
+    rotate: Annotated[
+        str | None,
+        typer.Option(help="begin new output files daily, or at a size such as 100M", metavar="daily|SIZE"),
+    ] = None,
     start_from: Annotated[
         str | None,
         typer.Option(help="snapshot or state folder to begin with, of fit, refine or another stream"),
@@ -142,7 +146,7 @@ def consume(
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import consume
     from streamdp.cli.reading import one_file, origin_of
-    from streamdp.cli.writing import Paths
+    from streamdp.cli.writing import Paths, rotation_of
 
     return consume(
         settings,
@@ -169,6 +173,7 @@ def consume(
             new_output,
             finality,
             output_format,
+            rotation_of(rotate),
         ),
         final_only=final_only,
         frozen=frozen,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -68,6 +69,7 @@ class Run:
         if origin.topic is not None and paths.state is None:
             paths = paths._replace(state=default_state(origin.topic))
         self.settings = settings
+        self.rotation = paths.rotation
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
         folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
@@ -176,11 +178,27 @@ class Run:
                 self.snapshot()
         if self.status.due:
             self._tell_status()
+        self._rotate()
         if self.snapshots is not None:
             self.snapshots.read(len(records))
             self.snapshots.look()
             if self.snapshots.due:
                 self.snapshot(wait=False)
+
+    def _rotate(self) -> None:
+        """Rotate the files that are due; a snapshot knows of it first, so that a crash loses no count."""
+        asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
+        if not asked and self.rotation is None:
+            return
+        full = self.sinks.full(None if asked else self.rotation)
+        if not full:
+            return
+        self.sinks.flush(sync=True)
+        names = list(filter(None, [sink.begin_rotation() for sink in full]))
+        if self.snapshots is not None:
+            self.snapshot()
+        self.sinks.rotate(full)
+        say(f"rotated: {', '.join(map(os.path.basename, names))}" if names else "began new output files")
 
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""

@@ -30,12 +30,17 @@ class Interrupt:
     was written is still on its way (``under_way`` says so); after ``limit`` seconds, None for never; and with
     a limit, before the run has ``opened``. A state is whole at every moment, and goes on from its last
     snapshot: where there is one (``resumable``), the exit code is 0.
+
+    SIGHUP asks for a rotation of the output files, unless it tells that the terminal is gone: that ends a run
+    like SIGTERM.
     """
 
     def __init__(self, *, limit: float | None = None, resumable: bool = False) -> None:
         self.event = threading.Event()
         self.number = 0
         """The signal that came, 0 for none."""
+        self.rotation_asked = False
+        """Whether SIGHUP has come; for whoever rotates to take back."""
         self.opened = False
         self.under_way: Callable[[], bool] = lambda: False
         self._limit, self._resumable = limit, resumable
@@ -62,6 +67,13 @@ class Interrupt:
         self.number, self._since = number, time.monotonic()
         self.event.set()
         say("stopping after this batch (a second signal stops at once)")
+
+    def _hung_up(self, number: int, frame: FrameType | None) -> None:
+        if self._terminal and not _has_terminal():
+            self._note(number, frame)
+            self._told.send(bytes([signal.SIGTERM]))  # for the listener, to whom a rotation is nothing
+        else:
+            self.rotation_asked = True
 
     def _listen(self) -> None:
         """Hear of signals at once, also where Python runs no handlers; then see that the end comes."""
@@ -98,6 +110,8 @@ class Interrupt:
         threading.Thread(target=self._listen, daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._before[number] = signal.signal(number, self._note)
+        self._terminal = _has_terminal() and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._unhung = signal.signal(signal.SIGHUP, self._hung_up)
         return self
 
     def __exit__(
@@ -106,6 +120,16 @@ class Interrupt:
         self._closed.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+        signal.signal(signal.SIGHUP, self._unhung)
         signal.set_wakeup_fd(self._wakeup)
         self._told.close()
         self._heard.close()
+
+
+def _has_terminal() -> bool:
+    """Whether the process belongs to a terminal, whatever its streams are."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True

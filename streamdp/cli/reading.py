@@ -232,6 +232,7 @@ class Reader:
             until_end=origin.until_end,
             on_gap=origin.on_gap,
             give_up_after=origin.give_up_after,
+            idle_timeout=settings.idle_timeout,
             client_options=origin.options,
             time_of=self._time_of,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from streamdp_connectors.kafka_delivery import Delivery
 from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import Sink, SinkError
 from streamdp_connectors.rejects import RejectSink
+from streamdp_connectors.rotate import Rotation
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
@@ -44,6 +46,15 @@ class Paths(NamedTuple):
     new_output: bool = False
     finality: str | None = None
     output_format: OutputFormat = "auto"
+    rotation: Rotation | None = None
+
+
+def rotation_of(text: str | None) -> Rotation | None:
+    """What ``--rotate`` means. Raises ConfigError."""
+    try:
+        return None if text is None else Rotation.of(text)
+    except ValueError as error:
+        raise ConfigError(f"--rotate: {error}", Exit.USAGE) from None
 
 
 def default_state(topic: str) -> str:
@@ -80,6 +91,7 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
                 Exit.USAGE,
             )
         if topic is not None:
+            _check_topic(option, topic)
             topics[topic] = option
     named = {
         "file": origin.file,
@@ -98,6 +110,15 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
         if same in seen:
             raise ConfigError(f"--{seen[same]} and --{option} name the same file, {path}", Exit.USAGE)
         seen[same] = option
+
+
+def _check_topic(option: str, topic: str) -> None:
+    """Only what Kafka takes: a topic's name becomes part of a path."""
+    if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None or topic in (".", ".."):
+        raise ConfigError(
+            f"--{option}: {topic!r} is no name of a topic (letters, digits, ., _ and -, at most 249)",
+            Exit.USAGE,
+        )
 
 
 def _identity(path: str) -> object:
@@ -225,6 +246,18 @@ class Sinks:
                 part()
 
         return wait
+
+    def full(self, rotation: Rotation | None) -> list[FileSink | RejectSink]:
+        """The files to be rotated by a rule; without one, all that hold anything."""
+        files = [sink for sink in self._all.values() if isinstance(sink, FileSink | RejectSink)]
+        return [sink for sink in files if sink.full(rotation)]
+
+    def rotate(self, files: Sequence[FileSink | RejectSink]) -> None:
+        """End a rotation that these have begun."""
+        for sink in files:
+            sink.rotate()
+            if sink is self.output and self._lines.header:
+                self.output.write(self._lines.header)
 
     @property
     def missing(self) -> int:

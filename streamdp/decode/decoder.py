@@ -89,6 +89,8 @@ class Decoder:
         """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""
         data = raw.data
         try:
+            if raw.refused:
+                raise RefusedError("unreadable", raw.refused)
             if len(data) > self.max_bytes:
                 raise RefusedError(
                     "too_large", f"the record has {len(data)} bytes; the limit is {self.max_bytes}"

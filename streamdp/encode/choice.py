@@ -15,6 +15,15 @@ from streamdp.settings import Settings
 DECAY_SCALE = 400.0
 """Seconds of the automatic decay for texts, the shorter one."""
 
+STRAYS = ("wrong_kind", "wrong_length")
+"""Reasons for which a record among vectors of the warm-up is not refused yet: the first may be the stray."""
+
+
+def kind_of(record: Record) -> str | int:
+    """What records must have in common to be of one stream: texts, features, or vectors of one length."""
+    value = record.value
+    return len(value) if isinstance(value, list) else type(value).__name__
+
 
 def tokenizer_of(settings: Settings) -> Tokenizer:
     """How the settings want texts to be cut. ValueError for a language without a stemmer."""

@@ -77,6 +77,10 @@ class ReorderBuffer:
     stream has caught up with it, or ``HELD`` others have come (it is placed at the time that the stream has
     reached). A stream whose records lie far apart has longer leaps: eight times their mean distance.
 
+    Nor may the first record, which nothing can be compared with: where ``CONFIRM`` in a row are as far behind
+    while a stream has hardly begun, it has the time of the latest of them. What was released before stays,
+    and until the stream has come to that time, records are placed there.
+
     Parameters
     ----------
     max_lateness, max_ahead, max_leap
@@ -120,6 +124,8 @@ class ReorderBuffer:
         elif time > self.latest + self.max_leap and self._leaps(time):
             self._hold(time, record, ready)
             return
+        elif self.timed < 2 * CONFIRM and time < self.latest - self.max_leap:
+            self._doubt(time)
         elif self.streak:
             self.streak.clear()
         self.dated = self.dated or record.time is not None
@@ -131,11 +137,13 @@ class ReorderBuffer:
 
     def _accept(self, time: float, record: Record, ready: Ready) -> None:
         if time < self.released:
-            if self.released - time > self.place:
-                before = f"its time is {self.released - time:g} s before that of a record already processed"
+            late = min(self.released, self.latest) - time
+            if late > self.place:
+                before = f"its time is {late:g} s before that of a record already processed"
                 ready.append((time, refuse(record, "late", f"{before} (see max_lateness)")))
             else:
                 ready.append((self.released, record))
+                self.latest = max(self.latest, time)
             return
         if time > self.latest:
             if self.timed == 0:
@@ -157,9 +165,21 @@ class ReorderBuffer:
         mean = (self.latest - self.first) / self.timed
         return time - self.latest > 8.0 * mean
 
+    def _doubt(self, time: float) -> None:
+        """Go back to where all records are, if the first alone was far ahead."""
+        if self.streak and self.streak[0] > self.latest:
+            self.streak.clear()
+        self.streak.append(time)
+        if len(self.streak) >= CONFIRM:
+            self.latest = self.first = max(self.streak)
+            self.timed = 1
+            self.streak.clear()
+
     def _hold(self, time: float, record: Record, ready: Ready) -> None:
         self.arrivals += 1
         self.leaps.append((time, self.arrivals, record))
+        if self.streak and self.streak[0] < self.latest:
+            self.streak.clear()
         self.streak.append(time)
         reach = self.max_leap
         if len(self.streak) >= CONFIRM:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.sound import require
 from streamdp.beam.state import Output
 from streamdp.offline.adopt import arrangement_of, carry_out
 from streamdp.offline.plan import Plan
@@ -147,6 +148,15 @@ class Passes:
         if self._begun is not None and found is not None:
             stored["begun"] = {"seq": self._begun.seq, "found": found.dump()}
         return stored
+
+    def check(self, seq: int, minted: int) -> None:
+        """See that what was loaded fits a stream of so many records and labels. Raises UnsoundError."""
+        for count in asdict(self.counts).values():
+            require(isinstance(count, int | float), "a count of refinements of another type")
+        if self._begun is not None:
+            found = self._begun.found.result()
+            require(type(self._begun.seq) is int and 0 <= self._begun.seq <= seq, "a refinement out of range")
+            found.check(seq, minted)
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""

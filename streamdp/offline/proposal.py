@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.sound import finite, require, within
 from streamdp.offline.problem import Solution
 from streamdp.offline.relabel import inherit
 from streamdp.offline.task import Task
@@ -43,6 +44,18 @@ class Proposal(NamedTuple):
         """Some of them."""
         seqs, was, labels, shares, minted = self
         return Proposal(seqs[chosen], was[chosen], labels[chosen], shares[chosen], minted)
+
+    def check(self, seq: int, minted: int) -> None:
+        """See that it is one of a stream of so many records and labels. Raises UnsoundError."""
+        require(type(self.minted) is int and 0 <= self.minted <= minted, "a refinement is out of range")
+        for array in self[:3]:
+            require(array.dtype == np.int64 and array.ndim == 1, "a refinement of another type")
+        require(len({array.shape for array in self[:4]}) == 1, "a refinement of several lengths")
+        within(self.seqs, 0, seq, "a record of a refinement")
+        require((np.diff(self.seqs) > 0).all(), "the records of a refinement are out of order")
+        within(self.was, 0, minted, "a label of a refinement")
+        within(self.labels, 0, minted + seq + 1, "a label of a refinement")
+        finite(self.shares, "a share of a refinement")
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""

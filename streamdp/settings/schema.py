@@ -218,7 +218,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 3600.0
     idle_timeout: Annotated[
         NonNegative,
-        _time(description="seconds of silence after which records held back are answered, 0 for never"),
+        _time(
+            description="seconds of silence (of a partition, too) that records held back wait for, 0 for ever"
+        ),
     ] = 10.0
     max_ahead: Annotated[
         NonNegative, _time(description="seconds a record's time may lie beyond its arrival")

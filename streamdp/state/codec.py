@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,7 +24,8 @@ class Parts(NamedTuple):
 
     ``pending`` are records with their times that are encoded but not yet absorbed; ``announced`` is what
     the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended;
-    ``passes`` is what refinements have come to, and the one under way, as plain values.
+    ``passes`` is what refinements have come to, and the one under way, as plain values; ``strays`` are
+    records that are of another kind than those pending, as long as it may be these that are wrong.
     """
 
     order: ReorderBuffer
@@ -34,6 +36,7 @@ class Parts(NamedTuple):
     retained: Retained
     beam: State | None
     passes: dict[str, Any] | None = None
+    strays: Sequence[tuple[float, Record]] = ()
 
 
 def dumps(parts: Parts) -> bytes:
@@ -48,6 +51,8 @@ def dumps(parts: Parts) -> bytes:
         "state": None if parts.beam is None else dump_state(parts.beam),
         "passes": parts.passes,
     }
+    if parts.strays:
+        body["strays"] = [(time, dump_record(record)) for time, record in parts.strays]
     return msgspec.msgpack.encode(body)
 
 
@@ -73,4 +78,5 @@ def loads(data: bytes, settings: Settings) -> Parts:
         retained,
         None if beam is None else load_state(beam),
         body["passes"],
+        [(time, load_record(record)) for time, record in body.get("strays", ())],
     )

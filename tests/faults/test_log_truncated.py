@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from broker.process import Broker
-from broker.topics import make_topic, produce
+from broker.topics import delete_topic, make_topic, produce
 from kafka import TopicPartition
 from kafka.errors import LogTruncationError
 from kafka.structs import OffsetAndMetadata
+from live import Live
 from streamdp_connectors.kafka_gap import Bridge
 from streamdp_connectors.kafka_log import OutOfRangeError
 from streamdp_connectors.kafka_source import KafkaSource
@@ -62,6 +63,34 @@ def test_the_log_is_cut_while_it_is_read(own_broker: Broker) -> None:
     assert "was cut at" in gap.detail
     strict.close()
     lenient.close()
+
+
+def test_a_run_says_so_in_one_line(own_broker: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own_broker.bootstrap)
+    records = ((0, b'{"text": "storm over the coast %d"}' % i) for i in range(100))
+    produce(own_broker.bootstrap, topic, records, batch_size=50)
+    command = ["consume", "--topic", topic, "--bootstrap", own_broker.bootstrap, "--state", "state"]
+    with Live(tmp_path, *command, "--output", "out") as run:
+        run.until(lambda: run.metric("streamdp_records_total") == 100)
+        cut(own_broker, topic)
+        assert run.ends() == 65
+        assert not any("Traceback" in line for line in run.said)
+        (told,) = [line for line in run.said if "was cut" in line]
+        assert "before offset 100: the broker lost records; --on-gap earliest goes on" in told
+
+
+def test_a_run_whose_topic_is_made_anew_says_so_in_one_line(own_broker: Broker, tmp_path: Path) -> None:
+    topic = make_topic(own_broker.bootstrap)
+    produce(own_broker.bootstrap, topic, ((0, b'{"text": "storm"}') for _ in range(100)))
+    command = ["consume", "--topic", topic, "--bootstrap", own_broker.bootstrap, "--state", "state"]
+    with Live(tmp_path, *command, "--output", "out") as run:
+        run.until(lambda: run.metric("streamdp_records_total") == 100)
+        delete_topic(own_broker.bootstrap, topic)
+        make_topic(own_broker.bootstrap, name=topic)
+        produce(own_broker.bootstrap, topic, ((0, b'{"text": "storm"}') for _ in range(300)))
+        assert run.ends() == 65
+        (told,) = [line for line in run.said if "compiling" not in line]
+        assert f"topic {topic} was made anew" in told
 
 
 def test_a_question_for_a_position_hears_of_it_first(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
