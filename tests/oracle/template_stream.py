@@ -1,0 +1,218 @@
+"""The stream of lines: each joins a template or founds one, and templates that turn out alike are merged."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tests.oracle.templates import (
+    DIGIT,
+    LETTERS,
+    Base,
+    Cluster,
+    Line,
+    Settings,
+    Slot,
+    class_of,
+    contexts,
+    lettered,
+    united,
+    wordy,
+)
+
+
+class Stream:
+    """One greedy pass."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.base = Base(self.settings)
+        self.clusters: dict[int, Cluster] = {}
+        self.known: dict[Line, Cluster] = {}
+        self.minted = 0
+        self.older: dict[int, int] = {}
+        """Labels that have become one with an older label."""
+
+    def absorb(self, line: Line) -> int:
+        """The label of a line, as it is announced first."""
+        cluster = self.known.get(line)
+        if cluster is not None:
+            cluster.lines[line] += 1
+            return self.now(cluster.label)
+        cluster, log_p0, laws = self.best(line)
+        changed = cluster is None
+        if cluster is None:
+            slots = [Slot(w, law) for w, law in zip(line, laws, strict=True)]
+            cluster = self.clusters[self.minted] = Cluster(self.minted, slots, log_p0)
+            self.minted += 1
+            self.base.found(line)
+        else:
+            for slot, w in zip(cluster.slots, line, strict=True):
+                if w not in slot.values:
+                    if slot.constant:
+                        changed = True
+                        self.base.hold(slot.founder)
+                    self.base.hold(w)
+        cluster.add(line, self.base)
+        self.known[line] = cluster
+        label = self.now(cluster.label)
+        if changed:
+            self.look_again(cluster)
+        return label
+
+    def now(self, label: int) -> int:
+        """The label that is told today of what was once told this one."""
+        while label in self.older:
+            label = self.older[label]
+        return label
+
+    # ------------------------------------------------------------ where a line goes
+
+    def best(self, line: Line) -> tuple[Cluster | None, float, list[list[float]]]:
+        """The template that a line joins, or None; log p0, and the laws of its slots where it founds one."""
+        s = self.settings
+        near = self.near(line, sum(map(wordy, line)))
+        log_p0, laws = self.new_line(line, near)
+        best, score = None, math.log(s.concentration + s.discount * len(self.clusters)) + log_p0
+        for cluster in near:
+            if allowed(slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)):
+                one = math.log(cluster.size - s.discount) + cluster.log_predictive(line, self.base)
+                if one > score:
+                    best, score = cluster, one
+        return best, log_p0, laws
+
+    def near(self, line: Line, words: int) -> list[Cluster]:
+        """The templates that have enough of a line's tokens as constants to be one with it."""
+        need = max(1, (words + 1) // 2)
+        return [
+            c
+            for c in self.clusters.values()
+            if len(c.slots) == len(line)
+            and sum(s.constant and s.founder == w and lettered(w) for s, w in zip(c.slots, line, strict=True))
+            >= need
+        ]
+
+    def new_line(self, line: Line, near: list[Cluster]) -> tuple[float, list[list[float]]]:
+        """log p0 of a line, and for each slot the weight of what it is if this line founds.
+
+        A copy is of any template of this length; those that are not near could not matter and are left out.
+        """
+        s, base = self.settings, self.base
+        own = [base.terms(w, u) for w, u in zip(line, contexts(line), strict=True)]
+        alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
+        ways = [(math.log(1 - s.copies if alike else 1.0) + sum(math.log(sum(t)) for t in own), own)]
+        for cluster in near:
+            parts = []
+            for slot, w, t in zip(cluster.slots, line, own, strict=True):
+                copied = zip(slot.weights, slot.terms(w, base), t, strict=True)
+                parts.append([(1 - s.mutation) * r * x + s.mutation * fresh for r, x, fresh in copied])
+            ways.append((math.log(s.copies / alike) + sum(math.log(sum(p)) for p in parts), parts))
+        top = max(log for log, _ in ways)
+        total = sum(math.exp(log - top) for log, _ in ways)
+        laws = [[0.0] * len(own[0]) for _ in line]
+        for log, parts in ways:
+            for law, part in zip(laws, parts, strict=True):
+                for h, x in enumerate(part):
+                    law[h] += math.exp(log - top) / total * x / sum(part)
+        return math.log(base.length(len(line))) + top + math.log(total), laws
+
+    # ------------------------------------------------------------ second looks
+
+    def look_again(self, cluster: Cluster) -> None:
+        """Merge a template that has changed with others as long as that is better."""
+        while True:
+            groups: dict[tuple[int, ...], list[Cluster]] = defaultdict(list)
+            shown = tuple(slot.founder if slot.constant else "" for slot in cluster.slots)
+            words = sum(wordy(w) for w in shown if w)
+            words += sum(not s.constant and any(map(wordy, s.values)) for s in cluster.slots)
+            for other in self.near(shown, words):
+                if other is not cluster:
+                    groups[differing(cluster, other)].append(other)
+            tries = [[cluster, other] for others in groups.values() for other in others]
+            tries += [[cluster, *others] for others in groups.values() if len(others) > 1]
+            best: tuple[float, list[Cluster], Cluster] | None = None
+            for group in tries:
+                whole = united(group, self.base)
+                if not allowed(slot.values for slot in whole.slots):
+                    continue
+                gain = self.gain(group, whole)
+                if len(group) == 2 and subsumed(*group):
+                    gain += self.settings.subsumed
+                if gain > 0 and (best is None or gain > best[0]):
+                    best = gain, group, whole
+            if best is None:
+                break
+            _, group, cluster = best
+            for c in group:
+                del self.clusters[c.label]
+                self.one_label(c.label, cluster.label)
+            self.clusters[cluster.label] = cluster
+            for line in cluster.lines:
+                self.known[line] = cluster
+        for other in self.clusters.values():
+            if related(cluster, other):
+                self.one_label(cluster.label, other.label)
+
+    def gain(self, group: list[Cluster], whole: Cluster) -> float:
+        """By how much one cluster is better than several, in nats."""
+        s, k = self.settings, len(self.clusters)
+
+        def worth(c: Cluster) -> float:
+            return c.log_marginal(self.base) + math.lgamma(c.size - s.discount) - math.lgamma(1 - s.discount)
+
+        priors = sum(math.log(s.concentration + s.discount * (k - 1 - j)) for j in range(len(group) - 1))
+        return worth(whole) - sum(map(worth, group)) - priors
+
+    def one_label(self, a: int, b: int) -> None:
+        """Two labels are one from now on, the older."""
+        a, b = sorted((self.now(a), self.now(b)))
+        if a != b:
+            self.older[b] = a
+
+
+def allowed(slots: Iterable[Iterable[str]]) -> bool:
+    """The restriction of the prior: constants with a letter, at least as many as there are holes of words."""
+    constants = holes = 0
+    for values in map(set, slots):
+        constants += len(values) == 1 and all(map(lettered, values))
+        holes += len(values) > 1 and any(map(wordy, values))
+    return constants >= max(1, holes)
+
+
+def same(a: Slot, b: Slot) -> bool:
+    """Whether two slots are one constant."""
+    return a.constant and b.constant and a.founder == b.founder
+
+
+def differing(a: Cluster, b: Cluster) -> tuple[int, ...]:
+    """The slots in which two templates differ; holes in both do not."""
+    pairs = enumerate(zip(a.slots, b.slots, strict=True))
+    return tuple(i for i, (x, y) in pairs if not same(x, y) and (x.constant or y.constant))
+
+
+def subsumed(a: Cluster, b: Cluster) -> bool:
+    """Whether one is the other with holes filled, and half of the slots are equal constants."""
+    pairs = list(zip(a.slots, b.slots, strict=True))
+    if 2 * sum(same(x, y) for x, y in pairs) < len(pairs):
+        return False
+    return all(not x.constant or same(x, y) for x, y in pairs) or all(
+        not y.constant or same(x, y) for x, y in pairs
+    )
+
+
+def related(a: Cluster, b: Cluster) -> bool:
+    """Whether two templates differ by the length of one run of tokens of one class with digits."""
+    if len(a.slots) == len(b.slots):
+        return False
+    a, b = sorted((a, b), key=lambda c: len(c.slots))
+    n, m = len(a.slots), len(b.slots)
+    head = tail = 0
+    while head < n and same(a.slots[head], b.slots[head]):
+        head += 1
+    while tail < n - head and same(a.slots[-1 - tail], b.slots[-1 - tail]):
+        tail += 1
+    equal = sum(lettered(slot.founder) for slot in a.slots[:head] + a.slots[n - tail :])
+    run = [w for slot in a.slots[head : n - tail] + b.slots[head : m - tail] for w in slot.values]
+    classes = {class_of(w) for w in run if class_of(w) & (LETTERS | DIGIT)}
+    return equal >= 2 and len(classes) == 1 and bool(min(classes) & DIGIT)

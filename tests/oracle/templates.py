@@ -1,0 +1,357 @@
+"""Lines of a log as templates with holes, in plain Python, written for clarity and never for speed.
+
+The formulas stand in docs/logs.md. A token is a string of which each character stands for a byte.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+
+GROUPS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "0123456789",
+    ".",
+    "/\\",
+    ":",
+    "-_",
+)
+"""Categories of characters; other ASCII is one more, and what is not ASCII the last."""
+WEIGHTS = (26, 26, 1, 1, 2, 1, 2, 24, 128)
+"""How many characters each category has once digits are folded."""
+_GROUP = {char: number for number, group in enumerate(GROUPS) for char in group}
+LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
+
+HEX = re.compile(r"(?<![0-9A-Za-z])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])")
+NUMBER = re.compile(r"[-+]?[0-9]+(?:[.:,/_-]+[0-9]+)*")
+TOKENS = re.compile(r"""[=:,;()\[\]"']|[^ \t\n\v\f\r=:,;()\[\]"']+""")
+
+Line = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One setting for all logs.
+
+    ``slabs`` are (kind, strength, discount, prior weight) of what a slot may be beside a constant; ``copies``
+    is the share of new templates that are copies of one that is there, ``mutation`` that of their slots
+    which are not copied.
+    """
+
+    concentration: float = 1.0
+    discount: float = 0.3
+    copies: float = 0.5
+    mutation: float = 0.05
+    line_strength: float = 0.5
+    line_discount: float = 0.5
+    class_strength: float = 0.3
+    base_strength: float = 1.0
+    base_discount: float = 0.5
+    subsumed: float = 40.0
+    slabs: tuple[tuple[str, float, float, float], ...] = (
+        ("number", 0.5, 0.2, 0.015),
+        ("number", 10.0, 0.8, 0.015),
+        ("identifier", 1.0, 0.6, 1e-3),
+        ("word", 1.0, 0.6, 1e-13),
+    )
+
+
+def fold(text: str) -> str:
+    """A text with every number, address and hexadecimal run written as 0."""
+    return NUMBER.sub("0", HEX.sub(_hex, text))
+
+
+def _hex(found: re.Match[str]) -> str:
+    """Four groups or more with a digit are one address; else each run for itself."""
+    text = found[0]
+    if text[1:2] in ("x", "X"):
+        return "0"
+    digits = any(c.isdigit() for c in text)
+    if digits and len(re.split("[:-]", text)) >= 4:
+        return "0"
+    return re.sub("[0-9a-fA-F]+", lambda run: "0" if _is_hex(run[0]) else run[0], text)
+
+
+def _is_hex(run: str) -> bool:
+    return len(run) >= 8 or (len(run) >= 4 and any(c.isdigit() for c in run))
+
+
+def tokens_of(line: str) -> Line:
+    """The folded tokens of a line."""
+    return tuple(TOKENS.findall(fold(line.encode().decode("latin-1"))))
+
+
+@cache
+def class_of(token: str) -> int:
+    """Which categories of characters it shows, as bits."""
+    return sum(1 << g for g in {_GROUP.get(char, 7 if char < "\x80" else 8) for char in token})
+
+
+def kind_of(shown: int) -> str:
+    """What tokens of a class are: numbers, identifiers (letters with digits or punctuation), or words."""
+    if shown & DIGIT and not shown & LETTERS:
+        return "number"
+    return "identifier" if shown & LETTERS and shown & ~LETTERS else "word"
+
+
+def lettered(token: str) -> bool:
+    """Whether it has a letter."""
+    return bool(class_of(token) & LETTERS)
+
+
+def wordy(token: str) -> bool:
+    """Whether it has a letter and no digit."""
+    return lettered(token) and not class_of(token) & DIGIT
+
+
+OF_KIND = {
+    kind: [c for c in range(1, CLASSES + 1) if kind_of(c) == kind]
+    for kind in ("number", "identifier", "word")
+}
+
+
+@cache
+def showing(shown: int) -> float:
+    """Probability that a random spelling over the characters of a class shows every category of it."""
+    groups = [g for g in range(9) if shown >> g & 1]
+    size, total = sum(WEIGHTS[g] for g in groups), 0.0
+    for subset in range(1 << len(groups)):
+        part = sum(WEIGHTS[g] for j, g in enumerate(groups) if subset >> j & 1) / size
+        sign = -1 if (len(groups) - subset.bit_count()) % 2 else 1
+        total += sign * part / 8 / (1 - part * 7 / 8)
+    return total
+
+
+def spelling(token: str) -> float:
+    """Probability of a token's letters given its class."""
+    shown = class_of(token)
+    size = sum(WEIGHTS[g] for g in range(9) if shown >> g & 1)
+    log = (len(token) - 1) * math.log(7 / 8) - math.log(8) - len(token) * math.log(size)
+    return math.exp(max(log - math.log(showing(shown)), -600.0))
+
+
+class Restaurant:
+    """A Pitman-Yor process with one table a type: counts, and the discount and strength that smooth them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[object] = Counter()
+        self.total = 0
+
+    def add(self, item: object) -> None:
+        self.counts[item] += 1
+        self.total += 1
+
+    def probability(self, item: object, base: float, strength: float, discount: float) -> float:
+        seen = max(self.counts[item] - discount, 0.0) if item in self.counts else 0.0
+        spread = strength + discount * len(self.counts)
+        return (seen + spread * base) / (self.total + strength)
+
+
+class Base:
+    """What tokens are like: those of founding lines by the token before, and those of holes by class."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.pairs: dict[object, Restaurant] = {}
+        self.words, self.classes = Restaurant(), Restaurant()
+        self.held: dict[int, Restaurant] = {}
+        self.held_classes = Restaurant()
+        self.lengths = Restaurant()
+        self._of_kind: dict[tuple[str, int], float] = {}
+
+    def _smooth(self, table: Restaurant | None, item: object, base: float) -> float:
+        if table is None:
+            return base
+        return table.probability(item, base, self.settings.base_strength, self.settings.base_discount)
+
+    def length(self, n: int) -> float:
+        return self._smooth(self.lengths, n, (15 / 16) ** (n - 1) / 16)
+
+    def constant(self, token: str, before: object) -> float:
+        """G_c: probability of a constant after what stands before it."""
+        shown = class_of(token)
+        base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token)
+        return self._smooth(self.pairs.get(before), token, self._smooth(self.words, token, base))
+
+    def hole_class(self, shown: int) -> float:
+        """R: probability that a value of a hole is of a class."""
+        return self._smooth(self.held_classes, shown, 1 / CLASSES)
+
+    def hole(self, token: str) -> float:
+        """G_v: probability of a value of a hole given its class."""
+        return self._smooth(self.held.get(class_of(token)), token, spelling(token))
+
+    def of_kind(self, kind: str, total: int) -> float:
+        """The sum of R over the classes of a kind, as long as ``total`` values have been counted."""
+        if (kind, total) not in self._of_kind:
+            self._of_kind[kind, total] = sum(self.hole_class(c) for c in OF_KIND[kind])
+        return self._of_kind[kind, total]
+
+    def share(self, shown: int) -> float:
+        """P_h(c): probability of a class among those of its kind."""
+        kind = kind_of(shown)
+        return self.hole_class(shown) / self.of_kind(kind, self.held_classes.total)
+
+    def terms(self, token: str, before: object) -> list[float]:
+        """Probability that a token of a new line is a constant and this; then of each slab of a hole."""
+        slabs, shown = self.settings.slabs, class_of(token)
+        constant = (1 - sum(rho for *_, rho in slabs)) * self.constant(token, before)
+        held = self.hole(token) * self.share(shown)
+        holes = [rho * held if kind == kind_of(shown) else 0.0 for kind, *_, rho in slabs]
+        return [constant, *holes]
+
+    def found(self, line: Line) -> None:
+        """Count a founding line."""
+        self.lengths.add(len(line))
+        for token, before in zip(line, contexts(line), strict=True):
+            table = self.pairs.setdefault(before, Restaurant())
+            if token not in table.counts:
+                if token not in self.words.counts:
+                    self.classes.add(class_of(token))
+                self.words.add(token)
+            table.add(token)
+
+    def hold(self, token: str) -> None:
+        """Count a value that is new to a hole."""
+        table = self.held.setdefault(class_of(token), Restaurant())
+        if token not in table.counts:
+            self.held_classes.add(class_of(token))
+        table.add(token)
+
+
+def contexts(line: Line) -> list[object]:
+    """What stands before each token: a token, or the class of one with digits, or nothing."""
+    return [None, *(class_of(w) if class_of(w) & DIGIT else w for w in line[:-1])]
+
+
+@dataclass
+class Slot:
+    """A place in a template: its values among distinct lines, and what it may be."""
+
+    founder: str
+    law: list[float]
+    """How likely it is a constant, or a hole of each slab, before its second value."""
+    values: Counter[str] = field(default_factory=Counter)
+    weights: list[float] = field(default_factory=list)
+    """The same after its values."""
+
+    @property
+    def constant(self) -> bool:
+        return len(self.values) == 1
+
+    def terms(self, token: str, base: Base) -> list[float]:
+        """The predictive of a token under each of what the slot may be."""
+        s = base.settings
+        distinct, lines = len(self.values), self.values.total()
+        alike = sum(class_of(w) == class_of(token) for w in self.values)
+        a = s.class_strength
+        g = (alike + a * base.hole_class(class_of(token))) / (distinct + a) * base.hole(token)
+        terms = [1.0 if self.constant and token == self.founder else 0.0]
+        for _, strength, discount, _ in s.slabs:
+            seen = max(self.values[token] - discount, 0.0)
+            terms.append((seen + (strength + discount * distinct) * g) / (lines + strength))
+        return terms
+
+    def predictive(self, token: str, base: Base) -> float:
+        """q: the mixture of them."""
+        return sum(r * t for r, t in zip(self.weights, self.terms(token, base), strict=True))
+
+    def add(self, token: str, base: Base) -> None:
+        """Count a token of a distinct line; the first is the founder's."""
+        if self.values:
+            joint = [r * t for r, t in zip(self.weights, self.terms(token, base), strict=True)]
+            self.weights = [x / sum(joint) for x in joint]
+        else:
+            self.weights = list(self.law)
+        self.values[token] += 1
+
+    def log_terms(self, base: Base) -> list[float]:
+        """log of law times marginal under each of what it may be, of all values but the founder's.
+
+        One table a value, as for words: a lower bound where values repeat.
+        """
+        s, values, lines = base.settings, self.values, self.values.total()
+        a = s.class_strength
+        logs = [math.log(self.law[0]) if self.constant and self.law[0] > 0 else -math.inf]
+        shared, seen = 0.0, Counter([class_of(self.founder)])
+        for number, w in enumerate((w for w in values if w != self.founder), 1):
+            shown = class_of(w)
+            g = (seen[shown] + a * base.hole_class(shown)) / (number + a) * base.hole(w)
+            shared += math.log(g)
+            seen[shown] += 1
+        for (_, b, d, _), law in zip(s.slabs, self.law[1:], strict=True):
+            one = sum(math.log(b + j * d) for j in range(1, len(values)))
+            one += sum(math.lgamma(m - d) - math.lgamma(1 - d) for m in values.values())
+            one += math.lgamma(b + 1) - math.lgamma(b + lines)
+            logs.append(math.log(law) + one + shared if law > 0 else -math.inf)
+        return logs
+
+    def log_marginal(self, base: Base) -> float:
+        """log of the sum of them."""
+        logs = self.log_terms(base)
+        return max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs))
+
+
+@dataclass
+class Cluster:
+    """A template: slots, and how often each of its distinct lines came."""
+
+    label: int
+    slots: list[Slot]
+    founded: float = 0.0
+    """log p0 of its first line."""
+    lines: Counter[Line] = field(default_factory=Counter)
+
+    @property
+    def size(self) -> int:
+        return self.lines.total()
+
+    def log_q(self, line: Line, base: Base) -> float:
+        """log of the product of the slots' predictives."""
+        return sum(math.log(slot.predictive(w, base)) for slot, w in zip(self.slots, line, strict=True))
+
+    def log_predictive(self, line: Line, base: Base) -> float:
+        """A cache of whole lines above the slots."""
+        s = base.settings
+        seen = max(self.lines[line] - s.line_discount, 0.0)
+        fresh = s.line_strength + s.line_discount * len(self.lines)
+        q, norm = self.log_q(line, base), math.log(self.size + s.line_strength)
+        return (math.log(seen + fresh * math.exp(q)) if seen else math.log(fresh) + q) - norm
+
+    def add(self, line: Line, base: Base, count: int = 1) -> None:
+        """Count a line; only one that is new to the template counts in its slots."""
+        if line not in self.lines:
+            for slot, w in zip(self.slots, line, strict=True):
+                slot.add(w, base)
+        self.lines[line] += count
+
+    def log_marginal(self, base: Base) -> float:
+        """log H of all lines."""
+        s = base.settings
+        b, d, n, t = s.line_strength, s.line_discount, self.size, len(self.lines)
+        total = self.founded + sum(math.log(b + i * d) for i in range(1, t))
+        total += sum(math.lgamma(m - d) - math.lgamma(1 - d) for m in self.lines.values())
+        total -= math.lgamma(b + n) - math.lgamma(b + 1)
+        return total + sum(slot.log_marginal(base) for slot in self.slots)
+
+
+def united(group: list[Cluster], base: Base) -> Cluster:
+    """One cluster of all lines of several: the oldest founded it, and any of them might have."""
+    group = sorted(group, key=lambda c: c.label)
+    whole = Cluster(group[0].label, [], group[0].founded)
+    for i, first in enumerate(group[0].slots):
+        laws = zip(*(c.slots[i].law for c in group), strict=True)
+        slot = Slot(first.founder, [sum(law) / len(group) for law in laws])
+        for c in group:
+            slot.values.update(c.slots[i].values)
+        logs = slot.log_terms(base)
+        joint = [math.exp(x - max(logs)) for x in logs]
+        slot.weights = [x / sum(joint) for x in joint]
+        whole.slots.append(slot)
+    for c in group:
+        whole.lines.update(c.lines)
+    return whole

@@ -1,0 +1,213 @@
+"""The model of templates in plain Python: it is a distribution, and its marginals are what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from tests.oracle.template_stream import Stream
+from tests.oracle.templates import (
+    CLASSES,
+    GROUPS,
+    WEIGHTS,
+    Base,
+    Cluster,
+    Settings,
+    Slot,
+    class_of,
+    fold,
+    kind_of,
+    showing,
+    spelling,
+    tokens_of,
+    united,
+)
+
+CHARACTERS = (*(group[0] for group in GROUPS), "*", "é"[0])
+"""One of each category, a digit being 0."""
+
+LINES = """
+Failed password for root from 10.0.0.7 port 51966 ssh2
+Failed password for mysql from 10.0.0.9 port 2 ssh2
+session opened for user fztu by (uid=0)
+session opened for user root by (uid=0)
+session opened for user news by (uid=0)
+worker 17 took /var/run/job.lock
+worker 17 took /var/run/night.lock
+took
+left
+""".strip().splitlines()
+
+
+def unseen(shown: int, known: set[str]) -> str:
+    """A token of a class that is not among the known."""
+    letters = "".join("0" if g == 2 else CHARACTERS[g] for g in range(9) if shown >> g & 1)
+    return next(w for n in range(1, 40) if (w := letters + letters[-1] * n) not in known)
+
+
+def total(probability: Callable[[str], float], known: Iterable[str]) -> float:
+    """The sum of a probability over all tokens there can be.
+
+    Of the tokens of a class that were never seen, each has its share by its spelling alone.
+    """
+    known = set(known)
+    left = dict.fromkeys(range(1, CLASSES + 1), 1.0)
+    for w in known:
+        left[class_of(w)] -= spelling(w)
+    rest = 0.0
+    for shown, mass in left.items():
+        w = unseen(shown, known)
+        rest += probability(w) / spelling(w) * mass
+    return rest + sum(map(probability, known))
+
+
+def stream() -> tuple[Stream, set[str]]:
+    made = Stream()
+    for line in LINES:
+        made.absorb(tokens_of(line))
+    return made, {w for line in LINES for w in tokens_of(line)}
+
+
+@pytest.mark.parametrize("shown", [0b1, 0b100, 0b1000, 0b1001, 0b11, 0b1000111, CLASSES])
+def test_spellings_of_a_class_sum_to_one(shown: int) -> None:
+    groups = [g for g in range(9) if shown >> g & 1]
+    size = sum(WEIGHTS[g] for g in groups)
+    strings = {0: 1.0}  # by what they have shown so far, strings of one length over size to that length
+    found = 0.0
+    for length in range(1, 600):
+        longer: dict[int, float] = {}
+        for seen, count in strings.items():
+            for g in groups:
+                longer[seen | 1 << g] = longer.get(seen | 1 << g, 0.0) + count * WEIGHTS[g] / size
+        strings = longer
+        found += strings.get(shown, 0.0) * (7 / 8) ** (length - 1) / 8
+    assert found == pytest.approx(showing(shown), rel=1e-12)
+
+
+def test_a_token_of_a_new_line_has_probability_one_in_all() -> None:
+    made, known = stream()
+    for before in (None, "for", 0b100, "never seen"):
+        assert total(lambda w, u=before: sum(made.base.terms(w, u)), known) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_the_tokens_of_a_slot_have_probability_one_in_all() -> None:
+    made, known = stream()
+    checked = 0
+    for cluster in made.clusters.values():
+        for slot in cluster.slots:
+            assert total(lambda w, s=slot: s.predictive(w, made.base), known) == pytest.approx(1.0, abs=1e-9)
+            checked += not slot.constant
+    assert checked  # some of them are holes
+
+
+def test_lines_of_a_length_have_its_probability_in_all() -> None:
+    made, known = stream()
+    near = [c for c in made.clusters.values() if len(c.slots) == 1]
+    assert len(near) == 2
+    found = total(lambda w: math.exp(made.new_line((w,), near)[0]), known)
+    assert found == pytest.approx(made.base.length(1), rel=1e-9)
+
+
+def test_the_last_token_sums_out_of_a_longer_line() -> None:
+    made, known = stream()
+    s, base = made.settings, made.base
+    line = tokens_of(LINES[5])
+    near = [c for c in made.clusters.values() if len(c.slots) == len(line)]
+    assert near
+    found = total(lambda w: math.exp(made.new_line((*line[:-1], w), near)[0]), known)
+    plain = [sum(base.terms(w, u)) for w, u in zip(line, (None, "worker", 0b100, "took"), strict=True)][:-1]
+    copies = sum(
+        math.prod(
+            (1 - s.mutation) * slot.predictive(w, base) + s.mutation * g
+            for slot, w, g in zip(c.slots, line, plain, strict=False)
+        )
+        for c in near
+    )
+    expected = (1 - s.copies) * math.prod(plain) + s.copies / len(near) * copies
+    assert found == pytest.approx(base.length(len(line)) * expected, rel=1e-9)
+
+
+def test_lengths_have_probability_one_in_all() -> None:
+    made, _ = stream()
+    assert sum(made.base.length(n) for n in range(1, 2000)) == pytest.approx(1.0, abs=1e-12)
+
+
+def a_slot(*values: str) -> tuple[Slot, float]:
+    """A slot of these values, and the log of the product of their predictives after the first."""
+    base = Base(Settings())
+    slot, log = Slot(values[0], [0.9, 0.03, 0.03, 0.02, 0.02]), 0.0
+    for i, w in enumerate(values):
+        log += math.log(slot.predictive(w, base)) if i else 0.0
+        slot.add(w, base)
+    return slot, log
+
+
+def test_the_marginal_of_a_slot_is_the_product_of_its_predictives() -> None:
+    base = Base(Settings())
+    for values in (("a",), ("a", "b"), ("a", "0", "b.c", "de")):
+        slot, log = a_slot(*values)
+        assert slot.log_marginal(base) == pytest.approx(log, abs=1e-9)
+    slot, log = a_slot("a", "b", "a", "b", "c")
+    assert log - 2 < slot.log_marginal(base) < log  # one table a value: a lower bound
+
+
+def test_the_marginal_does_not_care_for_the_order_of_values() -> None:
+    base = Base(Settings())
+    logs = {round(a_slot("a", *rest)[0].log_marginal(base), 9) for rest in (("b", "0", "b"), ("0", "b", "b"))}
+    assert len(logs) == 1
+
+
+def test_united_templates_hold_all_their_lines() -> None:
+    base = Base(Settings())
+    parts = []
+    for label, last in enumerate(("a", "b", "c")):
+        law = [0.9, 0.03, 0.03, 0.02, 0.02]
+        parts.append(Cluster(label, [Slot("to", law), Slot(last, law)], -9.0))
+        parts[-1].add(("to", last), base, label + 1)
+    whole, other = united(parts, base), united([parts[2], united(parts[:2], base)], base)
+    assert whole.size == 6
+    assert whole.slots[1].values == {"a": 1, "b": 1, "c": 1}
+    assert whole.log_marginal(base) == pytest.approx(other.log_marginal(base), abs=1e-9)
+    assert sum(whole.slots[1].weights) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("from 10.0.0.7:22, 3 times", "from 0, 0 times"),
+        ("blk_-38650490 took -1.5e3s", "blk_0 took 0e0s"),
+        ("at 0x00004ed8 of deadbeef", "at 0 of 0"),
+        ("550e8400-e29b-41d4-a716-446655440000.", "0."),
+        ("FF:F2:9F:16:E2:23 and cafe", "0 and cafe"),
+        ("cafe9 a1 feed", "0 a0 feed"),
+        ("2015-10-18 18:01:47,978", "0 0"),
+    ],
+)
+def test_what_changes_from_line_to_line_is_folded(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+def test_kinds_and_tokens() -> None:
+    assert tokens_of('user=root, "x y" (uid=0)') == (
+        *("user", "=", "root", ",", '"', "x", "y", '"', "(", "uid", "=", "0", ")"),
+    )
+    kinds = {
+        w: kind_of(class_of(w))
+        for w in ("0", "0.0/0", "root", "r00t", "a.b", "-", "é".encode().decode("latin-1"))
+    }
+    assert kinds == {
+        **{"0": "number", "0.0/0": "number", "root": "word", "r00t": "identifier", "a.b": "identifier"},
+        **{"-": "word", "Ã©": "word"},
+    }
+
+
+def test_holes_of_words_are_found_and_labels_stay_the_oldest() -> None:
+    names = ("root", "mysql", "ftp", "news", "uucp", "games", "daemon", "backup", "nobody", "sync", "proxy")
+    made = Stream()
+    first = [made.absorb(tokens_of(f"session opened for user {name} by (uid=0)")) for name in names]
+    assert first[:2] == [0, 1]
+    assert {made.now(label) for label in first} == {0}
+    (cluster,) = made.clusters.values()
+    assert [slot.constant for slot in cluster.slots].count(False) == 1
