@@ -16,7 +16,7 @@ PACKAGES = (ROOT / "streamdp", ROOT / "connectors" / "streamdp_connectors")
 LAYERS = (
     "_version errors records checks registry",
     "kernels",
-    "priors likelihoods",
+    "priors likelihoods lines",
     "decode settings offline.kernels",
     "encode",
     "beam",
@@ -42,6 +42,7 @@ A room is a module of ``streamdp``, or a folder without the rooms inside it that
 ONLY = {
     "offline.kernels": ("streamdp.kernels", "streamdp.priors", "streamdp.likelihoods"),
     "likelihoods": ("streamdp.kernels", "streamdp.checks"),
+    "lines": ("streamdp.kernels",),
     "streamdp_connectors": (
         "streamdp.errors",
         "streamdp.records",

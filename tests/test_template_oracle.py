@@ -28,17 +28,32 @@ from tests.oracle.templates import (
 CHARACTERS = (*(group[0] for group in GROUPS), "*", "é"[0])
 """One of each category, a digit being 0."""
 
-LINES = """
+LINES = (
+    """
 Failed password for root from 10.0.0.7 port 51966 ssh2
 Failed password for mysql from 10.0.0.9 port 2 ssh2
-session opened for user fztu by (uid=0)
-session opened for user root by (uid=0)
-session opened for user news by (uid=0)
 worker 17 took /var/run/job.lock
 worker 17 took /var/run/night.lock
 took
 left
 """.strip().splitlines()
+    + [
+        f"session opened for user {name} by (uid=0)"
+        for name in (
+            "root",
+            "mysql",
+            "ftp",
+            "news",
+            "uucp",
+            "games",
+            "daemon",
+            "backup",
+            "nobody",
+            "sync",
+            "x11",
+        )
+    ]
+)
 
 
 def unseen(shown: int, known: set[str]) -> str:
@@ -113,7 +128,7 @@ def test_lines_of_a_length_have_its_probability_in_all() -> None:
 def test_the_last_token_sums_out_of_a_longer_line() -> None:
     made, known = stream()
     s, base = made.settings, made.base
-    line = tokens_of(LINES[5])
+    line = tokens_of(LINES[2])
     near = [c for c in made.clusters.values() if len(c.slots) == len(line)]
     assert near
     found = total(lambda w: math.exp(made.new_line((*line[:-1], w), near)[0]), known)

@@ -41,7 +41,7 @@ _INNER: dict[str, Any] = {
 }
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = ("kernels", "priors", "likelihoods", "beam", "encode/kernels", "offline/kernels")
+_FOLDERS = ("kernels", "priors", "likelihoods", "beam", "lines", "encode/kernels", "offline/kernels")
 
 
 def kernel(function: F) -> F:

@@ -172,11 +172,17 @@ class Stream:
 
 
 def allowed(slots: Iterable[Iterable[str]]) -> bool:
-    """The restriction of the prior: constants with a letter, at least as many as there are holes of words."""
+    """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
+
+    A hole of words has three values at least: two words are two templates.
+    """
     constants = holes = 0
     for values in map(set, slots):
+        word = len(values) > 1 and any(map(wordy, values))
+        if word and len(values) == 2:
+            return False
         constants += len(values) == 1 and all(map(lettered, values))
-        holes += len(values) > 1 and any(map(wordy, values))
+        holes += word
     return constants >= max(1, holes)
 
 

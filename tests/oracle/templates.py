@@ -39,7 +39,7 @@ class Settings:
 
     ``slabs`` are (kind, strength, discount, prior weight) of what a slot may be beside a constant; ``copies``
     is the share of new templates that are copies of one that is there, ``mutation`` that of their slots
-    which are not copied.
+    which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places.
     """
 
     concentration: float = 1.0
@@ -51,6 +51,7 @@ class Settings:
     class_strength: float = 0.3
     base_strength: float = 1.0
     base_discount: float = 0.5
+    elsewhere: float = 0.1
     subsumed: float = 40.0
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
@@ -158,6 +159,7 @@ class Base:
         self.settings = settings
         self.pairs: dict[object, Restaurant] = {}
         self.words, self.classes = Restaurant(), Restaurant()
+        self.again: dict[int, Restaurant] = {}
         self.held: dict[int, Restaurant] = {}
         self.held_classes = Restaurant()
         self.lengths = Restaurant()
@@ -182,8 +184,14 @@ class Base:
         return self._smooth(self.held_classes, shown, 1 / CLASSES)
 
     def hole(self, token: str) -> float:
-        """G_v: probability of a value of a hole given its class."""
-        return self._smooth(self.held.get(class_of(token)), token, spelling(token))
+        """G_v: probability of a value of a hole given its class.
+
+        Some are tokens that stand elsewhere as well: those which founding lines had after two contexts.
+        """
+        shown, spelled, s = class_of(token), spelling(token), self.settings
+        elsewhere = self._smooth(self.again.get(shown), token, spelled)
+        base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
+        return self._smooth(self.held.get(shown), token, base)
 
     def of_kind(self, kind: str, total: int) -> float:
         """The sum of R over the classes of a kind, as long as ``total`` values have been counted."""
@@ -212,6 +220,8 @@ class Base:
             if token not in table.counts:
                 if token not in self.words.counts:
                     self.classes.add(class_of(token))
+                else:
+                    self.again.setdefault(class_of(token), Restaurant()).add(token)
                 self.words.add(token)
             table.add(token)
 

@@ -1,0 +1,268 @@
+"""What tokens are like: those of founding lines by the token before, those of holes by class."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel, routine
+from streamdp.lines.model import Terms
+from streamdp.lines.scan import code_of
+from streamdp.lines.state import (
+    CLASS_TYPES,
+    CLASSES,
+    HELD,
+    HELD_TYPES,
+    IDENTIFIER,
+    LENGTH_TYPES,
+    LENGTHS,
+    MET,
+    MET_TYPES,
+    NUMBER,
+    TEXT,
+    TOKENS,
+    WORD,
+    Scratch,
+    State,
+)
+from streamdp.lines.tables import look_up, put
+
+CATEGORIES = (
+    b"abcdefghijklmnopqrstuvwxyz",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    b"0123456789",
+    b".",
+    b"/\\",
+    b":",
+    b"-_",
+)
+"""Categories of characters; other ASCII is one more, and what is not ASCII the last."""
+
+SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
+"""How many characters each category has once digits are folded."""
+
+LETTERS, DIGIT = 0b100000011, 0b100
+LONGER = 7 / 8
+"""Probability that a spelling goes on."""
+
+LEAST = -600.0
+"""The least log probability of a spelling: what is less would vanish."""
+
+NEXT_LENGTH = 15 / 16
+"""Probability that a line of a length never seen goes on."""
+
+SLOT_SHIFT = 32
+NO_TOKEN = (1 << 31) - 1
+"""In the place of a token, less the class: a class among keys."""
+
+
+def _categories() -> np.ndarray:
+    found = np.array([1 << (7 if byte < 128 else 8) for byte in range(256)])
+    for number, characters in enumerate(CATEGORIES):
+        for byte in characters:
+            found[byte] = 1 << number
+    return found
+
+
+def _kind(shown: int) -> int:
+    if shown & DIGIT and not shown & LETTERS:
+        return NUMBER
+    return IDENTIFIER if shown & LETTERS and shown & ~LETTERS else WORD
+
+
+def _alphabets() -> tuple[np.ndarray, np.ndarray]:
+    """Of each class: logs of how many characters it has, of how likely a spelling shows every category."""
+    sizes, showing = np.zeros(CLASSES), np.zeros(CLASSES)
+    for shown in range(1, CLASSES):
+        groups = [g for g in range(9) if shown >> g & 1]
+        size, total = sum(SIZES[g] for g in groups), 0.0
+        for subset in range(1 << len(groups)):
+            part = sum(SIZES[g] for j, g in enumerate(groups) if subset >> j & 1) / size
+            sign = -1 if (len(groups) - subset.bit_count()) % 2 else 1
+            total += sign * part * (1 - LONGER) / (1 - part * LONGER)
+        sizes[shown], showing[shown] = math.log(size), math.log(total)
+    return sizes, showing
+
+
+CATEGORY = _categories()
+"""The category of each byte, as a bit."""
+
+KIND_OF = np.array([_kind(shown) for shown in range(CLASSES)])
+"""The kind of each class: numbers, identifiers (letters with digits or punctuation), or words."""
+
+OF_KIND = np.bincount(KIND_OF[1:], minlength=3)
+"""How many classes each kind has."""
+
+ALPHABET, SHOWING = _alphabets()
+
+
+@kernel
+def smoothed(seen: int, types: int, total: int, base: float, terms: Terms) -> float:
+    """A Pitman-Yor process with one table a type: what is seen is discounted, and backs off."""
+    d, b = terms.base_discount, terms.base_strength
+    return (max(seen - d, 0.0) + (b + d * types) * base) / (total + b)
+
+
+@kernel
+def lettered(state: State, token: int) -> bool:
+    """Whether a token has a letter."""
+    return bool((state.tokens[token].shown & LETTERS) != 0)
+
+
+@kernel
+def wordy(state: State, token: int) -> bool:
+    """Whether a token has a letter and no digit."""
+    shown = state.tokens[token].shown
+    return bool((shown & LETTERS) != 0 and (shown & DIGIT) == 0)
+
+
+@routine
+def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: bool) -> int:
+    """The number of a token; one never seen is given the next, for good where ``learn``."""
+    key = code_of(folded, start, stop)
+    found = look_up(state.by_text, key)
+    if found >= 0:
+        return found
+    token, at, n = state.counts[TOKENS], state.counts[TEXT], stop - start
+    row, shown = state.tokens[token], 0
+    for i in range(n):
+        state.text[at + i] = folded[start + i]
+        shown |= CATEGORY[folded[start + i]]
+    row.start = at
+    row.length = n
+    row.shown = shown
+    row.met = 0
+    row.held = 0
+    row.followers = 0
+    row.follower_types = 0
+    log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
+    row.spelling = math.exp(max(log, LEAST))
+    state.counts[TOKENS] += 1  # a line that teaches nothing takes it back
+    state.counts[TEXT] += n
+    if learn:
+        put(state.by_text, key, token)
+    return int(token)
+
+
+@kernel
+def constant(state: State, token: int, before: int, terms: Terms) -> float:
+    """G_c: probability of a constant after a context, a token or less than 0 for a class."""
+    row, counts = state.tokens[token], state.counts
+    spelled = row.spelling * smoothed(
+        state.shown[row.shown].met_types, counts[CLASS_TYPES], counts[MET_TYPES], 1 / (CLASSES - 1), terms
+    )
+    anywhere = smoothed(row.met, counts[MET_TYPES], counts[MET], spelled, terms)
+    if before >= 0:
+        total, types = state.tokens[before].followers, state.tokens[before].follower_types
+    else:
+        total, types = state.shown[-1 - before].followers, state.shown[-1 - before].follower_types
+    if total == 0:
+        return anywhere
+    seen = look_up(state.by_pair, pair_key(before, token))
+    return smoothed(max(seen, 0), types, total, anywhere, terms)
+
+
+@kernel
+def pair_key(before: int, token: int) -> int:
+    """The key of a context and a token."""
+    code = before if before >= 0 else NO_TOKEN - (-1 - before)
+    return (code << SLOT_SHIFT) | token
+
+
+@kernel
+def hole_class(state: State, shown: int, terms: Terms) -> float:
+    """R: probability that a value of a hole is of a class."""
+    counts = state.counts
+    held = state.shown[shown].held_types
+    return smoothed(held, counts[HELD_TYPES], counts[HELD], 1 / (CLASSES - 1), terms)
+
+
+@kernel
+def hole(state: State, token: int, terms: Terms) -> float:
+    """G_v: probability of a value of a hole given its class.
+
+    Some are tokens that stand elsewhere as well: those that founding lines had after two contexts or more.
+    """
+    row = state.tokens[token]
+    shown = state.shown[row.shown]
+    known = smoothed(row.met - 1, shown.again_types, shown.again, row.spelling, terms)
+    base = (1.0 - terms.elsewhere) * row.spelling + terms.elsewhere * known
+    return smoothed(row.held, shown.held_types, shown.held, base, terms)
+
+
+@kernel
+def class_share(state: State, shown: int, terms: Terms) -> float:
+    """P_h(c): probability of a class among those of its kind."""
+    d, b, counts = terms.base_discount, terms.base_strength, state.counts
+    kind = KIND_OF[shown]
+    spread = (b + d * counts[HELD_TYPES]) * OF_KIND[kind] / (CLASSES - 1)
+    all_of = (state.kinds[kind, 0] - d * state.kinds[kind, 1] + spread) / (counts[HELD] + b)
+    return float(hole_class(state, shown, terms) / all_of)
+
+
+@kernel
+def length(state: State, n: int, terms: Terms) -> float:
+    """Probability of a length."""
+    counts = state.counts
+    base = NEXT_LENGTH ** (n - 1) * (1 - NEXT_LENGTH)
+    return smoothed(state.lengths[n].founded, counts[LENGTH_TYPES], counts[LENGTHS], base, terms)
+
+
+@kernel
+def own_terms(state: State, scratch: Scratch, i: int, terms: Terms) -> None:
+    """Probability that token i of a new line is a constant and this; then of each slab of a hole."""
+    token, own = scratch.line[i], scratch.own[i]
+    shown = state.tokens[token].shown
+    kind = KIND_OF[shown]
+    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_identifier - terms.rho_word
+    held = hole(state, token, terms) * class_share(state, shown, terms)
+    own[0] = rest * constant(state, token, scratch.before[i], terms)
+    own[1] = terms.rho_number * held if kind == NUMBER else 0.0
+    own[2] = own[1]
+    own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
+    own[4] = terms.rho_word * held if kind == WORD else 0.0
+
+
+@kernel
+def found_token(state: State, token: int, before: int) -> None:
+    """Count a token of a founding line."""
+    key = pair_key(before, token)
+    seen, row, counts = look_up(state.by_pair, key), state.tokens[token], state.counts
+    new = 1 if seen < 0 else 0
+    put(state.by_pair, key, max(seen, 0) + 1)
+    if before >= 0:
+        state.tokens[before].followers += 1
+        state.tokens[before].follower_types += new
+    else:
+        state.shown[-1 - before].followers += 1
+        state.shown[-1 - before].follower_types += new
+    if new == 0:
+        return
+    if row.met == 0:
+        counts[MET_TYPES] += 1
+        if state.shown[row.shown].met_types == 0:
+            counts[CLASS_TYPES] += 1
+        state.shown[row.shown].met_types += 1
+    else:
+        state.shown[row.shown].again += 1
+        state.shown[row.shown].again_types += 1 if row.met == 1 else 0
+    row.met += 1
+    counts[MET] += 1
+
+
+@kernel
+def hold(state: State, token: int) -> None:
+    """Count a value that is new to a hole."""
+    row, counts = state.tokens[token], state.counts
+    shown = state.shown[row.shown]
+    if row.held == 0:
+        kind = KIND_OF[row.shown]
+        if shown.held_types == 0:
+            counts[HELD_TYPES] += 1
+            state.kinds[kind, 1] += 1
+        shown.held_types += 1
+        state.kinds[kind, 0] += 1
+        counts[HELD] += 1
+    row.held += 1
+    shown.held += 1

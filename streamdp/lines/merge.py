@@ -1,0 +1,251 @@
+"""Second looks: templates that turn out to be one are merged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel, routine
+from streamdp.lines.base import lettered, wordy
+from streamdp.lines.model import Terms
+from streamdp.lines.scan import closed
+from streamdp.lines.search import find_near
+from streamdp.lines.slots import (
+    count_value,
+    distinct_values,
+    gather,
+    is_constant,
+    log_terms,
+    same,
+    sort_pairs,
+)
+from streamdp.lines.state import ALIVE, MERGED, SLABS, Scratch, State
+
+
+@kernel
+def current(state: State, cluster: int) -> int:
+    """The template that one has become part of, or itself."""
+    while state.clusters[cluster].into != cluster:
+        cluster = state.clusters[cluster].into
+    return cluster
+
+
+@routine
+def _slot_logs(state: State, scratch: Scratch, group: np.ndarray, count: int, i: int, terms: Terms) -> float:
+    """log marginal of slot i of several templates as one; terms in ``scratch.terms``, law in ``own``."""
+    n = 0
+    law = scratch.own[0]
+    for h in range(1 + SLABS):
+        law[h] = 0.0
+    for g in range(count):
+        row = state.clusters[group[g]]
+        n = gather(state, row.slot + i, row.types, scratch, n)
+        for h in range(1 + SLABS):
+            law[h] += state.laws[row.slot + i, h] / count
+    if count > 1:
+        n = distinct_values(scratch, n)
+    founder = state.slots[state.clusters[group[0]].slot + i].founder
+    return log_terms(state, scratch, n, founder, law, terms, scratch.terms)
+
+
+@routine
+def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: Terms) -> float:
+    """log H and prior of several templates as one, the first of them the oldest."""
+    b, d = terms.line_strength, terms.line_discount
+    size, types, total = 0, 0, state.clusters[group[0]].founded
+    for g in range(count):
+        row = state.clusters[group[g]]
+        size += row.size
+        types += row.types
+        total += row.repeats
+    total += (types - 1) * math.log(d) + math.lgamma(b / d + types) - math.lgamma(b / d + 1.0)
+    total -= math.lgamma(b + size) - math.lgamma(b + 1.0)
+    for i in range(state.clusters[group[0]].length):
+        total += _slot_logs(state, scratch, group, count, i, terms)
+    return float(total + math.lgamma(size - terms.discount) - math.lgamma(1.0 - terms.discount))
+
+
+@kernel
+def _two_values(state: State, group: np.ndarray, count: int, i: int) -> bool:
+    """Whether slot i of several templates has no third value."""
+    one, two = state.slots[state.clusters[group[0]].slot + i].founder, -1
+    for g in range(count):
+        slot = state.clusters[group[g]].slot + i
+        value, token = state.slots[slot].first, state.slots[slot].founder
+        while True:
+            if state.slots[slot].distinct > 1:
+                token = state.values[value].token
+                value = state.values[value].next
+            if two < 0 and token != one:
+                two = token
+            if token not in (one, two):
+                return False
+            if state.slots[slot].distinct == 1 or value < 0:
+                break
+    return True
+
+
+@kernel
+def _allowed(state: State, group: np.ndarray, count: int) -> bool:
+    """Whether as one they keep a constant with a letter, and as many as holes of words.
+
+    A hole of words has three values at least: two words are two templates.
+    """
+    first, constants, holes = state.clusters[group[0]].slot, 0, 0
+    for i in range(state.clusters[group[0]].length):
+        constant, word = is_constant(state, first + i), False
+        for g in range(count):
+            slot = state.clusters[group[g]].slot + i
+            constant = constant and same(state, first + i, slot)
+            word = word or state.slots[slot].wordy != 0 or wordy(state, state.slots[slot].founder)
+        if constant:
+            constants += 1 if lettered(state, state.slots[first + i].founder) else 0
+        elif word:
+            if _two_values(state, group, count, i):
+                return False
+            holes += 1
+    return constants >= max(1, holes)
+
+
+@kernel
+def _subsumed(state: State, a: int, b: int, n: int) -> bool:
+    """Whether one is the other with holes filled, and half of the slots are equal constants."""
+    alike, in_a, in_b = 0, True, True
+    first, second = state.clusters[a].slot, state.clusters[b].slot
+    for i in range(n):
+        if same(state, first + i, second + i):
+            alike += 1
+        else:
+            in_a = in_a and not is_constant(state, first + i)
+            in_b = in_b and not is_constant(state, second + i)
+    return 2 * alike >= n and (in_a or in_b)
+
+
+@kernel
+def _sign(state: State, a: int, b: int, n: int) -> Any:
+    """A hash of the slots in which two templates differ; holes in both do not."""
+    first, second, code = state.clusters[a].slot, state.clusters[b].slot, np.uint64(0)
+    for i in range(n):
+        x, y = is_constant(state, first + i), is_constant(state, second + i)
+        if (x or y) and not same(state, first + i, second + i):
+            code = (code + np.uint64(i + 1)) * np.uint64(0x9E3779B97F4A7C15)
+            code ^= code >> np.uint64(29)
+    return closed(code)
+
+
+@kernel
+def _try(state: State, scratch: Scratch, count: int, best: float, terms: Terms) -> float:
+    """By how much the group is better as one, where it may be and that is more than ``best``, else that."""
+    group = scratch.group
+    sort_pairs(group, scratch.rest, count)
+    if not _allowed(state, group, count):
+        return best
+    gain = _worth(state, scratch, group, count, terms)
+    for g in range(count):
+        gain -= state.clusters[group[g]].worth
+    for j in range(count - 1):
+        gain -= math.log(terms.concentration + terms.discount * (state.counts[ALIVE] - 1 - j))
+    if count == 2 and _subsumed(state, group[0], group[1], state.clusters[group[0]].length):
+        gain += terms.subsumed
+    return max(gain, best)
+
+
+@routine
+def best_merge(state: State, scratch: Scratch, cluster: int, terms: Terms) -> int:
+    """How many templates to make one, the oldest first in ``scratch.best``; 0 where none are better so."""
+    row = state.clusters[cluster]
+    n, words, line, near = row.length, 0, scratch.line, scratch.near
+    for i in range(n):
+        slot = state.slots[row.slot + i]
+        line[i] = slot.founder if slot.distinct == 1 else -1
+        words += 1 if slot.wordy or (slot.distinct == 1 and wordy(state, slot.founder)) else 0
+    found, others = find_near(state, scratch, line, n, words), 0
+    for c in range(found):
+        if near[c] != cluster:
+            near[others] = near[c]
+            others += 1
+    scratch.group[0] = cluster
+    state.clusters[cluster].worth = _worth(state, scratch, scratch.group, 1, terms)
+    best, count = 0.0, 0
+    for c in range(others):
+        scratch.sign[c] = _sign(state, cluster, near[c], n)
+        scratch.group[0] = near[c]
+        state.clusters[near[c]].worth = _worth(state, scratch, scratch.group, 1, terms)
+    sort_pairs(scratch.sign, near, others)
+    c = 0
+    while c < others:
+        end = c
+        while end < others and scratch.sign[end] == scratch.sign[c]:
+            scratch.group[0] = cluster
+            scratch.group[1] = near[end]
+            gain = _try(state, scratch, 2, best, terms)
+            if gain > best:
+                best, count = gain, 2
+                scratch.best[0] = scratch.group[0]
+                scratch.best[1] = scratch.group[1]
+            end += 1
+        if end - c > 1:
+            scratch.group[0] = cluster
+            for k in range(c, end):
+                scratch.group[1 + k - c] = near[k]
+            gain = _try(state, scratch, 1 + end - c, best, terms)
+            if gain > best:
+                best, count = gain, 1 + end - c
+                for k in range(count):
+                    scratch.best[k] = scratch.group[k]
+        c = end
+    return count
+
+
+@kernel
+def values_of(state: State, group: np.ndarray, count: int) -> int:
+    """How many values the slots of some templates have at most, as one."""
+    total = 0
+    for g in range(count):
+        row = state.clusters[group[g]]
+        for i in range(row.length):
+            total += state.slots[row.slot + i].distinct + 1
+    return total
+
+
+@routine
+def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: Terms) -> int:
+    """Make one of several templates: the oldest, which comes first, takes in the others."""
+    target = group[0]
+    row = state.clusters[target]
+    for i in range(row.length):
+        slot = row.slot + i
+        _slot_logs(state, scratch, group, count, i, terms)
+        top = scratch.terms[0]
+        for h in range(SLABS):
+            top = max(top, scratch.terms[1 + h])
+        total = 0.0
+        for h in range(1 + SLABS):
+            total += math.exp(scratch.terms[h] - top)
+        for h in range(1 + SLABS):
+            state.laws[slot, h] = scratch.own[0, h]
+            state.weights[slot, h] = math.exp(scratch.terms[h] - top) / total
+        types = row.types
+        for g in range(1, count):
+            other = state.clusters[group[g]]
+            n = gather(state, other.slot + i, other.types, scratch, 0)
+            for k in range(n):
+                count_value(state, slot, types, scratch.token[k], scratch.lines_of[k])
+            types += other.types
+    for g in range(1, count):
+        other = state.clusters[group[g]]
+        row.size += other.size
+        row.types += other.types
+        row.repeats += other.repeats
+        row.first = min(row.first, other.first)
+        row.last = max(row.last, other.last)
+        row.first_time = min(row.first_time, other.first_time)
+        row.last_time = max(row.last_time, other.last_time)
+        other.alive = 0
+        other.into = target
+        state.lengths[row.length].alive -= 1
+        state.counts[ALIVE] -= 1
+        state.counts[MERGED] += 1
+    return int(target)

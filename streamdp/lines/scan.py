@@ -1,0 +1,176 @@
+"""Bytes of a line to folded tokens: what changes from line to line, as numbers do, is written as 0.
+
+A number is digits with a sign, joined by ``. : , / _ -``. A run of hexadecimal digits counts as one where it
+begins with 0x, has four characters or more with a digit among them, or eight; and so do four such runs or
+more with ``:`` or ``-`` between them, of any length.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel
+
+MOST = 512
+"""Tokens of a line that are looked at."""
+
+FNV, PRIME = 0xCBF29CE484222325, 0x100000001B3
+"""The hash of Fowler, Noll and Vo over 64 bits."""
+
+SPACE, DIGIT, LETTER, DELIMITER, JOINER, HEX, SIGN = 1, 2, 4, 8, 16, 32, 64
+
+
+def _kinds() -> np.ndarray:
+    kinds = np.zeros(256, np.uint8)
+    for chars, kind in (
+        (b" \t\n\v\f\r", SPACE),
+        (b"0123456789", DIGIT | HEX),
+        (b"abcdefABCDEF", HEX),
+        (b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", LETTER),
+        (b"=:,;()[]\"'", DELIMITER),
+        (b".:,/_-", JOINER),
+        (b"+-", SIGN),
+    ):
+        for char in chars:
+            kinds[char] |= kind
+    return kinds
+
+
+KINDS = _kinds()
+"""What each byte is."""
+
+ALNUM = DIGIT | LETTER
+
+
+@kernel
+def _hex_end(data: np.ndarray, at: int, stop: int) -> int:
+    """Where the hexadecimal run or address that begins with a run of letters and digits ends, else ``at``."""
+    if at + 2 < stop and data[at] == 48 and (data[at + 1] | 32) == 120 and KINDS[data[at + 2]] & HEX:
+        end = at + 2
+        while end < stop and KINDS[data[end]] & HEX:
+            end += 1
+        if end == stop or not KINDS[data[end]] & ALNUM:
+            return end
+    groups, end, first, digits, begin = 0, at, at, False, at
+    while True:
+        own = False
+        i = begin
+        while i < stop and KINDS[data[i]] & HEX:
+            if KINDS[data[i]] & DIGIT:
+                own = True
+            i += 1
+        if i == begin or (i < stop and KINDS[data[i]] & ALNUM):
+            break
+        groups += 1
+        digits = digits or own
+        end = i
+        if groups == 1 and (i - at >= 8 or (i - at >= 4 and own)):
+            first = i
+        if i < stop and (data[i] == 58 or data[i] == 45):
+            begin = i + 1
+        else:
+            break
+    return end if groups >= 4 and digits else first
+
+
+@kernel
+def _part_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
+    """Where the digits or the hexadecimal run at a place end; ``at`` where there are none."""
+    if at >= stop or not KINDS[data[at]] & ALNUM:
+        return at
+    if at == start or not KINDS[data[at - 1]] & ALNUM:
+        end = _hex_end(data, at, stop)
+        if end > at:
+            return end
+    end = at
+    while end < stop and KINDS[data[end]] & DIGIT:
+        end += 1
+    return end
+
+
+@kernel
+def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
+    """Where the number that begins at a place ends; ``at`` where none does."""
+    begin = at + 1 if KINDS[data[at]] & SIGN else at
+    end = _part_end(data, start, begin, stop)
+    if end == begin:
+        return at
+    while True:
+        i = end
+        while i < stop and KINDS[data[i]] & JOINER:
+            i += 1
+        if i == end:
+            return end
+        further = _part_end(data, start, i, stop)
+        if further == i:
+            return end
+        end = further
+
+
+@kernel
+def fold_line(data: np.ndarray, start: int, stop: int, folded: np.ndarray) -> tuple[int, int, int]:
+    """Write the folded line, with a space between tokens that need one; its length, its hash, its tokens.
+
+    Lines of the same tokens have the same folded line. No more than MOST tokens are written.
+    """
+    n, code, tokens = 0, np.uint64(FNV), 0
+    i, before = start, np.uint8(DELIMITER)
+    while i < stop:
+        byte = data[i]
+        kind = KINDS[byte]
+        if kind & SPACE:
+            i += 1
+            if before != DELIMITER:
+                before = np.uint8(SPACE)
+            continue
+        end = i
+        if kind & DIGIT or kind & SIGN or (kind & HEX and (i == start or not KINDS[data[i - 1]] & ALNUM)):
+            end = _number_end(data, start, i, stop)
+        if end > i:
+            byte, kind, i = np.uint8(48), np.uint8(DIGIT), end
+        else:
+            i += 1
+        if kind & DELIMITER or before in (DELIMITER, SPACE):
+            if tokens == MOST:
+                break
+            tokens += 1
+            if before == SPACE and not kind & DELIMITER:
+                folded[n] = 32
+                n += 1
+                code = (code ^ np.uint64(32)) * np.uint64(PRIME)
+        before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
+        folded[n] = byte
+        n += 1
+        code = (code ^ np.uint64(byte)) * np.uint64(PRIME)
+    return n, closed(code), tokens
+
+
+@kernel
+def closed(code: Any) -> Any:
+    """A hash of 63 bits, well mixed."""
+    mixed = np.uint64(code)
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed >> np.uint64(1))
+
+
+@kernel
+def token_end(folded: np.ndarray, at: int, stop: int) -> int:
+    """Where the token that begins at a place of a folded line ends."""
+    if KINDS[folded[at]] & DELIMITER:
+        return at + 1
+    while at < stop and folded[at] != 32 and not KINDS[folded[at]] & DELIMITER:
+        at += 1
+    return at
+
+
+@kernel
+def code_of(text: np.ndarray, start: int, stop: int) -> Any:
+    """The hash of some bytes."""
+    code = np.uint64(FNV)
+    for i in range(start, stop):
+        code = (code ^ np.uint64(text[i])) * np.uint64(PRIME)
+    return closed(code)

@@ -1,0 +1,211 @@
+"""Where a line goes: the templates near it, what each makes of it, and what a new one would."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel, routine
+from streamdp.lines.base import length, lettered, own_terms, wordy
+from streamdp.lines.model import Terms
+from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
+from streamdp.lines.state import ALIVE, LISTS, POSTS, SLABS, STAMP, Scratch, State
+from streamdp.lines.tables import look_up, put
+
+PLACE_SHIFT, LENGTH_SHIFT = 31, 41
+
+
+@kernel
+def place_key(n: int, i: int, token: int) -> int:
+    """The key of a constant at a place of templates of a length."""
+    return (n << LENGTH_SHIFT) | (i << PLACE_SHIFT) | token
+
+
+@kernel
+def post(state: State, key: int, cluster: int) -> None:
+    """Put a template in a list."""
+    place = look_up(state.by_place, key)
+    if place < 0:
+        place = state.counts[LISTS]
+        state.counts[LISTS] += 1
+        put(state.by_place, key, place)
+        state.lists[place].first = -1
+        state.lists[place].count = 0
+    entry = state.counts[POSTS]
+    state.counts[POSTS] += 1
+    state.posts[entry].cluster = cluster
+    state.posts[entry].next = state.lists[place].first
+    state.lists[place].first = entry
+    state.lists[place].count += 1
+
+
+@kernel
+def shares(state: State, cluster: int, line: np.ndarray, n: int) -> int:
+    """How many tokens with a letter of a line (-1: none is meant) are constants of a template there."""
+    first, found = state.clusters[cluster].slot, 0
+    for i in range(n):
+        token = line[i]
+        if token >= 0 and is_constant(state, first + i) and state.slots[first + i].founder == token:
+            found += 1 if lettered(state, token) else 0
+    return found
+
+
+@routine
+def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: int) -> int:
+    """The templates that have enough of a line's tokens as constants to be one with it; how many there are.
+
+    Half of its ``words`` must be. So all but that many of the lists need not be looked at: the longest.
+    """
+    need, listed, near, stamps = max(1, (words + 1) // 2), 0, scratch.near, scratch.stamps
+    for i in range(n):
+        token = line[i]
+        if token >= 0 and lettered(state, token):
+            place = look_up(state.by_place, place_key(n, i, token))
+            scratch.places[listed] = max(place, -1)
+            scratch.sizes[listed] = state.lists[place].count if place >= 0 else 0
+            listed += 1
+    sort_pairs(scratch.sizes, scratch.places, listed)
+    state.counts[STAMP] += 1
+    stamp, found = state.counts[STAMP], 0
+    for p in range(listed - need + 1):
+        place, before = scratch.places[p], -1
+        if place < 0:
+            continue
+        entry = state.lists[place].first
+        while entry >= 0:
+            cluster, after = state.posts[entry].cluster, state.posts[entry].next
+            if state.clusters[cluster].alive == 0:  # let go of what has been merged
+                state.lists[place].count -= 1
+                if before < 0:
+                    state.lists[place].first = after
+                else:
+                    state.posts[before].next = after
+            else:
+                before = entry
+                if stamps[cluster] != stamp:
+                    stamps[cluster] = stamp
+                    if shares(state, cluster, line, n) >= need:
+                        near[found] = cluster
+                        found += 1
+            entry = after
+    sort_pairs(near, scratch.sign, found)
+    return found
+
+
+@kernel
+def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
+    """Whether with a line a template still has a constant with a letter, and as many as holes of words.
+
+    A hole of words has three values at least: two words are two templates.
+    """
+    first, constants, holes = state.clusters[cluster].slot, 0, 0
+    for i in range(n):
+        row, token = state.slots[first + i], line[i]
+        if row.distinct == 1 and row.founder == token:
+            constants += 1 if lettered(state, token) else 0
+        elif row.distinct == 1 and (wordy(state, token) or wordy(state, row.founder)):
+            return False
+        elif row.wordy or wordy(state, token):
+            holes += 1
+    return constants >= max(1, holes)
+
+
+@kernel
+def log_q(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
+    """log of the product of the slots' predictives of the line at hand."""
+    row, total = state.clusters[cluster], 0.0
+    for i in range(n):
+        total += math.log(predictive(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms))
+    return total
+
+
+@kernel
+def _copied(state: State, scratch: Scratch, cluster: int, i: int, terms: Terms) -> float:
+    """Probability of token i of a mutated copy of a template; by what it is, in ``scratch.terms``."""
+    row, total = state.clusters[cluster], 0.0
+    slot_terms(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+    for h in range(1 + SLABS):
+        copied = (1.0 - terms.mutation) * state.weights[row.slot + i, h] * scratch.terms[h]
+        scratch.terms[h] = copied + terms.mutation * scratch.own[i, h]
+        total += scratch.terms[h]
+    return total
+
+
+@routine
+def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> float:
+    """log p0 of the line at hand, and in ``scratch.law`` what its slots are if it founds a template.
+
+    A copy is of any template of this length; those that are not near could not matter and are left out.
+    """
+    alike, log = state.lengths[n].alive, 0.0
+    for i in range(n):
+        own_terms(state, scratch, i, terms)
+        total = 0.0
+        for h in range(1 + SLABS):
+            total += scratch.own[i, h]
+            scratch.law[i, h] = 0.0
+        log += math.log(total)
+    if alike > 0:
+        log += math.log(1.0 - terms.copies)
+    top = log
+    for c in range(near):
+        way = math.log(terms.copies / alike)
+        for i in range(n):
+            way += math.log(_copied(state, scratch, scratch.near[c], i, terms))
+        scratch.ways[c] = way
+        top = max(top, way)
+    whole = math.exp(log - top)
+    for c in range(near):
+        whole += math.exp(scratch.ways[c] - top)
+    for c in range(-1, near):
+        share = math.exp((log if c < 0 else scratch.ways[c]) - top) / whole
+        if share == 0.0:
+            continue
+        for i in range(n):
+            total = 0.0
+            if c >= 0:
+                total = _copied(state, scratch, scratch.near[c], i, terms)
+            else:
+                for h in range(1 + SLABS):
+                    scratch.terms[h] = scratch.own[i, h]
+                    total += scratch.own[i, h]
+            for h in range(1 + SLABS):
+                scratch.law[i, h] += share * scratch.terms[h] / total
+    return math.log(length(state, n, terms)) + top + math.log(whole)
+
+
+@kernel
+def fresh(state: State, cluster: int, terms: Terms) -> float:
+    """The mass of lines not yet in a template's cache."""
+    return float(terms.line_strength + terms.line_discount * state.clusters[cluster].types)
+
+
+@routine
+def choose(
+    state: State, scratch: Scratch, near: int, n: int, log_p0: float, terms: Terms, out: np.ndarray
+) -> int:
+    """The template that the line at hand joins, or -1 for a new one.
+
+    ``out``: the log of the sum of all weights, the winner's, that of a new one.
+    """
+    new = math.log(terms.concentration + terms.discount * state.counts[ALIVE]) + log_p0
+    best, score, top = -1, new, new
+    for c in range(near):
+        cluster = scratch.near[c]
+        scratch.ways[c] = -math.inf
+        if may_join(state, cluster, scratch.line, n):
+            size = state.clusters[cluster].size
+            way = math.log(size - terms.discount) + math.log(fresh(state, cluster, terms))
+            way += log_q(state, scratch, cluster, n, terms) - math.log(size + terms.line_strength)
+            scratch.ways[c] = way
+            if way > score:
+                best, score = cluster, way
+    top = max(score, new)
+    whole = math.exp(new - top)
+    for c in range(near):
+        whole += math.exp(scratch.ways[c] - top)
+    out[0] = top + math.log(whole)
+    out[1] = score
+    out[2] = new
+    return best

@@ -1,0 +1,314 @@
+"""The kernel that a stream of lines spends its time in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamdp.kernels.jit import entry, kernel, routine
+from streamdp.lines.base import DIGIT, found_token, hold, lettered, token_of
+from streamdp.lines.family import label_of, one_label, relate
+from streamdp.lines.merge import best_merge, current, unite, values_of
+from streamdp.lines.model import Terms
+from streamdp.lines.scan import fold_line, token_end
+from streamdp.lines.search import choose, find_near, log_q, new_line, place_key, post
+from streamdp.lines.slots import add_token, new_slot
+from streamdp.lines.state import (
+    ALIVE,
+    CLUSTERS,
+    DUE,
+    LENGTH_TYPES,
+    LENGTHS,
+    LINES,
+    LISTS,
+    POSTS,
+    RECORDS,
+    SLOTS,
+    TEXT,
+    TOKENS,
+    VALUES,
+    Scratch,
+    State,
+)
+from streamdp.lines.tables import has_room, look_up, put
+
+COMPLETE, GROW = range(2)
+DONE, STATUS, CHANGES, NEED = range(4)
+
+
+@kernel
+def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tuple[int, int]:
+    """The tokens of the folded line and their contexts, into ``scratch``; how many there are, and words."""
+    n, words, at, before = 0, 0, 0, -1
+    while at < size:
+        if scratch.folded[at] == 32:
+            at += 1
+            continue
+        end = token_end(scratch.folded, at, size)
+        token = token_of(state, scratch.folded, at, end, learn)
+        shown = state.tokens[token].shown
+        scratch.line[n] = token
+        scratch.before[n] = before
+        before = -1 - shown if shown & DIGIT else token
+        words += 1 if lettered(state, token) and not shown & DIGIT else 0
+        n += 1
+        at = end
+    return n, words
+
+
+@kernel
+def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
+    """Answer a line that is in a template's cache; what else might have it is left out."""
+    known = state.lines[line]
+    cluster = current(state, known.cluster)
+    known.cluster = cluster
+    of = state.clusters[cluster]
+    new = terms.line_strength + terms.line_discount * of.types
+    seen = max(known.count - terms.line_discount, 0.0) + new * math.exp(known.log_q)
+    log = math.log(seen / (of.size + terms.line_strength))
+    row.label = label_of(state, cluster)
+    row.founded = 0
+    row.probability = 1.0
+    row.new_probability = 0.0
+    row.log_predictive = log + math.log(
+        (of.size - terms.discount) / (state.counts[RECORDS] + terms.concentration)
+    )
+    return cluster
+
+
+@kernel
+def _tell(state: State, best: int, out: np.ndarray, row: Any, terms: Terms) -> None:
+    """Answer a line that has been weighed."""
+    row.probability = math.exp(out[1] - out[0])
+    row.new_probability = math.exp(out[2] - out[0])
+    row.log_predictive = out[0] - math.log(state.counts[RECORDS] + terms.concentration)
+    row.founded = 1 if best < 0 else 0
+
+
+@kernel
+def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
+    """A new template of the line at hand."""
+    counts, cluster = state.counts, state.counts[CLUSTERS]
+    row = state.clusters[cluster]
+    row.slot = counts[SLOTS]
+    row.length = n
+    row.size = 0
+    row.types = 0
+    row.alive = 1
+    row.into = cluster
+    row.older = cluster
+    row.first = counts[RECORDS]
+    row.founded = log_p0
+    row.repeats = 0.0
+    row.first_time = math.inf
+    row.last_time = -math.inf
+    for i in range(n):
+        new_slot(state, row.slot + i, scratch.line[i], scratch.law[i])
+        found_token(state, scratch.line[i], scratch.before[i])
+        if lettered(state, scratch.line[i]):
+            post(state, place_key(n, i, scratch.line[i]), cluster)
+    counts[CLUSTERS] += 1
+    counts[SLOTS] += n
+    counts[ALIVE] += 1
+    if state.lengths[n].founded == 0:
+        counts[LENGTH_TYPES] += 1
+    state.lengths[n].founded += 1
+    state.lengths[n].alive += 1
+    counts[LENGTHS] += 1
+    return int(cluster)
+
+
+@kernel
+def _join(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> bool:
+    """Count a line that is new to a template in its slots; whether a constant became a hole."""
+    row, broken = state.clusters[cluster], False
+    for i in range(n):
+        slot, token = state.slots[row.slot + i], scratch.line[i]
+        if slot.distinct == 1:
+            if slot.founder != token:
+                broken = True
+                hold(state, slot.founder)
+                hold(state, token)
+        elif look_up(state.by_value, ((row.slot + i) << 32) | token) < 0:
+            hold(state, token)
+    for i in range(n):
+        add_token(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+    return broken
+
+
+@routine
+def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float]:
+    """The template that the line at hand joins, or -1; and log p0."""
+    near = find_near(state, scratch, scratch.line, n, words)
+    log_p0 = new_line(state, scratch, near, n, terms)
+    return choose(state, scratch, near, n, log_p0, terms, scratch.weighed), log_p0
+
+
+@routine
+def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: Any, terms: Terms) -> int:
+    """Let a line never seen join a template or found one; which it is."""
+    best, log_p0 = _weigh(state, scratch, n, words, terms)
+    _tell(state, best, scratch.weighed, row, terms)
+    cluster = best
+    if best < 0:
+        cluster = _found(state, scratch, n, log_p0)
+        due = True
+    else:
+        due = _join(state, scratch, cluster, n, terms)
+    state.clusters[cluster].types += 1
+    line = state.counts[LINES]
+    state.counts[LINES] += 1
+    put(state.by_line, key, line)
+    state.lines[line].cluster = cluster
+    state.lines[line].count = 0
+    state.lines[line].log_q = log_q(state, scratch, cluster, n, terms)
+    row.label = label_of(state, cluster)
+    if due:
+        state.counts[DUE] = cluster
+    return cluster
+
+
+@routine
+def _look_again(
+    state: State, scratch: Scratch, terms: Terms, changes: np.ndarray, told: np.ndarray, meta: np.ndarray
+) -> bool:
+    """Merge the template that is due as long as that is better; whether there was room for it."""
+    due = state.counts[DUE]
+    new = state.clusters[due].size == 1
+    while True:
+        cluster = state.counts[DUE]
+        count = best_merge(state, scratch, cluster, terms)
+        if count == 0:
+            break
+        need = values_of(state, scratch.best, count)
+        if state.counts[VALUES] + need > state.values.shape[0] or not has_room(state.by_value, 2 * need):
+            meta[NEED] = need
+            return False
+        target = unite(state, scratch, scratch.best, count, terms)
+        for k in range(1, count):
+            one_label(state, scratch.best[k], target, changes, told)
+        state.counts[DUE] = target
+        new = new and target == due
+    relate(state, scratch, state.counts[DUE], new, changes, told)
+    state.counts[DUE] = -1
+    return True
+
+
+@kernel
+def _has_room(state: State, n: int, size: int) -> bool:
+    """Whether a line of so many tokens and bytes finds room, whatever becomes of it."""
+    counts = state.counts
+    return (
+        counts[TEXT] + size <= state.text.shape[0]
+        and counts[TOKENS] + n <= state.tokens.shape[0]
+        and counts[CLUSTERS] < state.clusters.shape[0]
+        and counts[SLOTS] + n <= state.slots.shape[0]
+        and counts[VALUES] + 2 * n <= state.values.shape[0]
+        and counts[LINES] < state.lines.shape[0]
+        and counts[LISTS] + n + 3 <= state.lists.shape[0]
+        and counts[POSTS] + n + 3 <= state.posts.shape[0]
+        and has_room(state.by_text, n)
+        and has_room(state.by_pair, n)
+        and has_room(state.by_value, 4 * n)
+        and has_room(state.by_line, 1)
+        and has_room(state.by_place, n + 3)
+    )
+
+
+@entry
+def advance(
+    state: State,
+    scratch: Scratch,
+    terms: Terms,
+    data: np.ndarray,
+    offsets: np.ndarray,
+    times: np.ndarray,
+    answers: np.ndarray,
+    sizes: np.ndarray,
+    changes: np.ndarray,
+    causes: np.ndarray,
+    meta: np.ndarray,
+) -> None:
+    """Absorb lines from number ``meta[DONE]`` on, until the end or for want of room.
+
+    Parameters
+    ----------
+    data, offsets, times
+        Bytes of all lines, where each begins, and when it happened.
+    answers, sizes
+        A row for each line, and how many tokens it has.
+    changes, causes
+        Labels that became one with an older one, and the line that was the cause.
+    meta
+        Of :data:`DONE`, :data:`STATUS`, :data:`CHANGES`, :data:`NEED`.
+    """
+    told = meta[CHANGES : CHANGES + 1]
+    i = meta[DONE]
+    while i < offsets.shape[0] - 1:
+        if state.counts[DUE] < 0:
+            size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded)
+            sizes[i] = n
+            row = answers[i]
+            line = look_up(state.by_line, key)
+            if line >= 0:
+                cluster = _answer_known(state, line, row, terms)
+            else:
+                if not _has_room(state, n, size):
+                    meta[DONE] = i
+                    meta[NEED] = max(n, size)
+                    meta[STATUS] = GROW
+                    return
+                n, words = _read_tokens(state, scratch, size, True)
+                cluster = _learn(state, scratch, key, n, words, row, terms)
+                line = state.counts[LINES] - 1
+            of = state.clusters[cluster]
+            if state.lines[line].count > 0:
+                of.repeats += math.log(state.lines[line].count - terms.line_discount)
+            state.lines[line].count += 1
+            of.size += 1
+            of.last = state.counts[RECORDS]
+            of.first_time = min(of.first_time, times[i])
+            of.last_time = max(of.last_time, times[i])
+            state.counts[RECORDS] += 1
+        if state.counts[DUE] >= 0:
+            before = told[0]
+            done = _look_again(state, scratch, terms, changes, told, meta)
+            for c in range(before, told[0]):
+                causes[c] = i
+            if not done:
+                meta[DONE] = i
+                meta[STATUS] = GROW
+                return
+        i += 1
+    meta[DONE] = i
+    meta[STATUS] = COMPLETE
+
+
+@entry
+def score(
+    state: State,
+    scratch: Scratch,
+    terms: Terms,
+    data: np.ndarray,
+    offsets: np.ndarray,
+    answers: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
+    """Answer lines without learning anything; the label is -1 where a new template is likelier than any."""
+    for i in range(offsets.shape[0] - 1):
+        size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded)
+        sizes[i] = n
+        row = answers[i]
+        line = look_up(state.by_line, key)
+        if line >= 0:
+            _answer_known(state, line, row, terms)
+            continue
+        tokens, text = state.counts[TOKENS], state.counts[TEXT]
+        n, words = _read_tokens(state, scratch, size, False)
+        best, _ = _weigh(state, scratch, n, words, terms)
+        _tell(state, best, scratch.weighed, row, terms)
+        row.label = label_of(state, best) if best >= 0 else -1
+        state.counts[TOKENS] = tokens
+        state.counts[TEXT] = text
