@@ -14,6 +14,7 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
+from streamdp.answers.templates import LineAnnouncer, Templates
 from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pool import NEXT_LABEL
@@ -27,12 +28,14 @@ from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.inside import Inside
 from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.lines.model import Terms
 from streamdp.offline.passes import Passes
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.templates import for_templates, template_terms
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
@@ -80,7 +83,9 @@ class Engine(Inside):
         self._blueprint = Blueprint.of(settings, prior, likelihood)
         self.settings = settings = self._blueprint.settings
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
-        self._blueprint.check()
+        terms = template_terms(settings) if for_templates(settings) else None
+        if terms is None:
+            self._blueprint.check()
         self.with_events = with_events
         self.stage: Callable[[str], None] = _untimed
         """Told when the search (kernel), its answers (announce) and encoding (encode) begin, by the batch."""
@@ -91,12 +96,25 @@ class Engine(Inside):
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._strays: list[tuple[float, Record]] = []  # of another kind than the first, who may be wrong
+        self._templates: Templates | None = None
         self._age = 0
-        self._passes = Passes.of(settings)
+        self._passes = None if terms else Passes.of(settings)
+        if terms is not None:
+            self._begin_templates(terms, final_only=final_only)
+            return
         prior = self._blueprint.prior_for(sparse=True)
         linked = isinstance(prior, DistanceDependent)
         self._adaptive = prior if isinstance(prior, DistanceDependent) and settings.adapt else None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
+
+    def _begin_templates(self, terms: Terms, *, final_only: bool) -> None:
+        """Records are lines of a log, which have a search of their own."""
+        self._adaptive = None
+        self._announcer = announcer = LineAnnouncer(self._retained, final_only=final_only, linked=False)
+        settings = self.settings
+        self._templates = Templates(
+            terms, announcer, self._retained, open_for=settings.retain, params=settings.params
+        )
 
     # ---------------------------------------------------------------- records in
 
@@ -137,7 +155,7 @@ class Engine(Inside):
         ready: Ready = []
         self._order.drain(ready)
         self._encode(ready, answers)
-        if self._pending and self._search is None:
+        if self._pending and self._search is None and self._templates is None:
             self._end_warmup(answers)
         self._run(answers)
         if self._search is not None:
@@ -163,6 +181,9 @@ class Engine(Inside):
         ``seq`` counts the answers from ``first`` on.
         """
         answers = Answers([], [], [])
+        if self._templates is not None:
+            self._templates.score(all_plain(records), first, answers)
+            return answers
         encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
         taken: list[Record] = []
         for record in all_plain(records):
@@ -189,10 +210,15 @@ class Engine(Inside):
     @property
     def seq(self) -> int:
         """Number of the next record."""
+        if self._templates is not None:
+            return self._templates.seq
         return 0 if self._search is None else self._search.seq
 
     def _encode(self, ready: Ready, answers: Answers) -> None:
         """Encode records whose turn has come; run them where words may be evicted after the last."""
+        if self._templates is not None:
+            self._pending += self._templates.texts(ready, answers)
+            return
         at = 0
         while at < len(ready):
             room = REVIEW_EVERY - (self.seq + len(self._pending)) % REVIEW_EVERY
@@ -275,6 +301,10 @@ class Engine(Inside):
 
     def _run(self, answers: Answers) -> None:
         """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
+        if self._templates is not None:
+            self._templates.take(self._pending, answers, tell=self.with_events)
+            self._pending = []
+            return
         search, encoder = self._search, self._encoder
         if search is None or encoder is None or not self._pending:
             return
@@ -350,6 +380,7 @@ class Engine(Inside):
             None if self._search is None else self._search.state,
             None if self._passes is None else self._passes.dump(),
             self._strays,
+            None if self._templates is None else self._templates.dump(),
         )
 
     @classmethod
@@ -362,6 +393,8 @@ class Engine(Inside):
         self._announcer.load(parts.announced)
         if self._passes is not None and parts.passes is not None:
             self._passes.load(parts.passes)
+        if self._templates is not None and parts.templates is not None:
+            self._templates.load(parts.templates)
         if parts.beam is not None:
             self._start(new_search(self._blueprint, parts.moments, parts.beam))
         return self

@@ -8,6 +8,7 @@ from dataclasses import replace
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, of_closed, summarise
 from streamdp.answers.listing import ClusterList
+from streamdp.answers.templates import Templates
 from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import BeamSearch
@@ -38,6 +39,7 @@ class Inside:
     _strays: list[tuple[float, Record]]
     _announcer: Announcer
     _passes: Passes | None
+    _templates: Templates | None
     _adaptive: DistanceDependent | None
 
     @property
@@ -68,6 +70,8 @@ class Inside:
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         counts = {} if self._search is None else self._search.counters()
+        if self._templates is not None:
+            counts = self._templates.counters()
         counts["held_back"] = self.held_back
         if isinstance(self._encoder, WordEncoder):
             counts |= self._encoder.vocabulary.counters()
@@ -104,6 +108,8 @@ class Inside:
     @property
     def log_evidence(self) -> float:
         """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+        if self._templates is not None:
+            return self._templates.stream.log_evidence
         return 0.0 if self._search is None else self._search.log_evidence
 
     @property
@@ -118,6 +124,9 @@ class Inside:
 
     def clusters(self) -> ClusterList:
         """The live clusters of the best hypothesis, largest first."""
+        if self._templates is not None:
+            lines, samples = self._templates.summaries(), self._announcer.samples
+            return ClusterList(described(lines, self._retained, samples, dated=self._order.dated))
         if self._search is None or self._encoder is None:
             return ClusterList()
         found = summarise(self._search, self._words)

@@ -100,6 +100,10 @@ GAP = "gap"
 """The reason of a reject that stands for records which were gone before they could be read."""
 
 
+JOINED = "joined"
+"""The reason of a line of a log that is no record of its own: it goes on with the line before it."""
+
+
 class Reject(msgspec.Struct, frozen=True, gc=False):
     """An event that was refused, with the reason and the original bytes."""
 
@@ -131,6 +135,8 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     novelty: float
     revision: int = 0
     keep: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    template: str | msgspec.UnsetType = msgspec.UNSET
+    params: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Final(msgspec.Struct, frozen=True, gc=False):
@@ -153,10 +159,11 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     last_time: float | None
     words: list[tuple[str, int]] | None = None
     mean: list[float] | None = None
+    template: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors.
+    """A live cluster of the best hypothesis. ``words`` for text, ``mean`` for vectors, ``template`` for logs.
 
     Times are None where no record had one. ``recent`` counts its records among the last 1,000, ``before``
     among the 1,000 before those (as far as they are retained); ``samples`` are up to three of its records.
@@ -175,6 +182,7 @@ class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     samples: list[str] = []
     words: list[tuple[str, int]] | None = None
     mean: list[float] | None = None
+    template: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Answers(msgspec.Struct, frozen=True, gc=False):

@@ -20,6 +20,9 @@ LIKELIHOODS = {
     "gamma-poisson": "streamdp.likelihoods:GammaPoisson",
     "von-mises-fisher": "streamdp.likelihoods:VonMisesFisher",
 }
+TEMPLATE = "template"
+"""The likelihood of lines of a log, which has a search of its own (``streamdp.lines``)."""
+
 PRIORS = {
     "crp": "streamdp.priors:CRP",
     "pitman-yor": "streamdp.priors:PitmanYor",

@@ -57,7 +57,8 @@ def labels(stream: LineStream, texts: list[str], step: int) -> list[int]:
     return [
         label
         for start in range(0, len(texts), step)
-        for label in stream.take(texts[start : start + step]).answers["label"].tolist()
+        for told in stream.take(texts[start : start + step])
+        for label in told.answers["label"].tolist()
     ]
 
 
@@ -97,7 +98,8 @@ def test_log_predictives_are_those_of_plain_python() -> None:
                     )
             expected = np.logaddexp.reduce(weights) - np.log(n + s.concentration)
         oracle.absorb(line)
-        found = stream.take([text]).answers[0]
+        (told,) = stream.take([text])
+        found = told.answers[0]
         if fresh:
             assert found["log_predictive"] == pytest.approx(expected, rel=1e-9)
             checked += 1
@@ -129,13 +131,11 @@ def test_state_and_answers_do_not_depend_on_batches_or_on_a_stop() -> None:
     parts = LineStream.load(Terms(), {name: array.copy() for name, array in parts.dump().items()})
     found += labels(parts, texts[700:], 250)
     assert found == expected
+    assert whole.log_evidence == parts.log_evidence < 0
     one, other = whole.dump(), parts.dump()
     assert one.keys() == other.keys()
     for name, array in one.items():
-        if name == "log_evidence":
-            assert array == pytest.approx(other[name], rel=1e-12)
-        else:
-            assert array.tobytes() == other[name].tobytes(), name
+        assert array.tobytes() == other[name].tobytes(), name
 
 
 def test_scoring_teaches_nothing() -> None:
@@ -151,12 +151,12 @@ def test_scoring_teaches_nothing() -> None:
     for name, array in before.items():
         if name not in ("counts", "lists", "posts", "clusters", "lines"):
             assert array.tobytes() == after[name].tobytes(), name
-    assert stream.take([texts[0]]).answers["label"][0] == now(stream, 0)
+    assert labels(stream, texts[:1], 1) == [now(stream, 0)]
 
 
 def test_a_line_of_a_million_tokens_is_looked_at_as_far_as_it_matters() -> None:
     stream = LineStream(Terms())
-    told = stream.take(["a " * 1_000_000 + "x", "a " * 1_000_000 + "y", "", "   "])
-    assert told.sizes.tolist() == [512, 512, 0, 0]
-    assert told.answers["label"].tolist() == [0, 0, 1, 1]
+    told = list(stream.take(["a " * 1_000_000 + "x", "a " * 1_000_000 + "y", "", "   "]))
+    assert [size for part in told for size in part.sizes.tolist()] == [512, 512, 0, 0]
+    assert [label for part in told for label in part.answers["label"].tolist()] == [0, 0, 1, 1]
     assert len(stream.state.slots) < 100_000

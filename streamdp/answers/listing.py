@@ -16,7 +16,9 @@ COLUMNS = ("cluster", "size", "first", "last", "about")
 
 
 def about(cluster: ClusterSummary, most: int = 6) -> str:
-    """What a cluster is about: its top words, or where it lies."""
+    """What a cluster is about: its template, its top words, or where it lies."""
+    if isinstance(cluster.template, str):
+        return cluster.template
     if cluster.words is not None:
         return " ".join(word for word, _ in cluster.words[:most])
     return " ".join(f"{value:.3g}" for value in (cluster.mean or [])[:most])

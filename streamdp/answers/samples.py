@@ -64,6 +64,11 @@ class Samples:
                 self._add(after, sample)
                 return
 
+    def unite(self, before: int, after: int) -> None:
+        """All records of a label have another now."""
+        for sample in self._held.pop(before, ()):
+            self._add(after, sample)
+
     def dump(self) -> list[Any]:
         """All that is held, as plain values."""
         return [

@@ -19,6 +19,7 @@ from streamdp.errors import Exit
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
+from streamdp.settings.templates import for_templates
 
 LIMIT = 10_000
 """Records that are looked at."""
@@ -81,7 +82,8 @@ def _try(
         else:
             reject = record
         if reject is None and isinstance(record, Record):
-            chosen = encoder or choose_encoder(record, settings, is_sparse(settings))
+            sparse = for_templates(settings) or is_sparse(settings)
+            chosen = encoder or choose_encoder(record, settings, sparse)
             if isinstance(chosen, Reject):
                 reject = chosen
             else:

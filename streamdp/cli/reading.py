@@ -17,18 +17,25 @@ from streamdp_connectors.kafka_source import KafkaSource
 from streamdp_connectors.parquet import ParquetSource
 from streamdp_connectors.protocol import Source
 
+from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Decoder, Format
+from streamdp.decode.log import FIRST, LogLines
 from streamdp.errors import Exit
 from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.stages import Stages
-from streamdp.records import GAP, Raw, Record, Reject
+from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError
 
 BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv")
 """Formats whose first line names the columns."""
+
+
+Written = Literal["jsonl", "csv", "tsv", "text"]
+LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
+"""How a source cuts what is of each format into records."""
 
 
 class Origin(NamedTuple):
@@ -182,6 +189,8 @@ def _decoder(settings: Settings, input_format: Format) -> Decoder:
             id_field=settings.id_field,
             keep=settings.keep,
             max_bytes=settings.max_record_bytes,
+            timestamp_format=settings.timestamp_format,
+            pattern=settings.pattern,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
@@ -197,19 +206,24 @@ class Reader:
     source: Source
     passed = 0
     """Records that the source is known to have passed over."""
+    joined = 0
+    """Lines of a log that went on with the line before them."""
 
     def __init__(self, settings: Settings, origin: Origin, stages: Stages | None = None) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
+        self.longest = max(16 << 20, settings.max_record_bytes + 1)
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, origin)
         self.decoder = _decoder(settings, input_format)
+        log, written = self.decoder.log, LINES[input_format]
+        self._new_log = None if log is None or log.given else log
         if origin.topic is None:
             assert origin.file is not None
-            longest = max(16 << 20, settings.max_record_bytes + 1)
+            longest = self.longest
             if os.path.isdir(origin.file):
                 self.source = FolderSource(
-                    origin.file, functools.partial(FileSource, format=input_format, max_line=longest)
+                    origin.file, functools.partial(FileSource, format=written, max_line=longest)
                 )
                 return
             if is_parquet(origin.file):
@@ -217,7 +231,7 @@ class Reader:
                     raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
                 self.source = ParquetSource(origin.file, functools.partial(_shape, settings))
                 return
-            file = FileSource(origin.file, input_format, origin.follow, max_line=longest)
+            file = FileSource(origin.file, written, origin.follow, max_line=longest)
             self.source = file
             if input_format in COLUMNS:
                 self._set_header(file)
@@ -256,13 +270,34 @@ class Reader:
         self._stages.enter("fetch")
         found, gaps = self.source.read(max_records, timeout), self.source.gaps()
         self._stages.enter("decode")
+        if found and self._new_log is not None:
+            self._learn(self._new_log, found)
         if gaps:  # what stands at an offset now may be another record
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
         told = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
         decoded = [*told, *map(self._decode, found)]
         self._stages.enter("other")
-        return decoded
+        if self.decoder.log is None:
+            return decoded
+        records = [each for each in decoded if each.__class__ is Record or each.reason != JOINED]  # type: ignore[union-attr]
+        self.joined += len(decoded) - len(records)
+        return records
+
+    def _learn(self, log: LogLines, found: list[Raw]) -> None:
+        """Find out how times are written, and say so: by the beginning of a file, else by what comes."""
+        self._new_log = None
+        say(log.learn(raw.data for raw in self._beginning() or found))
+
+    def _beginning(self) -> list[Raw]:
+        """The first lines of a file, wherever reading goes on; none of what cannot be read twice."""
+        if not isinstance(self.source, FileSource) or not self.source.replayable:
+            return []
+        again = FileSource(self.source.path, "text", max_line=self.longest)
+        try:
+            return again.read(FIRST, 0.0)
+        finally:
+            again.close()
 
     def _decode(self, raw: Raw) -> Record | Reject:
         position: dict[str, Any] = raw.position

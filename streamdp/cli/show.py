@@ -79,9 +79,11 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
     table.add_column("first" if dated else "first record")
     table.add_column("last" if dated else "last record")
     table.add_column("life", justify="right")
-    table.add_column("top words" if clusters and clusters[0].words is not None else "mean", ratio=1)
+    table.add_column(_about(clusters), ratio=1)
     for c in clusters:
-        if c.words is not None:
+        if isinstance(c.template, str):
+            about = c.template
+        elif c.words is not None:
             about = " ".join(word for word, _ in c.words)
         else:
             about = " ".join(f"{value:.3g}" for value in (c.mean or [])[:8])
@@ -92,6 +94,13 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
         )
         table.add_row(str(c.cluster), f"{c.size:,}", trend(c), first, last, life(c), Text(about))
     return table
+
+
+def _about(clusters: Sequence[ClusterSummary]) -> str:
+    """What the last column tells of clusters."""
+    if clusters and isinstance(clusters[0].template, str):
+        return "template"
+    return "top words" if clusters and clusters[0].words is not None else "mean"
 
 
 def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
@@ -139,6 +148,11 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
         below.append(f"{counted(alone, 'cluster')} of one record")
     shown = cluster_table(TITLES[sort], several[:top], stories=True) if several else ""
     counts = engine.counters()
+    if "lines_distinct" in counts:
+        told += (
+            f"\n{counted(counts['lines_distinct'], 'distinct line')} but for their numbers; "
+            f"{counted(counts['clusters_merged'], 'template')} became part of older ones"
+        )
     if counts.get("second_looks"):
         moved, merged = counts["records_moved"], counts["clusters_merged"]
         told += (

@@ -29,6 +29,8 @@ def tell_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
+    if run.reader.joined:
+        say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())

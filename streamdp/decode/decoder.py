@@ -7,11 +7,12 @@ from typing import Literal, get_args
 
 from streamdp.decode.columns import DELIMITERS, Columns
 from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
+from streamdp.decode.log import LogLines
 from streamdp.decode.objects import Objects
-from streamdp.records import Raw, Record, Reject
+from streamdp.records import JOINED, Raw, Record, Reject
 
-Format = Literal["jsonl", "csv", "tsv", "text"]
-"""How a record is written: a JSON object, a row of cells between commas or tabs, or plain text."""
+Format = Literal["jsonl", "csv", "tsv", "text", "log"]
+"""How a record is written: a JSON object, a row of cells between commas or tabs, a text, or a log's line."""
 
 REASONS = (
     "too_large",
@@ -39,7 +40,7 @@ class Decoder:
     ``id_field`` a string or an integer; both may be absent or null. A row of CSV or TSV has a text column, or
     else every named column except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is
     a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
-    all others are ignored, whatever they hold.
+    all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`.
 
     ``max_bytes`` bounds a record. Raises ValueError for an unknown format and for field names that clash.
     """
@@ -57,6 +58,8 @@ class Decoder:
         keep: tuple[str, ...] = (),
         max_bytes: int = 1_000_000,
         header: Sequence[str] | None = None,
+        timestamp_format: str | None = None,
+        pattern: str | None = None,
     ) -> None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
@@ -66,6 +69,7 @@ class Decoder:
         self.max_bytes = max_bytes
         self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, time_unit)
         self._columns: Columns | None = None
+        self.log = LogLines(timestamp_format, pattern, keep) if format == "log" else None
         self._parse: Callable[[bytes], Parts]
         if format == "jsonl":
             self._parse = Objects(self.fields).read
@@ -95,6 +99,8 @@ class Decoder:
                 raise RefusedError(
                     "too_large", f"the record has {len(data)} bytes; the limit is {self.max_bytes}"
                 )
+            if self.log is not None:
+                return self._log_line(self.log, raw)
             value, time, identity, keep = self._parse(data)
         except RefusedError as refused:
             return Reject(raw.position, refused.reason, refused.detail, data)
@@ -103,6 +109,15 @@ class Decoder:
         if time is None:
             time = raw.time
         return Record(value, raw.position, time, identity, raw.arrival, keep, data)
+
+    def _log_line(self, log: LogLines, raw: Raw) -> Record | Reject:
+        found = log.read(raw.data, raw.arrival)
+        if found is None:
+            return Reject(raw.position, JOINED, "it goes on with the line before it", raw.data)
+        message, time, keep = found
+        return Record(
+            message, raw.position, raw.time if time is None else time, None, raw.arrival, keep, raw.data
+        )
 
     def _row(self, data: bytes) -> Parts:
         if self._columns is None:

@@ -1,8 +1,8 @@
 """Bytes of a line to folded tokens: what changes from line to line, as numbers do, is written as 0.
 
-A number is digits with a sign, joined by ``. : , / _ -``. A run of hexadecimal digits counts as one where it
-begins with 0x, has four characters or more with a digit among them, or eight; and so do four such runs or
-more with ``:`` or ``-`` between them, of any length.
+A number is digits, with a sign where no letter is before it, joined by ``. : , / _ -``. A run of hexadecimal
+digits counts as one where it begins with 0x, has four characters or more with a digit among them, or eight;
+and so do four such runs or more with ``:`` or ``-`` between them, of any length.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import entry, kernel
 
 MOST = 512
 """Tokens of a line that are looked at."""
@@ -93,7 +93,10 @@ def _part_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
 @kernel
 def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
     """Where the number that begins at a place ends; ``at`` where none does."""
-    begin = at + 1 if KINDS[data[at]] & SIGN else at
+    signed = KINDS[data[at]] & SIGN
+    if signed and at > start and KINDS[data[at - 1]] & ALNUM:
+        return at
+    begin = at + 1 if signed else at
     end = _part_end(data, start, begin, stop)
     if end == begin:
         return at
@@ -110,12 +113,15 @@ def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
 
 
 @kernel
-def fold_line(data: np.ndarray, start: int, stop: int, folded: np.ndarray) -> tuple[int, int, int]:
+def fold_line(
+    data: np.ndarray, start: int, stop: int, folded: np.ndarray, marks: np.ndarray
+) -> tuple[int, int, int]:
     """Write the folded line, with a space between tokens that need one; its length, its hash, its tokens.
 
-    Lines of the same tokens have the same folded line. No more than MOST tokens are written.
+    Lines of the same tokens have the same folded line. No more than MOST tokens are written. Where there is
+    room, ``marks`` are told where each token begins (and -1), and where each folded part begins and ends.
     """
-    n, code, tokens = 0, np.uint64(FNV), 0
+    n, code, tokens, marked = 0, np.uint64(FNV), 0, 0
     i, before = start, np.uint8(DELIMITER)
     while i < stop:
         byte = data[i]
@@ -125,7 +131,7 @@ def fold_line(data: np.ndarray, start: int, stop: int, folded: np.ndarray) -> tu
             if before != DELIMITER:
                 before = np.uint8(SPACE)
             continue
-        end = i
+        end = begin = i
         if kind & DIGIT or kind & SIGN or (kind & HEX and (i == start or not KINDS[data[i - 1]] & ALNUM)):
             end = _number_end(data, start, i, stop)
         if end > i:
@@ -140,10 +146,20 @@ def fold_line(data: np.ndarray, start: int, stop: int, folded: np.ndarray) -> tu
                 folded[n] = 32
                 n += 1
                 code = (code ^ np.uint64(32)) * np.uint64(PRIME)
+            if marked < marks.shape[0]:
+                marks[marked, 0] = begin
+                marks[marked, 1] = -1
+                marked += 1
+        if end > begin and marked < marks.shape[0]:
+            marks[marked, 0] = begin
+            marks[marked, 1] = end
+            marked += 1
         before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
         folded[n] = byte
         n += 1
         code = (code ^ np.uint64(byte)) * np.uint64(PRIME)
+    if marked < marks.shape[0]:
+        marks[marked, 0] = -1
     return n, closed(code), tokens
 
 
@@ -174,3 +190,9 @@ def code_of(text: np.ndarray, start: int, stop: int) -> Any:
     for i in range(start, stop):
         code = (code ^ np.uint64(text[i])) * np.uint64(PRIME)
     return closed(code)
+
+
+@entry
+def mark_line(data: np.ndarray, folded: np.ndarray, marks: np.ndarray) -> None:
+    """Where the tokens of a line begin, and what of them is folded: see ``fold_line``; -1 ends the marks."""
+    fold_line(data, 0, data.shape[0], folded, marks)

@@ -69,6 +69,7 @@ class State(NamedTuple):
     """Templates; the number of a template is the label it was founded with."""
 
     counts: np.ndarray  # int64[COUNTS]
+    evidence: np.ndarray  # float64[1] the sum of log predictives
     kinds: np.ndarray  # int64[KINDS, 2] distinct values of holes of each kind, and their classes
     text: np.ndarray  # uint8[B] the tokens' bytes
     tokens: np.ndarray  # TOKEN[T]
@@ -109,6 +110,7 @@ class Scratch(NamedTuple):
     """Room for one line and for one search."""
 
     folded: np.ndarray  # uint8[longest line + 1]
+    marks: np.ndarray  # int64[0, 2] none
     line: np.ndarray  # int64[MOST] tokens
     before: np.ndarray  # int64[MOST] the context of each
     own: np.ndarray  # float64[MOST, 1 + SLABS] of a token of a new line
@@ -137,6 +139,7 @@ def new_state() -> State:
     width = 1 + SLABS
     return State(
         counts,
+        np.zeros(1),
         np.zeros((KINDS, 2), np.int64),
         np.zeros(64, np.uint8),
         new_rows(8, TOKEN),
@@ -163,6 +166,7 @@ def new_scratch(longest: int, clusters: int, values: int) -> Scratch:
 
     return Scratch(
         folded=np.zeros(longest + 1, np.uint8),
+        marks=np.zeros((0, 2), np.int64),
         line=np.zeros(MOST, np.int64),
         before=np.zeros(MOST, np.int64),
         own=np.zeros((MOST, width)),

@@ -34,7 +34,7 @@ from streamdp.lines.state import (
 )
 from streamdp.lines.tables import has_room, look_up, put
 
-COMPLETE, GROW = range(2)
+COMPLETE, GROW, CHANGED = range(3)
 DONE, STATUS, CHANGES, NEED = range(4)
 
 
@@ -69,6 +69,7 @@ def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
     seen = max(known.count - terms.line_discount, 0.0) + new * math.exp(known.log_q)
     log = math.log(seen / (of.size + terms.line_strength))
     row.label = label_of(state, cluster)
+    row.cluster = cluster
     row.founded = 0
     row.probability = 1.0
     row.new_probability = 0.0
@@ -165,6 +166,7 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     state.lines[line].count = 0
     state.lines[line].log_q = log_q(state, scratch, cluster, n, terms)
     row.label = label_of(state, cluster)
+    row.cluster = cluster
     if due:
         state.counts[DUE] = cluster
     return cluster
@@ -228,10 +230,9 @@ def advance(
     answers: np.ndarray,
     sizes: np.ndarray,
     changes: np.ndarray,
-    causes: np.ndarray,
     meta: np.ndarray,
 ) -> None:
-    """Absorb lines from number ``meta[DONE]`` on, until the end or for want of room.
+    """Absorb lines from ``meta[DONE]`` on: to the end, to one that changes a template, or to want of room.
 
     Parameters
     ----------
@@ -239,8 +240,8 @@ def advance(
         Bytes of all lines, where each begins, and when it happened.
     answers, sizes
         A row for each line, and how many tokens it has.
-    changes, causes
-        Labels that became one with an older one, and the line that was the cause.
+    changes
+        Labels that the last of these lines made one with an older one, row by row.
     meta
         Of :data:`DONE`, :data:`STATUS`, :data:`CHANGES`, :data:`NEED`.
     """
@@ -248,7 +249,7 @@ def advance(
     i = meta[DONE]
     while i < offsets.shape[0] - 1:
         if state.counts[DUE] < 0:
-            size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded)
+            size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded, scratch.marks)
             sizes[i] = n
             row = answers[i]
             line = look_up(state.by_line, key)
@@ -271,16 +272,16 @@ def advance(
             of.last = state.counts[RECORDS]
             of.first_time = min(of.first_time, times[i])
             of.last_time = max(of.last_time, times[i])
+            state.evidence[0] += row.log_predictive
             state.counts[RECORDS] += 1
         if state.counts[DUE] >= 0:
-            before = told[0]
-            done = _look_again(state, scratch, terms, changes, told, meta)
-            for c in range(before, told[0]):
-                causes[c] = i
-            if not done:
+            if not _look_again(state, scratch, terms, changes, told, meta):
                 meta[DONE] = i
                 meta[STATUS] = GROW
                 return
+            meta[DONE] = i + 1
+            meta[STATUS] = CHANGED
+            return
         i += 1
     meta[DONE] = i
     meta[STATUS] = COMPLETE
@@ -298,7 +299,7 @@ def score(
 ) -> None:
     """Answer lines without learning anything; the label is -1 where a new template is likelier than any."""
     for i in range(offsets.shape[0] - 1):
-        size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded)
+        size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded, scratch.marks)
         sizes[i] = n
         row = answers[i]
         line = look_up(state.by_line, key)
@@ -310,5 +311,6 @@ def score(
         best, _ = _weigh(state, scratch, n, words, terms)
         _tell(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1
+        row.cluster = best
         state.counts[TOKENS] = tokens
         state.counts[TEXT] = text

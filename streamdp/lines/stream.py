@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,25 +23,25 @@ from streamdp.lines.state import (
     new_scratch,
     new_state,
 )
-from streamdp.lines.step import CHANGES, COMPLETE, NEED, STATUS, advance, score
+from streamdp.lines.step import CHANGED, CHANGES, DONE, GROW, NEED, STATUS, advance, score
 
 STEP = 512
 """Tokens that room is made for beside those that need it."""
 
-ANSWER = row_type("label founded", "probability new_probability log_predictive")
+ANSWER = row_type("label cluster founded", "probability new_probability log_predictive")
 
 
 class Told(NamedTuple):
-    """What some lines came to.
+    """What some lines came to: a row of answers for each, and its tokens.
 
-    ``answers`` has a row for each, ``sizes`` its tokens. Row by row, ``changes`` are labels that became one
-    with an older one, ``causes`` the line that was the cause.
+    Row by row, ``changes`` are labels that the last of the lines made one with an older one; ``changed`` says
+    whether it changed a template at all.
     """
 
     answers: np.ndarray  # ANSWER[n]
     sizes: np.ndarray  # int64[n]
     changes: np.ndarray  # int64[m, 2]
-    causes: np.ndarray  # int64[m]
+    changed: bool
 
 
 class LineStream:
@@ -51,20 +51,24 @@ class LineStream:
     --------
     >>> stream = LineStream(Terms())
     >>> told = stream.take(["session opened for user root", "session opened for user root"])
-    >>> told.answers["label"].tolist()
+    >>> [label for part in told for label in part.answers["label"].tolist()]
     [0, 0]
     """
 
     def __init__(self, terms: Terms, state: State | None = None) -> None:
         self.terms = terms
         self.state = new_state() if state is None else state
-        self.log_evidence = 0.0
         self._scratch: Scratch | None = None
 
     @property
     def records(self) -> int:
         """Lines taken so far."""
         return int(self.state.counts[RECORDS])
+
+    @property
+    def log_evidence(self) -> float:
+        """The sum of log p(line | lines before), in nats."""
+        return float(self.state.evidence[0])
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -76,48 +80,41 @@ class LineStream:
             "lines_distinct": int(counts[LINES]),
         }
 
-    def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Told:
-        """Learn lines, and answer each as it stood when it came; ``times`` in seconds, shape (n,)."""
-        data, offsets = _bytes_of(lines)
-        return self.take_bytes(data, offsets, np.zeros(len(lines)) if times is None else times)
+    def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Told]:
+        """Learn lines, and answer each as it stood when it came; ``times`` in seconds, shape (n,).
 
-    def take_bytes(self, data: np.ndarray, offsets: np.ndarray, times: np.ndarray) -> Told:
-        """The same of UTF-8 one behind the other; line i is ``data[offsets[i]:offsets[i + 1]]``."""
-        n = len(offsets) - 1
+        A part ends with each line that changes a template: until the next is asked for, the state is what
+        that line left.
+        """
+        data, offsets = bytes_of(lines)
+        n = len(lines)
+        times = np.zeros(n) if times is None else times
         scratch = self._make_room(0, offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
-        known = int(self.state.counts[CLUSTERS]) + n
-        changes, causes = np.zeros((known, 2), np.int64), np.zeros(known, np.int64)
-        meta = np.zeros(4, np.int64)
-        while True:
-            advance(
-                self.state,
-                scratch,
-                self.terms,
-                data,
-                offsets,
-                times,
-                answers,
-                sizes,
-                changes,
-                causes,
-                meta,
-            )
-            if meta[STATUS] == COMPLETE:
-                break
-            scratch = self._make_room(int(meta[NEED]), offsets)
-        told = int(meta[CHANGES])
-        self.log_evidence += float(answers["log_predictive"].sum())
-        return Told(answers, sizes, changes[:told], causes[:told])
+        changes, meta, done = np.zeros((64, 2), np.int64), np.zeros(4, np.int64), 0
+        while done < n:
+            most = int(self.state.counts[CLUSTERS]) + 1
+            if len(changes) < most:
+                changes = np.zeros((2 * most, 2), np.int64)
+            given = data, offsets, times, answers, sizes, changes, meta
+            advance(self.state, scratch, self.terms, *given)
+            if meta[STATUS] == GROW:
+                scratch = self._make_room(int(meta[NEED]), offsets)
+                continue
+            part = slice(done, int(meta[DONE]))
+            done = part.stop
+            told = changes[: int(meta[CHANGES])].copy()
+            meta[CHANGES] = 0
+            yield Told(answers[part], sizes[part], told, bool(meta[STATUS] == CHANGED))
 
     def score(self, lines: Sequence[str]) -> Told:
         """Answer lines without learning; the label is -1 where a new template is likelier than any."""
-        data, offsets = _bytes_of(lines)
+        data, offsets = bytes_of(lines)
         n = len(lines)
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
         score(self.state, scratch, self.terms, data, offsets, answers, sizes)
-        return Told(answers, sizes, np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
+        return Told(answers, sizes, np.zeros((0, 2), np.int64), changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
         """Room for some more lines, of so many tokens or bytes in all, and to look at those given."""
@@ -137,17 +134,15 @@ class LineStream:
 
     def dump(self) -> dict[str, np.ndarray]:
         """All state, as arrays by name."""
-        return dump(self.state) | {"log_evidence": np.array([self.log_evidence])}
+        return dump(self.state)
 
     @classmethod
     def load(cls, terms: Terms, stored: dict[str, np.ndarray]) -> LineStream:
         """The inverse of :meth:`dump`."""
-        made = cls(terms, load(stored))
-        made.log_evidence = float(stored["log_evidence"][0])
-        return made
+        return cls(terms, load(stored))
 
 
-def _bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """UTF-8 one behind the other, and where each begins; what is no text at all is written as ?."""
     parts = [line.encode("utf-8", "replace") for line in lines]
     offsets = np.zeros(len(parts) + 1, np.int64)

@@ -14,7 +14,7 @@ from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
 from streamdp.priors import DistanceDependent, Exponential, Prior
-from streamdp.registry import LIKELIHOODS, PRIORS, find
+from streamdp.registry import LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
 
@@ -147,6 +147,8 @@ def _kind(settings: Settings, dimension: int | None) -> str:
 
 
 def _family(name: str) -> type[Likelihood[Any, Any]]:
+    if name == TEMPLATE:
+        raise ConfigError(f"the {TEMPLATE} likelihood is for a stream of log lines: use consume")
     found: type[Likelihood[Any, Any]] = _class(LIKELIHOODS, name, Likelihood)
     return found
 

@@ -38,7 +38,9 @@ _NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR"})
 
 # These change neither which record gets which number nor which label it gets. Limits on what is
 # accepted (size, lateness) do: a replay from a snapshot under other limits would number records anew.
-_FREE_TO_CHANGE = frozenset({"keep", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"})
+_FREE_TO_CHANGE = frozenset(
+    {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+)
 
 
 class ConfigError(StreamdpError):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta, inspect
 
-from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS
+from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
 
 AUTO = "auto"
 """What a user writes for an automatic setting; a setting that is automatic holds None."""
@@ -42,7 +42,7 @@ def _one_of(known: Mapping[str, str], *more: str) -> Meta:
     )
 
 
-Likelihood = Annotated[str, _one_of(LIKELIHOODS, AUTO)]
+Likelihood = Annotated[str, _one_of(LIKELIHOODS, AUTO, TEMPLATE)]
 Prior = Annotated[str, _one_of(PRIORS, AUTO)]
 Decay = Annotated[str, _one_of(DECAYS)]
 
@@ -64,9 +64,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     16
     """
 
-    format: Annotated[Literal["auto", "jsonl", "csv", "tsv", "text"], _input(description="input format")] = (
-        "auto"
-    )
+    format: Annotated[
+        Literal["auto", "jsonl", "csv", "tsv", "text", "log"], _input(description="input format")
+    ] = "auto"
     text_field: Annotated[Name, _input(description="field that holds the text")] = "text"
     vector_field: Annotated[Name, _input(description="field that holds the dense vector")] = "vector"
     features_field: Annotated[
@@ -84,6 +84,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[Name, ...],
         _input(description="fields copied from each record to its assignment, comma-separated"),
     ] = ()
+    timestamp_format: Annotated[
+        str | None, _input(description="how the lines of a log begin: directives as of strptime")
+    ] = None
+    pattern: Annotated[
+        str | None,
+        _input(
+            description="regular expression of a log's lines, with groups time, level, component, message"
+        ),
+    ] = None
     max_record_bytes: Annotated[Count, _input(description="longest record accepted, in bytes")] = 1_000_000
 
     stem: Annotated[Stem, _text(description="Snowball stemmer's language, or none")] = "none"
@@ -144,6 +153,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     vocabulary_size: Annotated[
         Count | None, _model(description="fixed vocabulary size (Dirichlet-multinomial)")
+    ] = None
+    rho_word: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)] | None,
+        _model(description="how readily a word of log lines is a hole of their template (template)"),
     ] = None
     variance: Annotated[
         Positive | None, _model(description="variance of vectors within a cluster (Gaussian)")
@@ -229,6 +242,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     retain: Annotated[
         Annotated[int, Meta(ge=0)], _engine(description="latest records kept for refinement")
     ] = 5000
+    params: Annotated[
+        bool, _engine(description="tell the values of a template's holes with each line of a log")
+    ] = False
     snapshot_every: Annotated[
         Count, _engine(description="records read between two snapshots, refused ones too")
     ] = 50_000

@@ -25,7 +25,8 @@ class Parts(NamedTuple):
     ``pending`` are records with their times that are encoded but not yet absorbed; ``announced`` is what
     the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended;
     ``passes`` is what refinements have come to, and the one under way, as plain values; ``strays`` are
-    records that are of another kind than those pending, as long as it may be these that are wrong.
+    records that are of another kind than those pending, as long as it may be these that are wrong; ``templates`` are those of log lines, as plain
+    values.
     """
 
     order: ReorderBuffer
@@ -37,6 +38,7 @@ class Parts(NamedTuple):
     beam: State | None
     passes: dict[str, Any] | None = None
     strays: Sequence[tuple[float, Record]] = ()
+    templates: dict[str, Any] | None = None
 
 
 def dumps(parts: Parts) -> bytes:
@@ -53,6 +55,8 @@ def dumps(parts: Parts) -> bytes:
     }
     if parts.strays:
         body["strays"] = [(time, dump_record(record)) for time, record in parts.strays]
+    if parts.templates is not None:
+        body["templates"] = parts.templates
     return msgspec.msgpack.encode(body)
 
 
@@ -67,8 +71,8 @@ def loads(data: bytes, settings: Settings) -> Parts:
     encoder = None if stored is None else load_encoder(stored, tokenizer_of(settings))
     pending = [(time, load_record(record)) for time, record in body["pending"]]
     for _, record in pending:
-        assert encoder is not None
-        encoder.add(record)
+        if encoder is not None:
+            encoder.add(record)
     return Parts(
         order,
         encoder,
@@ -79,4 +83,5 @@ def loads(data: bytes, settings: Settings) -> Parts:
         None if beam is None else load_state(beam),
         body["passes"],
         [(time, load_record(record)) for time, record in body.get("strays", ())],
+        body.get("templates"),
     )

@@ -27,7 +27,7 @@ _GROUP = {char: number for number, group in enumerate(GROUPS) for char in group}
 LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
 
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])")
-NUMBER = re.compile(r"[-+]?[0-9]+(?:[.:,/_-]+[0-9]+)*")
+NUMBER = re.compile(r"(?:(?<![0-9A-Za-z])[-+])?[0-9]+(?:[.:,/_-]+[0-9]+)*")
 TOKENS = re.compile(r"""[=:,;()\[\]"']|[^ \t\n\v\f\r=:,;()\[\]"']+""")
 
 Line = tuple[str, ...]

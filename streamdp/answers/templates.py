@@ -1,0 +1,307 @@
+"""Lines of a log through their templates: what is told of each, and of the templates."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.announcer import DIGITS, FINAL_EVERY, Announcer, Lines
+from streamdp.encode.batch import Batch
+from streamdp.encode.order import Ready, refuse
+from streamdp.lines.model import Terms
+from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
+from streamdp.lines.state import CLUSTERS
+from streamdp.lines.stream import LineStream, Told
+from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import Labelled, Retained
+
+
+class Templates:
+    """Clusters records that are texts by their templates, and says so.
+
+    Parameters
+    ----------
+    terms
+        The model's weights.
+    announcer, retained
+        What remembers answers and the newest labels of records.
+    open_for
+        Records whose labels are revised where templates become one.
+    params
+        Whether the values of holes are told with each record.
+    """
+
+    def __init__(
+        self, terms: Terms, announcer: LineAnnouncer, retained: Retained, *, open_for: int, params: bool
+    ) -> None:
+        self.stream = LineStream(terms)
+        self.announcer, self.retained, self.params = announcer, retained, params
+        announcer.open_for = open_for
+        self._pieces: dict[int, list[str]] = {}
+        self._holes: dict[int, list[bool]] = {}
+        self._shown: dict[int, str] = {}
+        self._marker = Marker()
+
+    @property
+    def seq(self) -> int:
+        """Number of the next record."""
+        return self.stream.records
+
+    def texts(self, records: Ready, answers: Answers) -> list[tuple[float, Record]]:
+        """Those of the records, with their times, that are texts; others are refused."""
+        found = []
+        for time, record in records:
+            if isinstance(record, Reject):
+                answers.rejects.append(record)
+            elif isinstance(record.value, str):
+                found.append((time, record))
+            else:
+                detail = "it holds no text, and templates are of lines of text"
+                answers.rejects.append(refuse(record, "wrong_kind", detail))
+        return found
+
+    def take(self, given: Sequence[tuple[float, Record]], answers: Answers, *, tell: bool) -> None:
+        """Learn texts, with their times, and append what is to be told of them; events where ``tell``."""
+        if not given:
+            return
+        times, records = np.array([time for time, _ in given]), [record for _, record in given]
+        lines, events = answers.lines, answers.events if tell else None
+        first, labels = self.seq, np.zeros(len(records), np.int64)
+        offsets = np.zeros(len(records) + 1, np.int64)
+        self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
+        done = 0
+        for told in self.stream.take([str(record.value) for record in records], times):
+            n = len(told.answers)
+            labels[done : done + n] = told.answers["label"]
+            if told.changed:  # the last line changed a template: the others are told as it was
+                self._announce(told, 0, n - 1, first + done, records[done : done + n], lines)
+                self._changed(records[done + n - 1], told)
+            self._announce(
+                told, n - 1 if told.changed else 0, n, first + done, records[done : done + n], lines
+            )
+            done += n
+            last, seq = records[done - 1], first + done - 1
+            if told.changed and events is not None and told.answers["founded"][-1]:
+                events.append(self._event("born", int(told.answers["label"][-1]), seq, last))
+            for younger, older in told.changes.tolist():
+                self._one_label(younger, older, seq, last, lines, events)
+
+    def score(self, records: Iterable[Record | Reject], first: int, answers: Answers) -> None:
+        """Append answers that teach nothing, numbered from ``first``."""
+        taken = [record for _, record in self.texts([(0.0, record) for record in records], answers)]
+        told = self.stream.score([str(record.value) for record in taken])
+        answers.lines.extend(self._rows(told, 0, len(taken), first, taken))
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries; templates of one label are one cluster."""
+        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
+        told = rows["older"] == np.arange(len(rows))
+        return self.stream.counters() | {"clusters_live": int(np.count_nonzero(told))}
+
+    def _changed(self, record: Record, told: Told) -> None:
+        """A line has founded a template, or made a hole of a constant, or templates one."""
+        cluster, clusters = int(told.answers["cluster"][-1]), self.stream.state.clusters
+        if told.answers["founded"][-1]:
+            self._pieces[cluster] = pieces_of(str(record.value), self._marker)
+        for gone in told.changes[:, 0].tolist():
+            if not clusters[gone]["alive"]:
+                for held in (self._pieces, self._holes, self._shown):
+                    held.pop(gone, None)
+        self._show(self._alive(cluster))
+
+    def _show(self, cluster: int) -> None:
+        """Make out how a template reads now: lines that come before the next change are told it so."""
+        self._holes[cluster] = holes(self.stream.state, cluster)
+        self._shown[cluster] = template_of(self.stream.state, cluster, self._pieces[cluster])
+
+    def _alive(self, cluster: int) -> int:
+        """The template that one has become part of, or itself."""
+        rows = self.stream.state.clusters
+        while (into := int(rows[cluster]["into"])) != cluster:
+            cluster = into
+        return cluster
+
+    def _label_of(self, label: int) -> int:
+        rows = self.stream.state.clusters
+        while (older := int(rows[label]["older"])) != label:
+            label = older
+        return label
+
+    def _rows(
+        self, told: Told, start: int, stop: int, seq: int, records: Sequence[Record]
+    ) -> list[Assignment]:
+        rows, unset = told.answers[start:stop], msgspec.UNSET
+        surprise = -rows["log_predictive"] / np.maximum(told.sizes[start:stop], 1)
+        found = []
+        for i, (label, cluster, new, p, q, log, novelty) in enumerate(
+            zip(
+                rows["label"].tolist(),
+                rows["cluster"].tolist(),
+                rows["founded"].tolist(),
+                np.round(rows["probability"], DIGITS).tolist(),
+                np.round(rows["new_probability"], DIGITS).tolist(),
+                np.round(rows["log_predictive"], DIGITS).tolist(),
+                np.round(surprise, DIGITS).tolist(),
+                strict=True,
+            ),
+            start,
+        ):
+            record = records[i]
+            values: Any = unset
+            if self.params:
+                values = [] if label < 0 else self._values(record, cluster)
+            found.append(
+                Assignment(
+                    seq=seq + i,
+                    id=record.id,
+                    position=record.position,
+                    time=record.time,
+                    cluster=label,
+                    probability=p,
+                    new_probability=q,
+                    new=bool(new),
+                    link=None,
+                    log_predictive=log,
+                    novelty=novelty,
+                    keep=unset if record.keep is None else record.keep,
+                    template=unset if label < 0 else self._template(label),
+                    params=values,
+                )
+            )
+        return found
+
+    def _template(self, label: int) -> str:
+        """The template of a label, which may just have become an older one."""
+        shown = self._shown.get(label)
+        return self._shown[self._label_of(label)] if shown is None else shown
+
+    def _values(self, record: Record, cluster: int) -> list[str]:
+        """The values of a record's holes; its template may just have become part of an older one."""
+        found = self._holes.get(cluster)
+        if found is None:
+            found = self._holes[self._alive(cluster)]
+        return values_of(str(record.value), found, self._marker)
+
+    def _announce(
+        self, told: Told, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
+    ) -> None:
+        """Append answers ``start`` to ``stop``; ``records[0]`` is record number ``seq``."""
+        self.announcer.tell(self._rows(told, start, stop, seq, records), records[start:stop], lines)
+
+    def _one_label(
+        self,
+        younger: int,
+        older: int,
+        seq: int,
+        record: Record,
+        lines: Lines,
+        events: list[Event] | None,
+    ) -> None:
+        """Two labels are one: revise what is open, and tell of it."""
+        label = self._label_of(older)
+        self.announcer.relabel(younger, label, self._shown[label], lines)
+        if events is not None:
+            event = self._event("merged", younger, seq, record)
+            events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
+
+    def _event(self, kind: str, label: int, seq: int, record: Record) -> Event:
+        row = self.stream.state.clusters[label]
+        dated = record.time is not None
+        return Event(
+            event=kind,
+            seq=seq,
+            time=record.time,
+            cluster=label,
+            other=None,
+            size=int(row["size"]),
+            moved=None,
+            first_time=_time(row["first_time"]) if dated else None,
+            last_time=_time(row["last_time"]) if dated else None,
+            template=self._shown[self._label_of(label)],
+        )
+
+    def summaries(self) -> list[ClusterSummary]:
+        """The templates that are told apart, that of the most lines first."""
+        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
+        families: dict[int, list[int]] = defaultdict(list)
+        for cluster in np.flatnonzero(rows["alive"]).tolist():
+            families[self._label_of(cluster)].append(cluster)
+        found = []
+        for label, members in families.items():
+            part = rows[members]
+            size = int(part["size"].sum())
+            found.append(
+                ClusterSummary(
+                    cluster=label,
+                    size=size,
+                    first_time=_time(part["first_time"].min()),
+                    last_time=_time(part["last_time"].max()),
+                    first_seq=int(part["first"].min()),
+                    last_seq=int(part["last"].max()),
+                    weight=size - self.stream.terms.discount * len(members),
+                    template=self._shown[label],
+                )
+            )
+        found.sort(key=lambda c: (-c.size, c.cluster))
+        return found
+
+    def dump(self) -> dict[str, Any]:
+        """All state, as plain values."""
+        stored = {name: pack(array) for name, array in self.stream.dump().items()}
+        return {"stream": stored, "pieces": list(self._pieces.items())}
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`."""
+        arrays = {name: unpack(array) for name, array in stored["stream"].items()}
+        self.stream = LineStream.load(self.stream.terms, arrays)
+        self._pieces = dict(stored["pieces"])
+        for cluster in self._pieces:
+            self._show(cluster)
+
+
+def _time(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+class LineAnnouncer(Announcer):
+    """Remembers what was announced of lines whose template may yet become one with another."""
+
+    def tell(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
+        """Append answers to ``lines``, in processing order."""
+        for answer, record in zip(answers, records, strict=True):
+            seq = answer.seq
+            through = seq - self.open_for
+            self.samples.add(seq, record, answer.cluster, answer.novelty)
+            if not self.final_only:
+                lines.append(answer)
+            if through < seq:
+                self.undecided[seq] = answer
+                self._settle(through, lines)
+            elif self.final_only:
+                lines.append(answer)
+            if (seq + 1) % FINAL_EVERY == 0 and through > self.final:
+                self.final = through
+                if not self.final_only:
+                    lines.append(Final(through))
+
+    def relabel(self, before: int, after: int, template: str, lines: Lines) -> int:
+        """A label has become an older one: append the revisions of what is open; how many there are."""
+        revised = 0
+        for seq, answer in self.undecided.items():
+            if answer.cluster == before:
+                newer = msgspec.structs.replace(
+                    answer, cluster=after, new=False, revision=answer.revision + 1, template=template
+                )
+                self.undecided[seq] = newer
+                self.retained.revise(seq, after)
+                if not self.final_only:
+                    lines.append(newer)
+                revised += 1
+        self.samples.unite(before, after)
+        return revised

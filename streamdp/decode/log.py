@@ -1,0 +1,205 @@
+"""Lines of a log: the time, level and component that stand before the message, and the message."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streamdp.decode.fields import RefusedError, in_seconds, kept_value, text_value
+from streamdp.decode.timestamps import KNOWN, Written, moment, written_as
+
+FIELDS = ("level", "component")
+"""What ``--keep`` may name of a line of a log."""
+
+FIRST = 1000
+"""Lines by which the way of writing times is found."""
+
+_LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+_BRACKETS = r"\[(?!client\b)(?:[^\[\]]|\[[^\]]*\])*\]"
+_HEAD = re.compile(
+    rf"""[\])>]?[\s,|-]*
+    (?:(?:[^\sa-z]+\s+|{_BRACKETS}\s+){{0,8}}?
+       [\[<]?(?P<level>{_LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
+       (?=[\s:,|-])[\s:,|-]*)?
+    (?:{_BRACKETS}(?P<dash>\s+-\s+)?[\s:]*)?
+    (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*?)(?:\(\s*\d+\))?:\s+)?)""",
+    re.VERBOSE | re.ASCII,
+)
+"""What may stand between the time and the message: numbers, a level, a thread in brackets, a component."""
+
+_SYSLOG = re.compile(
+    r"\s+(?P<host>\S+)\s+(?P<component>[^\s\[:]+(?:\s\S+?)??)(?:\[(?P<pid>\d+)\])?:\s+", re.ASCII
+)
+_PIPES = re.compile(r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?", re.ASCII)
+_GLOG = re.compile(r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+", re.ASCII)
+_CRI = re.compile(r"\s(?:stdout|stderr)\s[FP]\s", re.ASCII)
+_ACCESS = re.compile(r"\]\s", re.ASCII)
+
+_MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
+_TIMES = ("time", "ts", "timestamp", "@timestamp")
+_LEVELS = ("level", "severity", "PRIORITY")
+_COMPONENTS = ("component", "SYSLOG_IDENTIFIER", "_COMM", "logger")
+
+
+Line = tuple[str, float | None, dict[str, Any] | None]
+"""A message, its time in seconds, and the fields that are kept."""
+
+
+class Head(NamedTuple):
+    """What stands before a message: time in seconds, level and component; and where the message begins."""
+
+    time: float | None
+    level: str | None
+    component: str | None
+    begins: int
+
+
+class LogLines:
+    """Reads lines of one log.
+
+    ``timestamp_format`` says how times are written (directives of strptime), ``pattern`` is an expression of
+    the whole line with groups ``message`` and, as there are, ``time``, ``level`` and ``component``.
+    ValueError where they cannot be used.
+    """
+
+    def __init__(self, timestamp_format: str | None, pattern: str | None, keep: tuple[str, ...] = ()) -> None:
+        self.written: Written | None = None if timestamp_format is None else written_as(timestamp_format)
+        self._pattern = None if pattern is None else _own_pattern(pattern)
+        self._keep = keep
+        self.given = timestamp_format is not None or pattern is not None
+
+    def learn(self, lines: Iterable[bytes]) -> str:
+        """Find out how times are written, by the first lines; what is found, in words."""
+        found: Counter[int] = Counter()
+        count = 0
+        for line in lines:
+            text = line.decode("utf-8", "replace")
+            count += 1
+            number = next((n for n, way in enumerate(KNOWN) if way.pattern.match(text)), None)
+            if number is not None:
+                found[number] += 1
+        if not found or count == 0:
+            return "no times are found at the beginning of its lines: each is a message"
+        self.written = KNOWN[min(found, key=lambda n: (-found[n], n))]
+        return f"times are read as {self.written.name}; a line without one belongs to the line before it"
+
+    def read(self, data: bytes, arrival: float) -> Line | None:
+        """The message, its time and the fields kept; None for a line that goes on with the one before.
+
+        Raises RefusedError and UnicodeDecodeError.
+        """
+        text = data.decode()
+        if text.startswith("{") and text.rstrip().endswith("}"):
+            found = self._object(data, arrival)
+            if found is not None:
+                return found
+        if self._pattern is not None:
+            return self._by_pattern(text, arrival)
+        if self.written is None:
+            return text_value(text, "message"), None, None
+        head = self.head(text, self.written, arrival)
+        if head is None:
+            return None
+        message = text_value(text[head.begins :], "message")
+        return message, head.time, self._kept(head.level, head.component)
+
+    def head(self, text: str, written: Written, arrival: float) -> Head | None:
+        """What stands before the message; None where that is no time."""
+        found = written.pattern.match(text)
+        if found is None:
+            return None
+        time, at = moment(found, arrival), found.end()
+        if time is None:
+            return None
+        level = found.groupdict().get("l")
+        for special in (_CRI, _GLOG if level else None, _SYSLOG if written.syslog else None, _PIPES):
+            more = special.match(text, at) if special is not None else None
+            if more is not None:
+                return Head(time, level, more.groupdict().get("component"), more.end())
+        more = _HEAD.match(text, at)
+        if more is None:
+            return Head(time, level, None, at)
+        return Head(time, more["level"] or level, more["component"], more.end())
+
+    def _by_pattern(self, text: str, arrival: float) -> Line | None:
+        assert self._pattern is not None
+        found = self._pattern.match(text)
+        if found is None:
+            return None
+        parts, time = found.groupdict(), None
+        if parts.get("time"):
+            ways = KNOWN if self.written is None else (self.written,)
+            times = (way.pattern.match(parts["time"]) for way in ways)
+            time = next((moment(match, arrival) for match in times if match is not None), None)
+            if time is None:
+                raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
+        message = text_value(parts.get("message") or "", "message")
+        return message, time, self._kept(parts.get("level"), parts.get("component"))
+
+    def _object(self, data: bytes, arrival: float) -> Line | None:
+        """A line that is a JSON object: of journalctl, Docker, Kubernetes or a program's own."""
+        try:
+            record = msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        if not isinstance(record, dict):
+            return None
+        name = next((name for name in _MESSAGES if record.get(name) is not None), None)
+        if name is None:
+            raise RefusedError("missing_field", f"none of {', '.join(_MESSAGES)} holds its message")
+        message = record[name]
+        if isinstance(message, list):  # journalctl: bytes that are no text
+            message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode(
+                "utf-8", "replace"
+            )
+        text = text_value(message, name).rstrip("\n")
+        time = _time_of(record, arrival)
+        level, component = _first(record, _LEVELS), _first(record, _COMPONENTS)
+        for way in KNOWN[:-1]:  # the program's own head, behind that of what ran it
+            inner = self.head(text, way, arrival)
+            if inner is not None and not text[inner.begins :].isspace() and inner.begins < len(text):
+                text = text[inner.begins :]
+                time = inner.time if time is None else time
+                level, component = level or inner.level, component or inner.component
+                break
+        return text_value(text, name), time, self._kept(level, component)
+
+    def _kept(self, level: str | None, component: str | None) -> dict[str, Any] | None:
+        held = {"level": level, "component": component}
+        found = {name: kept_value(held[name], name) for name in self._keep if held.get(name) is not None}
+        return found or None
+
+
+def _own_pattern(pattern: str) -> re.Pattern[str]:
+    try:
+        made = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"pattern is no regular expression: {error}") from None
+    if "message" not in made.groupindex:
+        raise ValueError("pattern needs a group (?P<message>...)")
+    return made
+
+
+def _time_of(record: dict[str, Any], arrival: float) -> float | None:
+    micros = record.get("__REALTIME_TIMESTAMP")
+    if isinstance(micros, str) and micros.isdigit():
+        return int(micros) / 1e6
+    for name in _TIMES:
+        value = record.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return in_seconds(float(value))
+        if isinstance(value, str):
+            for way in KNOWN:
+                found = way.pattern.match(value)
+                if found is not None:
+                    return moment(found, arrival)
+    return None
+
+
+def _first(record: dict[str, Any], names: Iterable[str]) -> str | None:
+    value = next((record[name] for name in names if record.get(name) is not None), None)
+    return None if value is None else str(value)

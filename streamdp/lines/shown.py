@@ -1,0 +1,128 @@
+"""Templates as people read them, and the values of their holes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from streamdp.lines.base import KIND_OF
+from streamdp.lines.scan import MOST, mark_line
+from streamdp.lines.state import NUMBER, State
+
+FOLDED: tuple[tuple[str, str], ...] = (
+    ("<ip>", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]+)?"),
+    ("<uuid>", r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
+    ("<date>", r"[0-9]{4}([-/.])[0-9]{2}\1[0-9]{2}"),
+    ("<time>", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"),
+    ("<num>", r"[-+]?[0-9]+([.,:/_-]+[0-9]+)*"),
+)
+"""What a part that is folded may be, the first that it is; else it is hexadecimal."""
+
+_FOLDED: tuple[tuple[str, Callable[[str], object]], ...] = tuple(
+    (name, re.compile(pattern, re.ASCII).fullmatch) for name, pattern in FOLDED
+)
+HEX, HOLE, NUMBERS, WORDS = "<hex>", "<id>", "<num>", "<word>"
+
+
+class Part:
+    """A token of a line: where it begins and ends among its bytes, and what of it is folded."""
+
+    __slots__ = ("begin", "end", "folds")
+
+    def __init__(self, begin: int) -> None:
+        self.begin, self.end = begin, begin
+        self.folds: list[tuple[int, int]] = []
+
+
+class Marker:
+    """Cuts lines into tokens, as the kernel does."""
+
+    def __init__(self) -> None:
+        self._folded = np.zeros(4096, np.uint8)
+        self._marks = np.zeros((2 * MOST, 2), np.int64)
+
+    def parts(self, line: bytes) -> list[Part]:
+        """The tokens of a line of UTF-8."""
+        if len(line) >= len(self._folded):
+            self._folded = np.zeros(2 * len(line), np.uint8)
+        if len(line) >= len(self._marks):
+            self._marks = np.zeros((2 * len(line), 2), np.int64)
+        mark_line(np.frombuffer(line, np.uint8), self._folded, self._marks)
+        found: list[Part] = []
+        for begin, end in self._marks.tolist():
+            if begin < 0:
+                break
+            if end < 0:
+                found.append(Part(begin))
+            else:
+                found[-1].folds.append((begin, end))
+        ends = [part.begin for part in found[1:]] + [len(line)]
+        for part, end in zip(found, ends, strict=True):
+            text = line[part.begin : end]
+            part.end = part.begin + len(text.rstrip(b" \t\n\v\f\r"))
+        return found
+
+
+def kind_of(text: str) -> str:
+    """What a part that was folded is."""
+    return next((name for name, matches in _FOLDED if matches(text)), HEX)
+
+
+def pieces_of(line: str, marker: Marker) -> list[str]:
+    """The tokens of a line as its template shows those that are constants, each with the space before it."""
+    data, found, before = line.encode("utf-8", "replace"), [], 0
+    for part in marker.parts(data):
+        shown = [b" " if part.begin > before and before else b""]
+        at = part.begin
+        for begin, end in part.folds:
+            shown += [data[at:begin], kind_of(data[begin:end].decode("utf-8", "replace")).encode()]
+            at = end
+        shown.append(data[at : part.end])
+        found.append(b"".join(shown).decode("utf-8", "replace"))
+        before = part.end
+    return found
+
+
+def holes(state: State, cluster: int) -> list[bool]:
+    """Whether each slot of a template is a hole."""
+    row = state.clusters[cluster]
+    first = int(row["slot"])
+    distinct: list[bool] = (state.slots["distinct"][first : first + int(row["length"])] > 1).tolist()
+    return distinct
+
+
+def template_of(state: State, cluster: int, pieces: list[str]) -> str:
+    """A template: its constants, with <num> and the like where they were folded, and its holes by kind."""
+    first = int(state.clusters[cluster]["slot"])
+    shown = []
+    for i, (piece, hole) in enumerate(zip(pieces, holes(state, cluster), strict=True)):
+        if hole:
+            piece = (" " if piece.startswith(" ") else "") + _hole(state, first + i)
+        shown.append(piece)
+    return "".join(shown)
+
+
+def _hole(state: State, slot: int) -> str:
+    """What the values of a hole are: words, numbers, or else."""
+    if state.slots[slot]["wordy"]:
+        return WORDS
+    shown = [int(state.tokens[token]["shown"]) for token in _values(state, slot)]
+    return NUMBERS if all(KIND_OF[each] == NUMBER for each in shown) else HOLE
+
+
+def _values(state: State, slot: int) -> Iterator[int]:
+    value = int(state.slots[slot]["first"])
+    while value >= 0:
+        yield int(state.values[value]["token"])
+        value = int(state.values[value]["next"])
+
+
+def values_of(line: str, template: list[bool], marker: Marker) -> list[str]:
+    """What stands in a line where its template, slot by slot, has holes, or in constants what is folded."""
+    data, found = line.encode("utf-8", "replace"), []
+    for part, hole in zip(marker.parts(data), template, strict=True):
+        spans = [(part.begin, part.end)] if hole else part.folds
+        found += [data[begin:end].decode("utf-8", "replace") for begin, end in spans]
+    return found
