@@ -112,9 +112,7 @@ class Engine(Inside):
         self._adaptive = None
         self._announcer = announcer = LineAnnouncer(self._retained, final_only=final_only, linked=False)
         settings = self.settings
-        self._templates = Templates(
-            terms, announcer, self._retained, open_for=settings.retain, params=settings.params
-        )
+        self._templates = Templates(terms, announcer, open_for=settings.retain, params=settings.params)
 
     # ---------------------------------------------------------------- records in
 

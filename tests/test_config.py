@@ -234,7 +234,7 @@ def test_stemmers_exist() -> None:
     assert set(get_args(Stem)) - {"none"} <= set(snowballstemmer.algorithms())
 
 
-FREE = {"keep", "params", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+FREE = {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
 
 
 def test_model_settings_leave_out_what_may_change() -> None:

@@ -38,6 +38,11 @@ class Samples:
             if said:
                 self._add(answer.cluster, (seq, -answer.novelty, said))
 
+    def say(self, seq: int, said: str, label: int, novelty: float) -> None:
+        """A record that says so has joined a cluster."""
+        if said:
+            self._add(label, (seq, -novelty, said))
+
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
         if held is None:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.announcer import DIGITS, FINAL_EVERY, Announcer, Lines
+from streamdp.answers.samples import LONGEST
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
 from streamdp.lines.model import Terms
@@ -19,7 +20,7 @@ from streamdp.lines.state import CLUSTERS
 from streamdp.lines.stream import LineStream, Told
 from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
 from streamdp.state.arrays import pack, unpack
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Labelled
 
 
 class Templates:
@@ -29,19 +30,17 @@ class Templates:
     ----------
     terms
         The model's weights.
-    announcer, retained
-        What remembers answers and the newest labels of records.
+    announcer
+        What remembers answers, and the newest labels of records.
     open_for
         Records whose labels are revised where templates become one.
     params
         Whether the values of holes are told with each record.
     """
 
-    def __init__(
-        self, terms: Terms, announcer: LineAnnouncer, retained: Retained, *, open_for: int, params: bool
-    ) -> None:
+    def __init__(self, terms: Terms, announcer: LineAnnouncer, *, open_for: int, params: bool) -> None:
         self.stream = LineStream(terms)
-        self.announcer, self.retained, self.params = announcer, retained, params
+        self.announcer, self.params = announcer, params
         announcer.open_for = open_for
         self._pieces: dict[int, list[str]] = {}
         self._holes: dict[int, list[bool]] = {}
@@ -74,7 +73,7 @@ class Templates:
         lines, events = answers.lines, answers.events if tell else None
         first, labels = self.seq, np.zeros(len(records), np.int64)
         offsets = np.zeros(len(records) + 1, np.int64)
-        self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
+        self.announcer.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         done = 0
         for told in self.stream.take([str(record.value) for record in records], times):
             n = len(told.answers)
@@ -277,7 +276,7 @@ class LineAnnouncer(Announcer):
         for answer, record in zip(answers, records, strict=True):
             seq = answer.seq
             through = seq - self.open_for
-            self.samples.add(seq, record, answer.cluster, answer.novelty)
+            self.samples.say(seq, str(record.value)[: 2 * LONGEST], answer.cluster, answer.novelty)
             if not self.final_only:
                 lines.append(answer)
             if through < seq:

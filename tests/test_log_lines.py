@@ -1,0 +1,231 @@
+"""Lines of a log: their times, levels and components are found, whatever wrote them."""
+
+from __future__ import annotations
+
+import calendar
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.fields import RefusedError
+from streamdp.decode.log import LogLines
+from streamdp.decode.timestamps import KNOWN, moment, written_as
+from streamdp.records import JOINED, Raw, Record, Reject
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+KEEP = ("level", "component")
+
+HEADS = [
+    (
+        "2015-10-18 18:01:47,978 INFO [main] org.apache.App: Created it",
+        "2015-10-18T18:01:47.978",
+        "INFO",
+        "org.apache.App",
+    ),
+    (
+        "2015-07-29 19:04:12,394 - WARN  [Recv[id=1]:Man$W@765] - Interrupted: now",
+        "2015-07-29T19:04:12.394",
+        "WARN",
+        None,
+    ),
+    (
+        "2017-05-16T00:00:04.500Z 25746 ERROR nova.api: it broke",
+        "2017-05-16T00:00:04.500",
+        "ERROR",
+        "nova.api",
+    ),
+    ("2017-05-16 02:00:00+02:00 it is told", "2017-05-16T00:00:00", None, None),
+    ("Dec 10 06:55:46 LabSZ sshd[24200]: Invalid user: x", "2025-12-10T06:55:46", None, "sshd"),
+    ("<34>Feb  1 22:14:15 host su: failed", "2026-02-01T22:14:15", None, "su"),
+    ("[Sun Dec 04 04:47:44 2005] [notice] workerEnv.init() ok", "2005-12-04T04:47:44", "notice", None),
+    ("[Sun Dec 04 04:47:44 2005] [error] [client 1.2.3.4] denied", "2005-12-04T04:47:44", "error", None),
+    ('1.2.3.4 - bob [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200', "2000-10-10T20:55:36", None, None),
+    ("I0102 15:04:05.678901 12345 main.go:123] serving", "2026-01-02T15:04:05.678901", "I", "main.go"),
+    (
+        "03-01 00:00:38.811  1702  2395 D WindowManager: printFreezing",
+        "2026-03-01T00:00:38.811",
+        "D",
+        "WindowManager",
+    ),
+    (
+        "081109 203615 148 INFO dfs.DataNode$Packet: 5 of them",
+        "2008-11-09T20:36:15",
+        "INFO",
+        "dfs.DataNode$Packet",
+    ),
+    (
+        "17/06/09 20:10:40 INFO executor.Backend: Registered",
+        "2017-06-09T20:10:40",
+        "INFO",
+        "executor.Backend",
+    ),
+    ("20171223-22:15:29:606|Step_LSC|30002312|onStand 3579", "2017-12-23T22:15:29.606", None, "Step_LSC"),
+    (
+        "- 1117838570 2005.06.03 R02-M1 2005-06-03-15.42.50.67 R02 RAS KERNEL INFO 63 errors",
+        "2005-06-03T22:42:50",
+        "INFO",
+        None,
+    ),
+    ("2016/09/28 04:30:30 [warn] 7#7: low", "2016-09-28T04:30:30", "warn", None),
+    ("2016-10-06T00:17:09.669794202Z stdout F started", "2016-10-06T00:17:09.669794", None, None),
+]
+"""A line; its time, level and component."""
+
+MESSAGES = [
+    "Created it",
+    "Interrupted: now",
+    "it broke",
+    "it is told",
+    "Invalid user: x",
+    "failed",
+    "workerEnv.init() ok",
+    "[client 1.2.3.4] denied",
+    '"GET / HTTP/1.0" 200',
+    "serving",
+    "printFreezing",
+    "5 of them",
+    "Registered",
+    "onStand 3579",
+    "63 errors",
+    "7#7: low",
+    "started",
+]
+
+
+@pytest.mark.parametrize(("head", "message"), list(zip(HEADS, MESSAGES, strict=True)))
+def test_what_stands_before_a_message(head: tuple[str, str, str | None, str | None], message: str) -> None:
+    line, when, level, component = head
+    log = LogLines(None, None, KEEP)
+    assert "times are read as" in log.learn([line.encode()])
+    found = log.read(line.encode(), NOW)
+    assert found is not None
+    text, moment, kept = found
+    assert text == message
+    assert moment == pytest.approx(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp(), abs=1e-6)
+    expected = {name: value for name, value in zip(KEEP, (level, component), strict=True) if value}
+    assert (kept or {}) == expected
+
+
+def test_the_commonest_way_of_the_first_lines_is_meant() -> None:
+    log = LogLines(None, None)
+    lines = [b"1117838570 a", b"Dec 10 06:55:46 h p: b", b"Dec 10 06:55:47 h p: c", b"no time"]
+    assert log.learn(lines) == "times are read as syslog; a line without one belongs to the line before it"
+    assert log.read(lines[0], NOW) is None
+    assert log.read(lines[3], NOW) is None
+    assert log.read(lines[1], NOW) == ("b", pytest.approx(NOW - (81 - 0.0) * 86400 + 24946, abs=86400), None)
+
+
+def test_a_log_without_times_is_its_messages() -> None:
+    log = LogLines(None, None)
+    assert log.learn([b"one", b"two"]).startswith("no times are found")
+    assert log.read(b"one  and two ", NOW) == ("one  and two ", None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "when", "kept"),
+    [
+        (
+            b'{"__REALTIME_TIMESTAMP":"1420070400123456","MESSAGE":"Started x",'
+            b'"PRIORITY":"6","SYSLOG_IDENTIFIER":"systemd"}',
+            "Started x",
+            1420070400.123456,
+            {"level": "6", "component": "systemd"},
+        ),
+        (
+            b'{"__REALTIME_TIMESTAMP":"1420070400000000","MESSAGE":[104,105,255]}',
+            "hi\ufffd",
+            1420070400.0,
+            None,
+        ),
+        (
+            b'{"log":"hello\\n","stream":"stdout","time":"2015-01-01T00:00:00.5Z"}',
+            "hello",
+            1420070400.5,
+            None,
+        ),
+        (
+            b'{"log":"2014-12-31 01:00:00,0 INFO a.B: hello\\n","time":"2015-01-01T00:00:00Z"}',
+            "hello",
+            1420070400.0,
+            {"level": "INFO", "component": "a.B"},
+        ),
+        (
+            b'{"ts":1420070400.25,"level":"warn","msg":"slow","logger":"db"}',
+            "slow",
+            1420070400.25,
+            {"level": "warn", "component": "db"},
+        ),
+    ],
+)
+def test_lines_that_are_json(line: bytes, message: str, when: float, kept: dict[str, str] | None) -> None:
+    log = LogLines(None, None, KEEP)
+    log.learn([line])
+    assert log.read(line, NOW) == (message, when, kept)
+
+
+def test_json_without_a_message_is_refused_and_other_braces_are_text() -> None:
+    log = LogLines(None, None)
+    log.learn([])
+    with pytest.raises(RefusedError, match="none of MESSAGE"):
+        log.read(b'{"a":1}', NOW)
+    assert log.read(b"{not json}", NOW) == ("{not json}", None, None)
+
+
+def test_a_year_that_is_not_written_is_that_of_the_arrival_or_the_one_before() -> None:
+    way = next(way for way in KNOWN if way.name == "syslog")
+
+    def year(line: str, arrival: float) -> int:
+        found = way.pattern.match(line)
+        assert found is not None
+        told = moment(found, arrival)
+        assert told is not None
+        return datetime.fromtimestamp(told, UTC).year
+
+    assert year("Mar  1 12:00:00 h p: x", NOW) == 2026
+    assert year("Dec 31 23:59:59 h p: x", NOW) == 2025
+    leap = way.pattern.match("Feb 29 00:00:00 h p: x")
+    assert leap is not None
+    assert moment(leap, NOW) is None
+    assert year("Feb 29 00:00:00 h p: x", calendar.timegm(time.strptime("2028-06-01", "%Y-%m-%d"))) == 2028
+
+
+def test_times_of_ones_own() -> None:
+    log = LogLines("%d.%m.%Y %H:%M:%S,%f", None)
+    assert log.read(b"[01.03.2020 00:00:01,5] it is", NOW) == ("it is", 1583020801.5, None)
+    assert log.read(b"\tat somewhere", NOW) is None
+    for wrong, why in (("%Q", "no directive"), ("%H %H", "twice")):
+        with pytest.raises(ValueError, match=why):
+            written_as(wrong)
+
+
+def test_a_pattern_of_ones_own() -> None:
+    log = LogLines(None, r"(?P<component>\w+)@(?P<time>\S+) (?P<level>\w+)> (?P<message>.*)", KEEP)
+    assert log.read(b"db@1420070400 bad> it broke", NOW) == (
+        "it broke",
+        1420070400.0,
+        {"level": "bad", "component": "db"},
+    )
+    assert log.read(b"else", NOW) is None
+    with pytest.raises(RefusedError, match="what stands for the time is none"):
+        log.read(b"db@never bad> it broke", NOW)
+    for wrong, why in (("(", "no regular expression"), ("x", "needs a group")):
+        with pytest.raises(ValueError, match=why):
+            LogLines(None, wrong)
+
+
+def test_the_decoder_tells_records_from_what_goes_on_with_them() -> None:
+    decoder = Decoder("log", keep=("level",))
+    assert decoder.log is not None
+    lines = [b"2020-01-01 00:00:00 ERROR it broke", b"\tat x.Y(Y.java:1)", b"2020-01-01 00:00:00", b"\xff"]
+    decoder.log.learn(lines)
+    record, more, empty, bad = (decoder.decode(Raw(line, {"line": 1}, NOW)) for line in lines)
+    assert isinstance(record, Record)
+    assert (record.value, record.time, record.keep) == ("it broke", 1577836800.0, {"level": "ERROR"})
+    assert isinstance(more, Reject)
+    assert more.reason == JOINED
+    assert isinstance(empty, Reject)
+    assert empty.reason == "empty"
+    assert isinstance(bad, Reject)
+    assert bad.reason == "not_utf8"

@@ -1,0 +1,187 @@
+"""Lines of a log in an engine: templates and values, revisions, events, snapshots, refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from streamdp import Engine, Record, Settings
+from streamdp.records import Answers, Assignment, Reject
+from streamdp.settings.load import ConfigError
+from tests.logs import TEMPLATES, lines
+
+SHOWN = {
+    "Accepted password for <word> from <ip> port <num> ssh<num>",
+    "Failed password for <word> from <ip> port <num> ssh<num>",
+    "session <uuid> opened for user <word>",
+    "session <uuid> closed for user <word> after <num> ms",
+    "GET /cart/<num> <num> <num>ms",
+    "POST /order/<uuid> <num> <num>ms",
+    "checkpoint complete: wrote <num> buffers in <num> s",
+    "connection from <ip> refused",
+    "job <uuid> was given to worker-<num>",
+    "replica <hex> is behind by <num> bytes",
+    "out of memory: cannot allocate",
+}
+"""How the templates read, but for the list of blocks."""
+
+
+def settings(**more: Any) -> Settings:
+    return Settings(likelihood="template", **more)
+
+
+def records(texts: list[str]) -> list[Record]:
+    return [Record(text, {"line": i}, time=1000.0 + i) for i, text in enumerate(texts)]
+
+
+def run(engine: Engine, texts: list[str], step: int = 1000) -> Answers:
+    found = Answers([], [], [])
+    given = records(texts)
+    for start in range(0, len(given), step):
+        part = engine.advance(given[start : start + step])
+        found.lines.extend(part.lines)
+        found.events.extend(part.events)
+        found.rejects.extend(part.rejects)
+    return found
+
+
+def newest(answers: Answers) -> dict[int, Assignment]:
+    return {line.seq: line for line in answers.assignments}
+
+
+def test_templates_and_the_values_in_their_holes() -> None:
+    texts, kinds = lines(3000)
+    engine = Engine(settings(params=True))
+    found = newest(run(engine, texts))
+    for kind in range(len(TEMPLATES)):
+        assert len({found[i].cluster for i in range(3000) if kinds[i] == kind}) == 1
+    assert {c.template for c in engine.clusters() if "blocks" not in str(c.template)} == SHOWN
+    assert sum(c.size for c in engine.clusters()) == 3000
+    assert engine.counters()["clusters_live"] == len(TEMPLATES) == len(engine.clusters())
+    for i, text in enumerate(texts):
+        answer, rest = found[i], text
+        assert isinstance(answer.params, list)
+        for value in answer.params:  # each stands in the line, in order
+            assert value in rest
+            rest = rest[rest.index(value) + len(value) :]
+    ssh = next(i for i in range(2000, 3000) if kinds[i] == 0)
+    words = texts[ssh].split()
+    assert found[ssh].params == [words[3], words[5], words[7], "2"]
+
+
+def test_a_merge_is_told_in_revisions_and_events() -> None:
+    texts = [
+        f"session opened for user {name} by (uid=0)" for name in ("ann", "bob", "cyd", "dan", "eve", "fay")
+    ]
+    engine = Engine(settings(), with_events=True)
+    answers = run(engine, texts)
+    events = Counter(event.event for event in answers.events)
+    assert events["merged"] == events["born"] - 1 > 0
+    assert {answer.cluster for answer in newest(answers).values()} == {0}
+    revised = [answer for answer in answers.assignments if answer.revision]
+    assert revised
+    assert {answer.template for answer in revised} == {"session opened for user <word> by (uid=<num>)"}
+    merged = [event for event in answers.events if event.event == "merged"]
+    assert all(event.other == 0 and event.time is not None for event in merged)
+    last = engine.clusters()[0]
+    assert (last.size, last.first_time, last.last_time) == (6, 1000.0, 1005.0)
+    assert last.samples[0] == texts[0]
+
+
+@pytest.mark.parametrize("final_only", [False, True])
+def test_answers_and_state_do_not_depend_on_batches_or_on_a_stop(final_only: bool) -> None:
+    texts = lines(1500)[0]
+    chosen, options = settings(retain=300, params=True), {"final_only": final_only, "with_events": True}
+    whole = Engine(chosen, **options)
+    expected = run(whole, texts)
+    engine = Engine(chosen, **options)
+    given = records(texts)
+    found = Answers([], [], [])
+    for start in range(0, len(given), 37):
+        part = engine.advance(given[start : start + 37])
+        found.lines.extend(part.lines)
+        found.events.extend(part.events)
+        if start % 370 == 0:
+            engine = Engine.loads(engine.dumps(), chosen, **options)
+    assert found.lines == expected.lines
+    assert found.events == expected.events
+    assert engine.dumps() == whole.dumps()
+    assert engine.finish().lines == whole.finish().lines
+
+
+def test_every_assignment_is_final_after_the_records_that_are_retained() -> None:
+    texts = lines(1000)[0]
+    engine = Engine(settings(retain=200))
+    answers = run(engine, texts)
+    through = -1
+    for line in answers.lines:
+        if isinstance(line, Assignment):
+            assert line.seq > through
+        else:
+            through = line.final_through
+    assert through == 799
+    assert engine.finish().final_through == 999
+
+
+def test_scoring_teaches_nothing() -> None:
+    texts = lines(500)[0]
+    engine = Engine(settings())
+    run(engine, texts)
+    found = engine.score([texts[7], "nobody has ever said this", [1.0, 2.0]], first=5)
+    known, new = found.assignments
+    assert (known.seq, known.cluster >= 0, new.cluster) == (5, True, -1)
+    assert new.novelty > 3 * known.novelty
+    assert [reject.reason for reject in found.rejects] == ["wrong_kind"]
+    assert engine.seq == 500
+
+
+def test_what_is_no_text_is_refused() -> None:
+    answers = Engine(settings()).advance([[1.0, 2.0], "a text", {"a": 1.0}])
+    assert [answer.cluster for answer in answers.assignments] == [0]
+    assert [(reject.reason, isinstance(reject, Reject)) for reject in answers.rejects] == [
+        ("wrong_kind", True)
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"beam": 4}, "beam"),
+        ({"decay": "window"}, "decay"),
+        ({"prior": "uniform"}, "prior"),
+        ({"refine_every": 1000}, "refine_every"),
+        ({"stem": "english"}, "stem"),
+        ({"prior": "crp", "discount": 0.5}, "discount"),
+        ({"base_concentration": 3.0}, "base_concentration"),
+    ],
+)
+def test_a_setting_without_meaning_is_refused(given: dict[str, Any], name: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}"):
+        Engine(settings(**given))
+
+
+@pytest.mark.parametrize("given", [{"rho_word": 0.5}, {"params": True}, {"pattern": "(?P<message>.*)"}])
+def test_settings_of_logs_are_refused_elsewhere(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        Engine(Settings(**given))
+
+
+def test_how_readily_a_word_is_a_hole_is_a_setting() -> None:
+    texts = [f"state is {name} now" for name in ("up", "down", "left", "right", "back", "lost")]
+    counts = [len(_engine(texts, rho).clusters()) for rho in (1e-60, 1e-3)]
+    assert counts[0] > counts[1]
+
+
+def _engine(texts: list[str], rho_word: float) -> Engine:
+    engine = Engine(settings(rho_word=rho_word))
+    run(engine, texts)
+    return engine
+
+
+def test_the_crp_is_a_prior_of_templates() -> None:
+    texts, kinds = lines(2000)
+    engine = Engine(settings(prior="crp", concentration=2.0))
+    found = newest(run(engine, texts))
+    assert len({found[i].cluster for i in range(2000) if kinds[i] == 6}) == 1
