@@ -110,7 +110,7 @@ class Engine(Inside):
     def _begin_templates(self, terms: Terms, *, final_only: bool) -> None:
         """Records are lines of a log, which have a search of their own."""
         self._adaptive = None
-        self._announcer = announcer = LineAnnouncer(self._retained, final_only=final_only, linked=False)
+        self._announcer = announcer = LineAnnouncer(self._retained, final_only=final_only)
         settings = self.settings
         self._templates = Templates(terms, announcer, open_for=settings.retain, params=settings.params)
 

@@ -193,6 +193,10 @@ def code_of(text: np.ndarray, start: int, stop: int) -> Any:
 
 
 @entry
-def mark_line(data: np.ndarray, folded: np.ndarray, marks: np.ndarray) -> None:
-    """Where the tokens of a line begin, and what of them is folded: see ``fold_line``; -1 ends the marks."""
+def mark_line(data: np.ndarray, folded: np.ndarray, marks: np.ndarray) -> int:
+    """Where the tokens of a line begin, and what of them is folded (see ``fold_line``): how many marks."""
     fold_line(data, 0, data.shape[0], folded, marks)
+    count = 0
+    while count < marks.shape[0] and marks[count, 0] >= 0:
+        count += 1
+    return count

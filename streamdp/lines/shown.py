@@ -49,11 +49,9 @@ class Marker:
             self._folded = np.zeros(2 * len(line), np.uint8)
         if len(line) >= len(self._marks):
             self._marks = np.zeros((2 * len(line), 2), np.int64)
-        mark_line(np.frombuffer(line, np.uint8), self._folded, self._marks)
+        count = mark_line(np.frombuffer(line, np.uint8), self._folded, self._marks)
         found: list[Part] = []
-        for begin, end in self._marks.tolist():
-            if begin < 0:
-                break
+        for begin, end in self._marks[:count].tolist():
             if end < 0:
                 found.append(Part(begin))
             else:

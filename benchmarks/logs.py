@@ -1,0 +1,226 @@
+"""Templates of log lines, beside Drain3 in the same run: what is found, how fast, and how cost grows."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.log_lines import SETS, Fresh, accuracy, drain, log_lines, made_templates
+from benchmarks.workloads import show
+from streamdp.decode.log import FIRST, LogLines
+from streamdp.lines.model import Terms
+from streamdp.lines.stream import LineStream
+from streamdp.scoring.agreement import agreement
+
+CHUNK = 1000
+JITTERED = ("concentration", "discount", "copies", "mutation", "line_strength", "line_discount",
+            "class_strength", "base_strength", "base_discount", "elsewhere", "subsumed",
+            "rho_number", "rho_identifier", "rho_word")  # fmt: skip
+
+
+def labels_of(texts: Sequence[str], terms: Terms) -> tuple[list[int], list[int]]:
+    """Labels as first announced, and as they stand in the end."""
+    stream, first = LineStream(terms), []
+    for start in range(0, len(texts), CHUNK):
+        for told in stream.take(texts[start : start + CHUNK]):
+            first += told.answers["label"].tolist()
+    older = stream.state.clusters["older"]
+    newest = np.array(first)
+    while (older[newest] != newest).any():
+        newest = older[newest]
+    return first, newest.tolist()
+
+
+def drained(texts: Sequence[str], masks: bool) -> list[int]:
+    """Drain3's clusters."""
+    miner = drain(masks)
+    return [miner.add_log_message(text)["cluster_id"] for text in texts]
+
+
+def codes(labels: Sequence[object]) -> np.ndarray:
+    """Labels as numbers."""
+    known: dict[object, int] = {}
+    return np.array([known.setdefault(label, len(known)) for label in labels])
+
+
+def jittered(terms: Terms, draw: random.Random) -> Terms:
+    """Every weight times or over up to two, rarely more than its range allows."""
+    changed = {}
+    for name in JITTERED:
+        value = getattr(terms, name) * 2 ** draw.uniform(-1, 1)
+        if name == "rho_word":
+            value = getattr(terms, name) * 10 ** draw.uniform(-2, 2)
+        ends = 0.9 if "discount" in name or name in ("copies", "mutation", "elsewhere") else 1e9
+        changed[name] = min(value, ends)
+    return terms._replace(**changed)
+
+
+def quality(jitters: int) -> None:
+    """Group accuracy, first announced and newest, beside Drain3's."""
+    rows: list[tuple[object, ...]] = []
+    sums = np.zeros(10)
+    sets = {name: log_lines(name) for name in SETS}
+    for name, lines in sets.items():
+        texts, truth = [line.text for line in lines], [line.cluster for line in lines]
+        first, newest = labels_of(texts, Terms())
+        heads = LogLines(None, None)
+        raw = [line.raw.encode() for line in lines]
+        heads.learn(raw[:FIRST])
+        found = [heads.read(line, time.time()) for line in raw]
+        _, bare = labels_of([message[0] if message else "" for message in found], Terms())
+        nmi = agreement(codes(truth), codes(newest)).nmi
+        figures = (
+            *accuracy(first, truth), *accuracy(newest, truth), nmi, accuracy(bare, truth)[0],
+            *accuracy(drained(texts, masks=False), truth), *accuracy(drained(texts, masks=True), truth),
+        )  # fmt: skip
+        sums += figures
+        rows.append((name, *(f"{figure:.3f}" for figure in figures)))
+    rows.append(("mean", *(f"{figure:.3f}" for figure in sums / len(SETS))))
+    head = (
+        "set",
+        "GA first",
+        "FGA first",
+        "GA",
+        "FGA",
+        "NMI",
+        "GA raw",
+        "Drain3 GA",
+        "FGA",
+        "masks GA",
+        "FGA",
+    )
+    show("templates of eight sets", head, rows)
+    draw, found_all = random.Random(1), []
+    for _ in range(jitters):
+        terms = jittered(Terms(), draw)
+        for lines in sets.values():
+            truth = [line.cluster for line in lines]
+            first, newest = labels_of([line.text for line in lines], terms)
+            found_all.append((*accuracy(first, truth), *accuracy(newest, truth)))
+    if found_all:
+        mean = np.mean(found_all, axis=0)
+        print(f"\nmean over {jitters} jittered settings: GA first {mean[0]:.3f}, FGA first {mean[1]:.3f}, "
+              f"GA {mean[2]:.3f}, FGA {mean[3]:.3f}")  # fmt: skip
+
+
+def timed(lines: int, peer: int) -> None:
+    """Lines a CPU second."""
+    rows: list[tuple[object, ...]] = []
+    labels_of(Fresh(words=True, seed=1).draw(2000), Terms())  # compiled
+    for words in (False, True):
+        texts = Fresh(words=words).draw(lines)
+        stream, started = LineStream(Terms()), time.process_time()
+        for start in range(0, lines, CHUNK):
+            for _ in stream.take(texts[start : start + CHUNK]):
+                pass
+        ours = lines / (time.process_time() - started)
+        counters = stream.counters()
+        theirs = []
+        for masks in (False, True):
+            miner, started = drain(masks), time.process_time()
+            for text in texts[:peer]:
+                miner.add_log_message(text)
+            theirs.append(peer / (time.process_time() - started))
+        whole = end_to_end(texts)
+        rows.append(
+            (
+                "letters too" if words else "digits",
+                f"{ours:,.0f}", f"{whole:,.0f}", *(f"{each:,.0f}" for each in theirs),
+                f"{counters['lines_distinct']:,}", counters["clusters_live"], len(miner.drain.clusters),
+            )
+        )  # fmt: skip
+    show(
+        "lines a CPU second",
+        ("fresh", "kernel", "consume", "Drain3", "with masks", "distinct", "templates", "Drain3's"),
+        rows,
+    )
+
+
+def end_to_end(texts: Sequence[str]) -> float:
+    """Lines a CPU second of ``streamdp consume --format log``, file to file, start included."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "in.log")
+        path.write_text("".join(f"2026-01-05 10:00:00 INFO {text}\n" for text in texts))
+        command = [sys.executable, "-m", "streamdp", "consume", "--file", str(path), "--format", "log"]
+        before = _children()
+        subprocess.run([*command, "--output", str(Path(folder, "out"))], check=True, capture_output=True)
+        return len(texts) / (_children() - before)
+
+
+def _children() -> float:
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def scaling(most: int, lines: int) -> None:
+    """Microseconds a line against the number of templates: once all are known, and while they are new."""
+    rows = []
+    count = 10
+    while count <= most:
+        templates = made_templates(count)
+        draw = random.Random(2)
+
+        def line(tokens: list[str], draw: random.Random = draw) -> str:
+            return " ".join(str(draw.randrange(10**6)) if token == "0" else token for token in tokens)
+
+        stream, started = LineStream(Terms()), time.process_time()
+        founding = [line(tokens) for tokens in templates]
+        started = time.process_time()
+        for start in range(0, count, CHUNK):
+            for _ in stream.take(founding[start : start + CHUNK]):
+                pass
+        new = (time.process_time() - started) / count
+        texts = [line(tokens) for tokens in draw.choices(templates, k=lines)]
+        started = time.process_time()
+        for start in range(0, lines, CHUNK):
+            for _ in stream.take(texts[start : start + CHUNK]):
+                pass
+        known = (time.process_time() - started) / lines
+        unseen = [
+            line([*tokens[:-2], f"x{draw.randrange(10**9)}y", "0"])
+            for tokens in draw.choices(templates, k=2000)
+        ]
+        started = time.process_time()
+        told = stream.score(unseen)
+        scored = (time.process_time() - started) / len(told.answers)
+        live = stream.counters()["clusters_live"]
+        rows.append(
+            (f"{count:,}", f"{live:,}", f"{known * 1e6:.2f}", f"{scored * 1e6:.1f}", f"{new * 1e6:.0f}")
+        )
+        count *= 10
+    show(
+        "cost against templates",
+        ("templates", "found", "us a known line", "us an unseen line", "us a founding line"),
+        rows,
+    )
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="*", default=["quality", "timed", "scaling"])
+    parser.add_argument("--jitters", type=int, default=30)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--peer-lines", type=int, default=100_000)
+    parser.add_argument("--most", type=int, default=100_000)
+    options = parser.parse_args()
+    if "quality" in options.what:
+        quality(options.jitters)
+    if "timed" in options.what:
+        timed(options.lines, options.peer_lines)
+    if "scaling" in options.what:
+        scaling(options.most, 100_000)
+
+
+if __name__ == "__main__":
+    main()
