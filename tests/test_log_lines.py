@@ -117,6 +117,21 @@ def test_the_commonest_way_of_the_first_lines_is_meant() -> None:
     assert log.read(lines[1], NOW) == ("b", pytest.approx(NOW - (81 - 0.0) * 86400 + 24946, abs=86400), None)
 
 
+def test_a_host_and_a_program_are_known_by_most_lines() -> None:
+    log = LogLines(None, None, KEEP)
+    log.learn([b"2026-01-05T00:00:00 web1 nginx: up", b"2026-01-05T00:00:01 web2 sshd[7]: key"])
+    assert log.read(b"2026-01-05T00:00:02 db1 postgres: went: down", NOW) == (
+        "went: down", 1767571202.0, {"component": "postgres"},
+    )  # fmt: skip
+    other = LogLines(None, None, KEEP)
+    other.learn([b"2026-01-05T00:00:00 request failed: x", b"2026-01-05T00:00:00 it is up"])
+    assert other.read(b"2026-01-05T00:00:00 request failed: x", NOW) == (
+        "request failed: x",
+        1767571200.0,
+        None,
+    )
+
+
 def test_a_log_without_times_is_its_messages() -> None:
     log = LogLines(None, None)
     assert log.learn([b"one", b"two"]).startswith("no times are found")

@@ -13,8 +13,10 @@ from streamdp.records import Assignment, Final
 
 OutputFormat = Literal["auto", "jsonl", "csv"]
 
-COLUMNS = tuple(name for name in Assignment.__struct_fields__ if name not in ("position", "keep"))
-"""What a table tells of every assignment, before the position and the kept fields."""
+COLUMNS = tuple(
+    name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
+)
+"""What a table tells of every assignment, before the position and the kept fields; no templates."""
 
 _json = msgspec.json.Encoder()
 

@@ -18,7 +18,11 @@ FIELDS = ("level", "component")
 FIRST = 1000
 """Lines by which the way of writing times is found."""
 
+MOSTLY = 0.9
+"""Share of lines that must have a host and a program after the time, where that is no syslog."""
+
 _LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
+_HOST = re.compile(rf"\s+(?!(?:{_LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+", re.ASCII)
 _BRACKETS = r"\[(?!client\b)(?:[^\[\]]|\[[^\]]*\])*\]"
 _HEAD = re.compile(
     rf"""[\])>]?[\s,|-]*
@@ -70,21 +74,25 @@ class LogLines:
         self.written: Written | None = None if timestamp_format is None else written_as(timestamp_format)
         self._pattern = None if pattern is None else _own_pattern(pattern)
         self._keep = keep
+        self._hosted = False
         self.given = timestamp_format is not None or pattern is not None
 
     def learn(self, lines: Iterable[bytes]) -> str:
         """Find out how times are written, by the first lines; what is found, in words."""
         found: Counter[int] = Counter()
-        count = 0
+        hosted: Counter[int] = Counter()
         for line in lines:
             text = line.decode("utf-8", "replace")
-            count += 1
-            number = next((n for n, way in enumerate(KNOWN) if way.pattern.match(text)), None)
-            if number is not None:
+            ways = ((n, way.pattern.match(text)) for n, way in enumerate(KNOWN))
+            number, match = next(((n, match) for n, match in ways if match), (-1, None))
+            if match is not None:
                 found[number] += 1
-        if not found or count == 0:
+                hosted[number] += _HOST.match(text, match.end()) is not None
+        if not found:
             return "no times are found at the beginning of its lines: each is a message"
-        self.written = KNOWN[min(found, key=lambda n: (-found[n], n))]
+        number = min(found, key=lambda n: (-found[n], n))
+        self.written = KNOWN[number]
+        self._hosted = hosted[number] > MOSTLY * found[number]
         return f"times are read as {self.written.name}; a line without one belongs to the line before it"
 
     def read(self, data: bytes, arrival: float) -> Line | None:
@@ -116,7 +124,8 @@ class LogLines:
         if time is None:
             return None
         level = found.groupdict().get("l")
-        for special in (_CRI, _GLOG if level else None, _SYSLOG if written.syslog else None, _PIPES):
+        hosts = _SYSLOG if written.syslog else _HOST if self._hosted else None
+        for special in (_CRI, _GLOG if level else None, hosts, _PIPES):
             more = special.match(text, at) if special is not None else None
             if more is not None:
                 return Head(time, level, more.groupdict().get("component"), more.end())

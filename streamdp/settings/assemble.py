@@ -132,6 +132,8 @@ def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
 
 def _named(settings: Settings) -> str:
     """The likelihood, where the settings alone say which."""
+    if settings.likelihood == AUTO and settings.format == "log":
+        return TEMPLATE
     return DIRECTIONS if settings.likelihood == AUTO and settings.normalise else settings.likelihood
 
 

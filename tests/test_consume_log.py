@@ -1,0 +1,125 @@
+"""``streamdp consume --format log``: what it writes, and that a stop changes none of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from commands import assignments, call, fail, newest_lines, parsed, succeed
+from logs import lines
+
+HEAD = "2026-01-05 {:02}:{:02}:{:02},500 INFO [main] app.Server: {}"
+OPTIONS = ("--format", "log", "--snapshot-every", "100", "--params", "true")
+
+
+def written(path: Path, count: int) -> list[int]:
+    """A log with a stack trace behind every seventh line; the template of each line."""
+    texts, kinds = lines(count)
+    with path.open("w") as file:
+        for i, text in enumerate(texts):
+            file.write(HEAD.format(i // 3600, i // 60 % 60, i % 60, text) + "\n")
+            if i % 7 == 0:
+                file.write("java.io.IOException: broken\n\tat app.Server.run(Server.java:17)\n")
+    return kinds
+
+
+def test_templates_times_and_fields(tmp_path: Path) -> None:
+    kinds = written(tmp_path / "app.log", 1000)
+    done = call(tmp_path, "consume", "app.log", *OPTIONS, "--keep", "level,component", "--output", "out")
+    told = done.stderr.decode()
+    assert done.returncode == 0
+    assert "times are read as ISO 8601; a line without one belongs to the line before it" in told
+    assert "286 lines without a time went on with the line before: not read" in told
+    found = newest_lines((tmp_path / "out").read_bytes())
+    assert len(found) == 1000
+    assert found[1]["position"] == {"file": "app.log", "line": 4}
+    assert found[999]["time"] == 1767571200.5 + 999
+    assert found[0]["keep"] == {"level": "INFO", "component": "app.Server"}
+    for kind in range(12):
+        clusters = {line["cluster"] for line, own in zip(found, kinds, strict=True) if own == kind}
+        assert len(clusters) == 1
+    refused = next(line for line, kind in zip(found, kinds, strict=True) if kind == 7)
+    assert refused["template"] == "connection from <ip> refused"
+    assert len(refused["params"]) == 1
+
+
+def test_a_stopped_run_ends_up_with_the_same_bytes(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for folder in (whole, parts):
+        folder.mkdir()
+        written(folder / "app.log", 1200)
+    paths = ("--output", "out", "--events", "events", "--state", "state")
+    succeed(whole, "consume", "app.log", *OPTIONS, *paths)
+    data = (parts / "app.log").read_bytes()
+    for share in (0.3, 0.31, 0.8, 1.0):
+        cut = data.rfind(b"\n", 0, int(len(data) * share)) + 1
+        (parts / "app.log").write_bytes(data[:cut])
+        succeed(parts, "consume", "app.log", *OPTIONS, *paths)
+    for name in ("out", "events"):
+        assert (parts / name).read_bytes() == (whole / name).read_bytes()
+    shown = [succeed(folder, "show", "state", "--json") for folder in (whole, parts)]
+    assert shown[0] == shown[1]
+    templates = {line["template"] for line in parsed(shown[0])}
+    assert "session <uuid> opened for user <word>" in templates
+    table = succeed(whole, "show", "state").decode()
+    assert "template" in table
+    assert "session <uuid> opened for user <word>" in table
+
+
+def test_a_frozen_state_scores_lines(tmp_path: Path) -> None:
+    written(tmp_path / "app.log", 500)
+    succeed(tmp_path, "consume", "app.log", "--format", "log", "--output", "out", "--state", "state")
+    new = HEAD.format(9, 0, 0, "nobody has ever said anything like this")
+    old = HEAD.format(9, 0, 1, "connection from 1.2.3.4:5 refused")
+    output = succeed(
+        tmp_path,
+        "consume",
+        "-",
+        "--format",
+        "log",
+        "--state",
+        "state",
+        "--frozen",
+        stdin=f"{new}\n{old}\n".encode(),
+    )
+    first, second = assignments(output)
+    assert first["cluster"] == -1
+    assert "template" not in first
+    assert second["template"] == "connection from <ip> refused"
+    assert first["novelty"] > second["novelty"]
+
+
+def test_json_of_containers_and_a_pattern(tmp_path: Path) -> None:
+    docker = [
+        json.dumps({"log": f"worker {i} is ready\n", "stream": "stdout", "time": f"2026-01-05T00:00:{i:02}Z"})
+        for i in range(9)
+    ]
+    found = assignments(
+        succeed(tmp_path, "consume", "-", "--format", "log", stdin="\n".join(docker).encode())
+    )
+    assert {line["template"] for line in found} == {"worker <num> is ready"}
+    assert [line["time"] for line in found] == [1767571200.0 + i for i in range(9)]
+    own = "\n".join(f"E|{i}|it broke {i} times" for i in range(1767571200, 1767571205))
+    pattern = r"(?P<level>\w)\|(?P<time>\d+)\|(?P<message>.*)"
+    found = assignments(
+        succeed(tmp_path, "consume", "-", "--format", "log", "--pattern", pattern, stdin=own.encode())
+    )
+    assert [line["time"] for line in found] == [1767571200.0 + i for i in range(5)]
+    assert {line["template"] for line in found} == {"it broke <num> times"}
+
+
+def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
+    written(tmp_path / "app.log", 10)
+    for options, part in (
+        (("--format", "log", "--beam", "8"), "beam has no meaning with the template likelihood"),
+        (("--format", "log", "--pattern", "("), "pattern is no regular expression"),
+        (("--format", "log", "--timestamp-format", "%Q"), "%Q is no directive"),
+        (("--format", "text", "--params", "true"), "params are of templates"),
+        (("--format", "text", "--pattern", "x"), "pattern is for lines of a log"),
+    ):
+        code, told = fail(tmp_path, "consume", "app.log", *options)
+        assert code == 78
+        assert part in told
+    code, told = fail(tmp_path, "fit", "app.log", "--format", "log")
+    assert code == 78
+    assert "the template likelihood is for a stream of log lines: use consume" in told
