@@ -75,7 +75,7 @@ def groups(labels: Sequence[object]) -> set[frozenset[int]]:
 class Fresh:
     """Lines of the sets again and again, with fresh values in the holes of their true templates.
 
-    Digits are drawn anew in every line; with ``words``, the letters of tokens that vary within a template too.
+    Digits are drawn anew in every line; with ``words``, letters of tokens that vary within a template too.
     """
 
     def __init__(self, *, words: bool, seed: int = 0) -> None:

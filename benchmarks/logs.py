@@ -164,6 +164,9 @@ def _children() -> float:
 
 def scaling(most: int, lines: int) -> None:
     """Microseconds a line against the number of templates: once all are known, and while they are new."""
+    warm = LineStream(Terms())
+    labels_of(["a line"], Terms())
+    warm.score(["a line"])
     rows = []
     count = 10
     while count <= most:

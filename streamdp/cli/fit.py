@@ -27,6 +27,7 @@ from streamdp.offline.solve import solve
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
+from streamdp.settings.assemble import is_sparse
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import StateFolder
 
@@ -61,6 +62,7 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
 
 def read_all(settings: Settings, origin: Origin) -> Collection:
     """All records of a file."""
+    is_sparse(settings)  # what is not for sets is refused before it is read
     reader = Reader(settings, origin)
     records: list[Record | Reject] = []
     try:
