@@ -14,7 +14,7 @@ import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
-from streamdp.answers.templates import LineAnnouncer, Templates
+from streamdp.answers.templates import Templates
 from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pool import NEXT_LABEL
@@ -28,14 +28,12 @@ from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.inside import Inside
 from streamdp.likelihoods.base import Likelihood, Moments
-from streamdp.lines.model import Terms
 from streamdp.offline.passes import Passes
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.templates import for_templates, template_terms
 from streamdp.state import codec
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
@@ -83,36 +81,28 @@ class Engine(Inside):
         self._blueprint = Blueprint.of(settings, prior, likelihood)
         self.settings = settings = self._blueprint.settings
         tokenizer_of(settings)  # what is wrong is said now, not at the first record
-        terms = template_terms(settings) if for_templates(settings) else None
-        if terms is None:
+        self._retained = Retained(settings.retain)
+        self._templates = Templates.of(settings, self._retained, final_only=final_only)
+        if self._templates is None:
             self._blueprint.check()
         self.with_events = with_events
         self.stage: Callable[[str], None] = _untimed
         """Told when the search (kernel), its answers (announce) and encoding (encode) begin, by the batch."""
         self._order = order_of(settings)
-        self._retained = Retained(settings.retain)
         self._encoder: Encoder | None = None
         self._moments: Moments | None = None
         self._search: BeamSearch | None = None
         self._pending: list[tuple[float, Record]] = []  # encoded, not yet absorbed
         self._strays: list[tuple[float, Record]] = []  # of another kind than the first, who may be wrong
-        self._templates: Templates | None = None
         self._age = 0
-        self._passes = None if terms else Passes.of(settings)
-        if terms is not None:
-            self._begin_templates(terms, final_only=final_only)
+        self._passes = Passes.of(settings)
+        if self._templates is not None:
+            self._adaptive, self._announcer = None, self._templates.announcer
             return
         prior = self._blueprint.prior_for(sparse=True)
         linked = isinstance(prior, DistanceDependent)
         self._adaptive = prior if isinstance(prior, DistanceDependent) and settings.adapt else None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
-
-    def _begin_templates(self, terms: Terms, *, final_only: bool) -> None:
-        """Records are lines of a log, which have a search of their own."""
-        self._adaptive = None
-        self._announcer = announcer = LineAnnouncer(self._retained, final_only=final_only)
-        settings = self.settings
-        self._templates = Templates(terms, announcer, open_for=settings.retain, params=settings.params)
 
     # ---------------------------------------------------------------- records in
 
@@ -171,36 +161,6 @@ class Engine(Inside):
         self._order.drain(ready)
         self._encode(ready, answers)
         self._run(answers)
-        return answers
-
-    def score(self, records: Iterable[Record | Reject | Value], first: int = 0) -> Answers:
-        """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
-
-        ``seq`` counts the answers from ``first`` on.
-        """
-        answers = Answers([], [], [])
-        if self._templates is not None:
-            self._templates.score(all_plain(records), first, answers)
-            return answers
-        encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
-        taken: list[Record] = []
-        for record in all_plain(records):
-            if isinstance(record, Reject):
-                answers.rejects.append(record)
-                continue
-            if encoder is None:
-                reject: Reject | None = refuse(record, "untrained", "nothing has been learned yet")
-            else:
-                reject = encoder.add(record)
-            if reject is None:
-                taken.append(record)
-            else:
-                answers.rejects.append(reject)
-        if taken and encoder is not None and self._search is not None:
-            times = np.array([self._order.latest if r.time is None else r.time for r in taken])
-            batch = encoder.take(times)
-            out = self._search.score(batch)
-            self._announcer.announce_frozen(out, taken, batch.sizes, first, answers.lines)
         return answers
 
     # ---------------------------------------------------------------- inside

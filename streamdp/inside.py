@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import described, of_closed, summarise
@@ -13,13 +15,13 @@ from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded, Encoder
-from streamdp.encode.order import Lateness, ReorderBuffer
+from streamdp.encode.order import Lateness, ReorderBuffer, refuse
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
 from streamdp.priors import DistanceDependent, Exponential
-from streamdp.records import Record
+from streamdp.records import Answers, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Retained
@@ -93,6 +95,36 @@ class Inside:
     def refined(self) -> dict[str, float]:
         """What refinements have come to; nothing where there are none."""
         return {} if self._passes is None else self._passes.counters()
+
+    def score(self, records: Iterable[Record | Reject | Value], first: int = 0) -> Answers:
+        """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
+
+        ``seq`` counts the answers from ``first`` on.
+        """
+        answers = Answers([], [], [])
+        if self._templates is not None:
+            self._templates.score(all_plain(records), first, answers)
+            return answers
+        encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
+        taken: list[Record] = []
+        for record in all_plain(records):
+            if isinstance(record, Reject):
+                answers.rejects.append(record)
+                continue
+            if encoder is None:
+                reject: Reject | None = refuse(record, "untrained", "nothing has been learned yet")
+            else:
+                reject = encoder.add(record)
+            if reject is None:
+                taken.append(record)
+            else:
+                answers.rejects.append(reject)
+        if taken and encoder is not None and self._search is not None:
+            times = np.array([self._order.latest if r.time is None else r.time for r in taken])
+            batch = encoder.take(times)
+            out = self._search.score(batch)
+            self._announcer.announce_frozen(out, taken, batch.sizes, first, answers.lines)
+        return answers
 
     def stream(self) -> Stream | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamdp import Engine, Record, Settings
 from streamdp.records import Answers, Assignment, Reject
 from streamdp.settings.load import ConfigError
+from streamdp.state.arrays import pack, unpack
+from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines
 
 SHOWN = {
@@ -109,6 +113,43 @@ def test_answers_and_state_do_not_depend_on_batches_or_on_a_stop(final_only: boo
     assert found.events == expected.events
     assert engine.dumps() == whole.dumps()
     assert engine.finish().lines == whole.finish().lines
+
+
+@pytest.mark.parametrize(
+    ("array", "field", "value"),
+    [
+        ("clusters", "slot", 1 << 40),
+        ("clusters", "into", -1),
+        ("clusters", "length", 7000),
+        ("slots", "founder", 1 << 40),
+        ("slots", "first", 1 << 40),
+        ("values", "next", 1 << 40),
+        ("values", "token", -3),
+        ("posts", "cluster", 1 << 40),
+        ("posts", "next", 1 << 40),
+        ("lists", "first", 1 << 40),
+        ("lines", "cluster", -1),
+        ("tokens", "shown", 900),
+        ("by_value_values", None, 1 << 40),
+        ("by_place_values", None, 1 << 40),
+        ("by_text_keys", None, -1),
+        ("laws", None, math.nan),
+        ("counts", None, -5),
+    ],
+)
+def test_a_state_of_somebody_else_is_refused(array: str, field: str | None, value: float) -> None:
+    engine = Engine(settings())
+    run(engine, lines(400)[0])
+    body = msgspec.msgpack.decode(engine.dumps())
+    stored = body["templates"]["stream"]
+    damaged = unpack(stored[array])
+    (damaged if field is None else damaged[field])[0] = value
+    stored[array] = pack(damaged)
+    with pytest.raises(SnapshotError, match="the state is damaged"):
+        Engine.loads(msgspec.msgpack.encode(body), settings())
+    stored.pop(array)
+    with pytest.raises(SnapshotError, match="the state is damaged"):
+        Engine.loads(msgspec.msgpack.encode(body), settings())
 
 
 def test_every_assignment_is_final_after_the_records_that_are_retained() -> None:

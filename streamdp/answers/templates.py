@@ -10,17 +10,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import DIGITS, FINAL_EVERY, Announcer, Lines
-from streamdp.answers.samples import LONGEST
+from streamdp.answers.announcer import DIGITS, Lines
+from streamdp.answers.line_announcer import LineAnnouncer
+from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
 from streamdp.lines.model import Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import CLUSTERS
 from streamdp.lines.stream import LineStream, Told
-from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
+from streamdp.settings import Settings
+from streamdp.settings.templates import for_templates, template_terms
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.retained import Labelled, Retained
+from streamdp.state.sound_lines import check_lines
 
 
 class Templates:
@@ -46,6 +50,15 @@ class Templates:
         self._holes: dict[int, list[bool]] = {}
         self._shown: dict[int, str] = {}
         self._marker = Marker()
+
+    @classmethod
+    def of(cls, settings: Settings, retained: Retained, *, final_only: bool) -> Templates | None:
+        """What the settings mean, where they mean lines of a log. ConfigError for those without a meaning."""
+        if not for_templates(settings):
+            return None
+        announcer = LineAnnouncer(retained, final_only=final_only)
+        terms = template_terms(settings)
+        return cls(terms, announcer, open_for=settings.retain, params=settings.params)
 
     @property
     def seq(self) -> int:
@@ -258,67 +271,14 @@ class Templates:
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         arrays = {name: unpack(array) for name, array in stored["stream"].items()}
+        check_lines(arrays)
         self.stream = LineStream.load(self.stream.terms, arrays)
         self._pieces = dict(stored["pieces"])
-        for cluster in self._pieces:
+        living = np.flatnonzero(arrays["clusters"]["alive"]).tolist()
+        require(sorted(self._pieces) == living, "templates are shown otherwise")
+        for cluster in living:
             self._show(cluster)
 
 
 def _time(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-class LineAnnouncer(Announcer):
-    """Remembers what was announced of lines whose template may yet become one with another."""
-
-    def __init__(self, retained: Retained, *, final_only: bool) -> None:
-        super().__init__(retained, final_only=final_only, linked=False)
-        self._open: defaultdict[int, list[int]] = defaultdict(list)
-        self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
-
-    def tell(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
-        """Append answers to ``lines``, in processing order."""
-        for answer, record in zip(answers, records, strict=True):
-            seq = answer.seq
-            through = seq - self.open_for
-            self.samples.say(seq, str(record.value)[: 2 * LONGEST], answer.cluster, answer.novelty)
-            if not self.final_only:
-                lines.append(answer)
-            if through < seq:
-                self.undecided[seq] = answer
-                if self._listed >= 0:
-                    self._open[answer.cluster].append(seq)
-                    self._listed += 1
-                    if self._listed > 4 * len(self.undecided) + 1000:
-                        self._list()
-                self._settle(through, lines)
-            elif self.final_only:
-                lines.append(answer)
-            if (seq + 1) % FINAL_EVERY == 0 and through > self.final:
-                self.final = through
-                if not self.final_only:
-                    lines.append(Final(through))
-
-    def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
-        """A label has become an older one: append the revisions of what is open."""
-        if self._listed < 0:
-            self._list()
-        seqs = sorted(seq for seq in self._open.pop(before, ()) if seq in self.undecided)
-        self._open[after].extend(seqs)
-        for seq in seqs:
-            answer = self.undecided[seq]
-            newer = msgspec.structs.replace(
-                answer, cluster=after, new=False, revision=answer.revision + 1, template=template
-            )
-            self.undecided[seq] = newer
-            self.retained.revise(seq, after)
-            if not self.final_only:
-                lines.append(newer)
-        self.samples.unite(before, after)
-
-    def _list(self) -> None:
-        """Put what is open in lists by label."""
-        self._open.clear()
-        for seq, answer in self.undecided.items():
-            self._open[answer.cluster].append(seq)
-        self._listed = len(self.undecided)

@@ -259,6 +259,8 @@ class Reader:
 
     def _time_of(self, raw: Raw) -> float | None:
         """The event time that a record is merged by; None for one that will be refused anyway."""
+        if self._new_log is not None:
+            self._learn(self._new_log, [raw])
         decoded = self.decoder.decode(raw)
         self._decoded[raw.position["partition"], raw.position["offset"]] = decoded
         if isinstance(decoded, Reject) or decoded.time is None:

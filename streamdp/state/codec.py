@@ -25,8 +25,8 @@ class Parts(NamedTuple):
     ``pending`` are records with their times that are encoded but not yet absorbed; ``announced`` is what
     the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended;
     ``passes`` is what refinements have come to, and the one under way, as plain values; ``strays`` are
-    records that are of another kind than those pending, as long as it may be these that are wrong; ``templates`` are those of log lines, as plain
-    values.
+    records that are of another kind than those pending, as long as it may be these that are wrong;
+    ``templates`` are those of log lines, as plain values.
     """
 
     order: ReorderBuffer

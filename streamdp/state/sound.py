@@ -26,7 +26,9 @@ from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Moments
+from streamdp.lines.state import CLUSTERS, RECORDS
 from streamdp.settings.load import ConfigError
+from streamdp.state.arrays import unpack
 from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled
 from streamdp.state.snapshot import SnapshotError
@@ -78,6 +80,10 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     for time, _ in [*parts.pending, *parts.strays]:
         require(isinstance(time, float), "a time of another type")
     held = parts.retained.collect()
+    if parts.templates is not None:
+        require(encoder is None and search is None, "a beam beside templates")
+        _check_lines(parts, held, open_for, undecided)
+        return
     if search is None or encoder is None:
         require(held is None and not undecided, "records are retained without a beam")
         return
@@ -95,6 +101,21 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     seq, decided = search.seq, search.decided
     through = max(-1, min(decided, seq - 1 - open_for)) if open_for else decided
     first = undecided[0] if undecided else seq
+    require(undecided == list(range(first, seq)) and first <= through + 1, "what was announced has gaps")
+
+
+def _check_lines(parts: Parts, held: Labelled | None, open_for: int, undecided: list[int]) -> None:
+    """What is retained and announced of log lines goes with their templates, which were checked before."""
+    assert parts.templates is not None
+    counts = unpack(parts.templates["stream"]["counts"])
+    seq = int(counts[RECORDS])
+    if held is not None:
+        require(held.first + len(held.labels) == seq and held.first >= 0, "retained records are missing")
+        require(held.batch.size == len(held.labels), "retained records are missing")
+        require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
+        within(held.labels, 0, int(counts[CLUSTERS]), "the label of a record")
+    first = undecided[0] if undecided else seq
+    through = max(-1, seq - 1 - open_for)
     require(undecided == list(range(first, seq)) and first <= through + 1, "what was announced has gaps")
 
 

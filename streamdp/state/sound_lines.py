@@ -1,0 +1,133 @@
+"""Whether arrays that come from outside are those of templates: kernels trust every index in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from streamdp.beam.sound import finite, require, within
+from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT
+from streamdp.lines.scan import MOST
+from streamdp.lines.state import (
+    ALIVE,
+    CLASSES,
+    CLUSTERS,
+    COUNTS,
+    DUE,
+    LINES,
+    LISTS,
+    POSTS,
+    SLOTS,
+    TABLES,
+    TEXT,
+    TOKENS,
+    USED,
+    VALUES,
+    dump,
+    new_state,
+)
+
+LARGEST = 1 << 53
+
+
+def check_lines(found: Mapping[str, np.ndarray]) -> None:
+    """Raise UnsoundError unless arrays, as ``lines.state.dump`` names them, are a state."""
+    fresh = dump(new_state())
+    require(found.keys() == fresh.keys(), "arrays of templates are missing")
+    for name, array in fresh.items():
+        require(
+            isinstance(found[name], np.ndarray)
+            and found[name].dtype == array.dtype
+            and found[name].shape[1:] == array.shape[1:],
+            f"{name} of another type",
+        )
+        if name not in USED and not name.endswith(("_keys", "_values")):
+            require(found[name].shape == array.shape, f"{name} of another length")
+    counts = found["counts"]
+    within(np.delete(counts, DUE), 0, LARGEST, "a count of templates")
+    require(counts.shape == (COUNTS,) and counts[DUE] == -1, "a template is due")
+    for name, used in USED.items():
+        require(len(found[name]) == counts[used], f"{name} of another length")
+    for name in TABLES:
+        keys = found[f"{name}_keys"]
+        require(len(keys) == len(found[f"{name}_values"]), f"{name} of several lengths")
+        require((keys >= 0).all() and (np.diff(keys) > 0).all(), f"keys of {name} out of order")
+    _check_tokens(found)
+    _check_clusters(found)
+    _check_chains(found)
+    for name in ("laws", "weights", "evidence"):
+        finite(found[name], name)
+    for name in ("laws", "weights"):
+        require((found[name] >= 0.0).all(), f"{name} below 0")
+    for rows in ("shown", "lengths", "kinds"):
+        for field in found[rows].dtype.names or (None,):
+            within(found[rows] if field is None else found[rows][field], 0, LARGEST, rows)
+
+
+def _check_tokens(found: Mapping[str, np.ndarray]) -> None:
+    tokens, counts = found["tokens"], found["counts"]
+    within(tokens["length"], 1, LARGEST, "the length of a token")
+    within(tokens["start"], 0, LARGEST, "the text of a token")
+    within(tokens["start"] + tokens["length"], 0, int(counts[TEXT]) + 1, "the text of a token")
+    within(tokens["shown"], 1, CLASSES, "the class of a token")
+    for field in ("met", "held", "followers", "follower_types"):
+        within(tokens[field], 0, LARGEST, f"{field} of a token")
+    require((tokens["spelling"] > 0.0).all() and (tokens["spelling"] <= 1.0).all(), "a spelling out of range")
+    within(found["by_text_values"], 0, int(counts[TOKENS]), "a token")
+
+
+def _check_clusters(found: Mapping[str, np.ndarray]) -> None:
+    clusters, slots, counts = found["clusters"], found["slots"], found["counts"]
+    own = np.arange(len(clusters))
+    within(clusters["length"], 0, MOST + 1, "the length of a template")
+    within(clusters["slot"], 0, int(counts[SLOTS]) + 1, "the slots of a template")
+    within(clusters["slot"] + clusters["length"], 0, int(counts[SLOTS]) + 1, "the slots of a template")
+    for field in ("into", "older"):
+        require((clusters[field] >= 0).all() and (clusters[field] <= own).all(), f"{field} of a template")
+    within(clusters["alive"], 0, 2, "whether a template lives")
+    require(
+        (clusters["alive"] == (clusters["into"] == own)).all(), "a template that lives is part of another"
+    )
+    require(clusters["alive"].sum() == counts[ALIVE], "templates that live are miscounted")
+    living = clusters[clusters["alive"] == 1]
+    within(living["size"], 1, LARGEST, "the size of a template")
+    require((living["types"] >= 1).all() and (living["types"] <= living["size"]).all(), "distinct lines")
+    lengths = np.bincount(living["length"], minlength=MOST + 1)
+    require((lengths == found["lengths"]["alive"]).all(), "templates of a length are miscounted")
+    for field in ("founded", "repeats"):
+        finite(clusters[field], field)
+    within(slots["founder"], 0, int(counts[TOKENS]), "the founder of a slot")
+    within(slots["distinct"], 1, LARGEST, "the values of a slot")
+    require(((slots["distinct"] == 1) | (slots["first"] >= 0)).all(), "a hole without values")
+    within(slots["first"], -1, int(counts[VALUES]), "the first value of a slot")
+    within(found["lines"]["cluster"], 0, int(counts[CLUSTERS]), "the template of a line")
+    within(found["lines"]["count"], 1, LARGEST, "the count of a line")
+    require((found["lines"]["log_q"] <= 1e-6).all(), "the probability of a line")
+    within(found["by_line_values"], 0, int(counts[LINES]), "a line")
+
+
+def _check_chains(found: Mapping[str, np.ndarray]) -> None:
+    """Chains end, since what comes next in one is always older; and they are as long as is said."""
+    counts, values, posts = found["counts"], found["values"], found["posts"]
+    for rows, last in ((values, VALUES), (posts, POSTS)):
+        require((rows["next"] < np.arange(int(counts[last]))).all(), "a chain that comes back")
+        within(rows["next"], -1, int(counts[last]), "a chain")
+    within(values["token"], 0, int(counts[TOKENS]), "a value")
+    within(values["count"], 1, LARGEST, "the count of a value")
+    within(posts["cluster"], 0, int(counts[CLUSTERS]), "a template in a list")
+    within(found["lists"]["first"], -1, int(counts[POSTS]), "the first of a list")
+    within(found["by_place_values"], 0, int(counts[LISTS]), "a list")
+    keys, held = found["by_value_keys"], found["by_value_values"]
+    of_class = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
+    within(held[of_class], 1, LARGEST, "values of a class")
+    within(held[~of_class], 0, int(counts[VALUES]), "a value of a slot")
+    within(found["by_pair_values"], 1, LARGEST, "a pair of tokens")
+    lengths = np.zeros(len(values), np.int64)  # of the chain that begins with each value
+    for value, after in enumerate(values["next"].tolist()):
+        lengths[value] = 1 + (lengths[after] if after >= 0 else 0)
+    slots = found["slots"]
+    holes = slots["distinct"] > 1
+    require(
+        (lengths[slots["first"][holes]] == slots["distinct"][holes]).all(), "values of a slot are missing"
+    )
