@@ -102,6 +102,7 @@ JSON_TYPES = {
     "int": "integer",
     "float": "number",
     "None": "null",
+    "msgspec.UnsetType": "left out",
     "list[float]": "list of number",
     "list[tuple[int, int]]": "list of [integer, integer]",
     "list[tuple[str, int]]": "list of [string, integer]",
