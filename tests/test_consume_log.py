@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_templates_times_and_fields(tmp_path: Path) -> None:
     refused = next(line for line, kind in zip(found, kinds, strict=True) if kind == 7)
     assert refused["template"] == "connection from <ip> refused"
     assert len(refused["params"]) == 1
+
+
+def test_a_table_tells_templates(tmp_path: Path) -> None:
+    written(tmp_path / "app.log", 50)
+    succeed(tmp_path, "consume", "app.log", *OPTIONS, "--keep", "level", "--output", "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    row = next(row for row in rows if row["template"] == "connection from <ip> refused")
+    assert row["level"] == "INFO"
+    assert row["params"].startswith('["')
 
 
 def test_a_stopped_run_ends_up_with_the_same_bytes(tmp_path: Path) -> None:

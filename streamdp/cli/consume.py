@@ -15,6 +15,7 @@ from streamdp_connectors.protocol import SinkClosed
 from streamdp.cli.display import Display
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
+from streamdp.cli.lines import further_columns
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots
@@ -83,7 +84,8 @@ class Run:
         if resumed is not None:
             self.reader.seek(resumed.positions)
         replayed = self.source.replayable or (resumed is not None and resumed.ended)
-        self.sinks = Sinks(origin, paths, resumed, keep=settings.keep, replayed=replayed, waiting=self._wait)
+        keep = further_columns(settings)
+        self.sinks = Sinks(origin, paths, resumed, keep=keep, replayed=replayed, waiting=self._wait)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {paths.state}")
             tell_of_change(paths, resumed)

@@ -10,13 +10,15 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from streamdp.records import Assignment, Final
+from streamdp.settings import Settings
+from streamdp.settings.templates import for_templates
 
 OutputFormat = Literal["auto", "jsonl", "csv"]
 
 COLUMNS = tuple(
     name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
 )
-"""What a table tells of every assignment, before the position and the kept fields; no templates."""
+"""What a table tells of every assignment, before the position, the kept fields and templates."""
 
 _json = msgspec.json.Encoder()
 
@@ -71,8 +73,10 @@ class CsvLines:
         for name in self._place:
             yield _cell(line.position.get(name))
         kept: Mapping[str, Any] = line.keep if isinstance(line.keep, dict) else {}
+        own = {"template": line.template, "params": line.params}
         for name in self._keep:
-            yield _cell(kept.get(name))
+            value = kept.get(name, own.get(name))
+            yield None if value is msgspec.UNSET else _cell(value)
 
 
 def _cell(value: Any) -> Any:
@@ -86,6 +90,12 @@ def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     return out.getvalue().encode()
+
+
+def further_columns(settings: Settings) -> tuple[str, ...]:
+    """What a table tells of each record beside its own columns: kept fields, and templates of log lines."""
+    templates = ("template",) if for_templates(settings) else ()
+    return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
 
 
 def lines_for(path: str, wanted: OutputFormat, place: Sequence[str], keep: Sequence[str]) -> Lines:
