@@ -100,8 +100,15 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
         _check_retained(held, search, encoder)
     seq, decided = search.seq, search.decided
     through = max(-1, min(decided, seq - 1 - open_for)) if open_for else decided
-    first = undecided[0] if undecided else seq
-    require(undecided == list(range(first, seq)) and first <= through + 1, "what was announced has gaps")
+    _check_announced(parts, undecided, seq, through)
+
+
+def _check_announced(parts: Parts, undecided: list[int], seq: int, through: int) -> None:
+    """All is remembered that is open: after ``through``, and after what was called final, as by ``fit``."""
+    first, final = undecided[0] if undecided else seq, parts.announced["final"]
+    require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
+    last = max(through, final)
+    require(undecided == list(range(first, seq)) and first <= last + 1, "what was announced has gaps")
 
 
 def _check_lines(parts: Parts, held: Labelled | None, open_for: int, undecided: list[int]) -> None:
@@ -114,9 +121,7 @@ def _check_lines(parts: Parts, held: Labelled | None, open_for: int, undecided: 
         require(held.batch.size == len(held.labels), "retained records are missing")
         require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
         within(held.labels, 0, int(counts[CLUSTERS]), "the label of a record")
-    first = undecided[0] if undecided else seq
-    through = max(-1, seq - 1 - open_for)
-    require(undecided == list(range(first, seq)) and first <= through + 1, "what was announced has gaps")
+    _check_announced(parts, undecided, seq, max(-1, seq - 1 - open_for))
 
 
 def _check_order(order: ReorderBuffer) -> None:
