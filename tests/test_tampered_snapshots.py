@@ -17,6 +17,8 @@ from commands import fail, succeed, write_headlines
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import Plan
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.state.arrays import pack, unpack
@@ -119,6 +121,13 @@ def test_a_sound_state_is_taken_as_it_is(words: Case) -> None:
     for nonsense in (b"", b"\x01", msgspec.msgpack.encode({}), msgspec.msgpack.encode([1, 2])):
         with pytest.raises(SnapshotError):
             Engine.loads(nonsense, settings)
+
+
+def test_a_state_that_fit_leaves_is_sound() -> None:
+    records = [Record(x.text, {"line": i}, time=x.time) for i, x in enumerate(demo_stream(300, 0))]
+    engine = fit(records, Settings(), Plan("beam")).to_engine()
+    stored = engine.dumps()
+    assert Engine.loads(stored, engine.settings).dumps() == stored
 
 
 def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
