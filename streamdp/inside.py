@@ -92,6 +92,10 @@ class Inside:
             found["agreement"] = 1.0 - pool[CONTESTED] / max(pool[SLOT_USED], 1)
         return found | {"revisions": self._announcer.revised}
 
+    def close_answers(self) -> None:
+        """Revise nothing that was answered so far: whoever runs the search tells of it otherwise."""
+        self._announcer.finish((-1 if self._search is None else self._search.seq - 1), [])
+
     def refined(self) -> dict[str, float]:
         """What refinements have come to; nothing where there are none."""
         return {} if self._passes is None else self._passes.counters()

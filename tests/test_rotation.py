@@ -252,6 +252,7 @@ def hang_up(folder: Path) -> tuple[int, str]:
     """Run in a terminal that goes away; exit code and what it said."""
     leader = """
 import os, signal, subprocess, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever the tests were begun with
 child = subprocess.Popen(sys.argv[1:], stderr=open("said", "wb"), stdout=subprocess.DEVNULL)
 signal.signal(signal.SIGHUP, lambda *_: child.send_signal(signal.SIGHUP))  # as shells do
 open("code.tmp", "w").write(str(child.wait()))

@@ -103,7 +103,7 @@ def test_no_text_takes_quadratic_time(text: str) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = words._Pieces()
+    held = words._Pieces(words._cut_piece)
     monkeypatch.setattr(words, "_PIECES", held)
     monkeypatch.setattr(words, "_PIECES_HELD", 3)
     text = "one, two, three, four, one, " + "long" * 100 + ","

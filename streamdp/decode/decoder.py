@@ -15,6 +15,7 @@ Format = Literal["jsonl", "csv", "tsv", "text", "log"]
 """How a record is written: a JSON object, a row of cells between commas or tabs, a text, or a log's line."""
 
 REASONS = (
+    "unreadable",
     "too_large",
     "not_utf8",
     "not_json",

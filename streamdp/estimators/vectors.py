@@ -53,7 +53,7 @@ class Vectors:
         self._labels: list[int | None] = []
         self._time = 0.0
         self.names: list[Any] | None = None
-        self.engine: Engine | None = None
+        self._engine: Engine | None = None
         self._single: Single | None = None
         self._encoder: VectorEncoder | None = None
         self._plain = True
@@ -89,9 +89,9 @@ class Vectors:
         """Cluster all records so far anew, with the scales that they suggest; the label of the last."""
         rows = [x for x, _ in self._early]
         self.names = names_of(rows)
-        self.engine = self._make(retain=0, **({"warmup": len(rows)} if self._last > 1 else {}))
+        self._engine = self._make(retain=0, **({"warmup": len(rows)} if self._last > 1 else {}))
         records = [Record(numbers_of(x, self.names), {}, time=t) for x, t in self._early]
-        answers = self.engine.advance(records)
+        answers = self._engine.advance(records)
         for reject in answers.rejects:
             raise ValueError(reject.detail)
         told = np.zeros(len(rows), np.int64)
@@ -122,9 +122,9 @@ class Vectors:
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
 
     def _search(self) -> BeamSearch:
-        assert self.engine is not None
-        assert self.engine.search is not None
-        return self.engine.search
+        assert self._engine is not None
+        assert self._engine.search is not None
+        return self._engine.search
 
     def _fill(self, x: Any, t: float | None) -> Single:
         """Write a record where kernels read it."""
@@ -190,6 +190,13 @@ class Vectors:
         search = self.score(x)
         return 0.0 if search is None else -float(search.out.answers["log_predictive"][0])
 
+    @property
+    def engine(self) -> Engine | None:
+        """The engine; what it was told of here passes by it, so that all of it counts as final."""
+        if self._engine is not None:
+            self._engine.close_answers()
+        return self._engine
+
     def dump(self) -> dict[str, Any]:
         """All that is held, as plain values."""
         return {
@@ -211,7 +218,7 @@ class Vectors:
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
         self._learning = stored["learning"]
         if stored["engine"] is not None:
-            self.engine = make(stored["engine"], retain=0)
+            self._engine = make(stored["engine"], retain=0)
             self._go_on()
         return self
 
