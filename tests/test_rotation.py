@@ -166,7 +166,7 @@ def test_rotated_by_size_and_killed(tmp_path: Path) -> None:
     rotating = (*RUN, "--events", "events.jsonl", "--rotate", "100k")
     rng = random.Random(7)
     kills = 0
-    for _ in range(60):
+    for _ in range(25):
         process = start(tmp_path, *rotating, snapshot_every="1700")
         at = len(list(tmp_path.glob("out-*"))) + 1
         deadline = time.monotonic() + 300
