@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from streamdp.answers.assign import DIGITS, assignments
 from streamdp.answers.samples import Samples
 from streamdp.beam.state import REVISIONS, Output
 from streamdp.records import Assignment, Event, Final, Record
 from streamdp.state.retained import Retained
-
-DIGITS = 6
-"""Decimals of probabilities and log predictives in assignments."""
 
 FINAL_EVERY = 100
 """Records between two finality lines."""
@@ -24,39 +22,6 @@ ENDED = 100
 """Closed clusters that are remembered."""
 
 Lines = list[Assignment | Final]
-Row = tuple[int, float, float, bool, int | None, float, float]
-"""Label, probability, that of a new cluster, new, link, log predictive, novelty."""
-
-
-def novelty(log_predictive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Nats of surprise by token or dimension, shape (n,): long records would else look novel.
-
-    Parameters
-    ----------
-    log_predictive
-        Of each record, in nats, shape (n,).
-    sizes
-        Tokens of each record, or numbers of its vector, shape (n,).
-    """
-    return np.asarray(-log_predictive / np.maximum(sizes, 1))
-
-
-def _assignment(seq: int, record: Record, row: Row) -> Assignment:
-    label, probability, new_probability, new, link, log_predictive, surprise = row
-    return Assignment(
-        seq=seq,
-        id=record.id,
-        position=record.position,
-        time=record.time,
-        cluster=label,
-        probability=probability,
-        new_probability=new_probability,
-        new=new,
-        link=link,
-        log_predictive=log_predictive,
-        novelty=surprise,
-        keep=msgspec.UNSET if record.keep is None else record.keep,
-    )
 
 
 class Announcer:
@@ -95,26 +60,39 @@ class Announcer:
         """
         if not records:
             return
-        stop, last = start + len(records), seq + len(records)
-        numbers = range(seq, last)
-        answers = list(map(_assignment, numbers, records, self._rows(out, start, stop, sizes)))
-        through = out.answers["decided"][start:stop]
+        answers = self._answers(out, start, records, sizes, seq)
+        through = out.answers["decided"][start : start + len(records)]
         if self.open_for:
-            through = np.minimum(through, np.arange(seq, last) - self.open_for)
-        by = out.revisions["by"][: int(out.meta[REVISIONS])]
-        pauses = {*by.tolist(), *range(seq + -(seq + 1) % FINAL_EVERY, last, FINAL_EVERY), last - 1}
-        r, begin = 0, seq
+            through = np.minimum(through, np.arange(seq, seq + len(records)) - self.open_for)
+        self._tell(answers, records, through, lines, out)
+
+    def _tell(
+        self,
+        answers: Sequence[Assignment],
+        records: Sequence[Record],
+        through: np.ndarray,
+        lines: Lines,
+        out: Output | None = None,
+    ) -> None:
+        """Append answers, each with the revisions of ``out`` that it brought, and what is final behind it.
+
+        ``through`` is the last record that is decided behind each, shape (n,).
+        """
+        by: list[int] = [] if out is None else out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
+        first, last = answers[0].seq, answers[-1].seq
+        pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
+        r, begin = 0, first
         for number in sorted(pauses):  # records after which something else is told, or nothing more
-            told = answers[begin - seq : number + 1 - seq]
-            self.samples.extend(begin, records[begin - seq : number + 1 - seq], told)
+            told = answers[begin - first : number + 1 - first]
+            self.samples.extend(begin, records[begin - first : number + 1 - first], told)
             if not self.final_only:
                 lines += told
             self.undecided.update(zip(range(begin, number + 1), told, strict=True))
-            while r < len(by) and by[r] == number:
+            while out is not None and r < len(by) and by[r] == number:
                 self._revise(out, r, lines)
                 r += 1
-            decided = int(through[number - seq])
-            self._settle(decided, lines)
+            decided = int(through[number - first])
+            self._settle(decided, number, lines)
             begin = number + 1
             if begin % FINAL_EVERY == 0 and decided > self.final:
                 self.final = decided
@@ -130,11 +108,7 @@ class Announcer:
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
-        rows = self._rows(out, 0, len(records), sizes)
-        lines.extend(
-            _assignment(first + i, record, row)
-            for i, (record, row) in enumerate(zip(records, rows, strict=True))
-        )
+        lines += self._answers(out, 0, records, sizes, first)
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -145,23 +119,14 @@ class Announcer:
         self.undecided.clear()
         self.final = last
 
-    def _rows(self, out: Output, start: int, stop: int, sizes: np.ndarray) -> Iterable[Row]:
-        links: list[int | None] = out.answers["link"][start:stop].tolist()
+    def _answers(
+        self, out: Output, start: int, records: Sequence[Record], sizes: np.ndarray, first: int
+    ) -> list[Assignment]:
+        rows = out.answers[start : start + len(records)]
+        links: list[int | None] = [None] * len(records)
         if self.linked:
-            links = [None if link is None or link < 0 else link for link in links]
-        else:
-            links = [None] * (stop - start)
-        log_predictive = out.answers["log_predictive"][start:stop]
-        return zip(
-            out.answers["label"][start:stop].tolist(),
-            np.round(out.answers["probability"][start:stop], DIGITS).tolist(),
-            np.round(out.answers["new_probability"][start:stop], DIGITS).tolist(),
-            out.answers["founded"][start:stop].astype(bool).tolist(),
-            links,
-            np.round(log_predictive, DIGITS).tolist(),
-            np.round(novelty(log_predictive, sizes), DIGITS).tolist(),
-            strict=True,
-        )
+            links = [None if link < 0 else link for link in rows["link"].tolist()]
+        return assignments(rows, sizes, records, first, links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         seq, link = int(out.revisions["seq"][r]), int(out.revisions["link"][r])
@@ -181,9 +146,9 @@ class Announcer:
         if not self.final_only:
             lines.append(after)
 
-    def _settle(self, through: int, lines: Lines) -> None:
+    def _settle(self, through: int, newest: int, lines: Lines) -> None:
         """Forget what is decided (announcing it, in order, where only final answers are wanted)."""
-        first = next(iter(self.undecided), through + 1)
+        first = newest + 1 - len(self.undecided)  # the undecided are the last ones, without a gap
         settled = [self.undecided.pop(seq) for seq in range(first, through + 1)]
         if self.final_only:
             lines += settled

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
-from streamdp.answers.announcer import FINAL_EVERY, Announcer, Lines
-from streamdp.answers.samples import LONGEST
-from streamdp.records import Assignment, Final, Record
+from streamdp.answers.announcer import Announcer, Lines
+from streamdp.answers.samples import LONGEST, Samples
+from streamdp.records import Assignment, Record
 from streamdp.state.retained import Retained
 
 
@@ -18,31 +19,22 @@ class LineAnnouncer(Announcer):
 
     def __init__(self, retained: Retained, *, final_only: bool) -> None:
         super().__init__(retained, final_only=final_only, linked=False)
+        self.samples = Samples(_line)
         self._open: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
 
     def tell(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
         """Append answers to ``lines``, in processing order."""
-        for answer, record in zip(answers, records, strict=True):
-            seq = answer.seq
-            through = seq - self.open_for
-            self.samples.say(seq, str(record.value)[: 2 * LONGEST], answer.cluster, answer.novelty)
-            if not self.final_only:
-                lines.append(answer)
-            if through < seq:
-                self.undecided[seq] = answer
-                if self._listed >= 0:
-                    self._open[answer.cluster].append(seq)
-                    self._listed += 1
-                    if self._listed > 4 * len(self.undecided) + 1000:
-                        self._list()
-                self._settle(through, lines)
-            elif self.final_only:
-                lines.append(answer)
-            if (seq + 1) % FINAL_EVERY == 0 and through > self.final:
-                self.final = through
-                if not self.final_only:
-                    lines.append(Final(through))
+        if not answers:
+            return
+        if self._listed >= 0 and self.open_for:
+            for answer in answers:
+                self._open[answer.cluster].append(answer.seq)
+            self._listed += len(answers)
+        through = np.arange(answers[0].seq, answers[-1].seq + 1) - self.open_for
+        self._tell(answers, records, through, lines)
+        if self._listed > 4 * len(self.undecided) + 1000:
+            self._list()
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
@@ -67,3 +59,7 @@ class LineAnnouncer(Announcer):
         for seq, answer in self.undecided.items():
             self._open[answer.cluster].append(seq)
         self._listed = len(self.undecided)
+
+
+def _line(record: Record) -> str:
+    return str(record.value)[: 2 * LONGEST]

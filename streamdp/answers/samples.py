@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,10 +21,26 @@ Sample = tuple[int, float, str]
 """A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
 
 
-class Samples:
-    """The first, the most typical and the latest record of clusters."""
+def what_is_said(record: Record) -> str:
+    """The beginning of what a record says: its kept fields, else its text; empty for vectors."""
+    if record.keep:
+        said = ", ".join(
+            value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            for value in record.keep.values()
+        )
+    else:
+        said = record.value if record.value.__class__ is str else ""
+    return said[: 2 * LONGEST]
 
-    def __init__(self) -> None:
+
+class Samples:
+    """The first, the most typical and the latest record of clusters.
+
+    ``said`` says the beginning of a record; records of which it is empty are no samples.
+    """
+
+    def __init__(self, said: Callable[[Record], str] = what_is_said) -> None:
+        self._said = said
         self._held: OrderedDict[int, list[Sample]] = OrderedDict()
 
     def of(self, label: int) -> list[str]:
@@ -34,14 +50,9 @@ class Samples:
     def extend(self, first: int, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
         """Records, numbered from ``first`` on, have joined clusters."""
         for seq, (record, answer) in enumerate(zip(records, answers, strict=True), first):
-            said = what_is_said(record)
+            said = self._said(record)
             if said:
                 self._add(answer.cluster, (seq, -answer.novelty, said))
-
-    def say(self, seq: int, said: str, label: int, novelty: float) -> None:
-        """A record that says so has joined a cluster."""
-        if said:
-            self._add(label, (seq, -novelty, said))
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
@@ -84,18 +95,6 @@ class Samples:
     def load(self, stored: list[Any]) -> None:
         """The inverse of :meth:`dump`."""
         self._held = OrderedDict((label, [tuple(sample) for sample in held]) for label, held in stored)
-
-
-def what_is_said(record: Record) -> str:
-    """The beginning of what a record says: its kept fields, else its text; empty for vectors."""
-    if record.keep:
-        said = ", ".join(
-            value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            for value in record.keep.values()
-        )
-    else:
-        said = record.value if record.value.__class__ is str else ""
-    return said[: 2 * LONGEST]
 
 
 def shown(said: str) -> str:

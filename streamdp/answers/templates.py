@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import DIGITS, Lines
+from streamdp.answers.announcer import Lines
+from streamdp.answers.assign import assignments
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
@@ -108,7 +110,7 @@ class Templates:
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self.texts([(0.0, record) for record in records], answers)]
         told = self.stream.score([str(record.value) for record in taken])
-        answers.lines.extend(self._rows(told, 0, len(taken), first, taken))
+        answers.lines.extend(self._answers(told, 0, len(taken), first, taken))
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries; templates of one label are one cluster."""
@@ -145,48 +147,23 @@ class Templates:
             label = older
         return label
 
-    def _rows(
-        self, told: Told, start: int, stop: int, seq: int, records: Sequence[Record]
+    def _answers(
+        self, told: Told, start: int, stop: int, first: int, records: Sequence[Record]
     ) -> list[Assignment]:
+        """Answers ``start`` to ``stop``; ``records[0]`` is record number ``first``."""
         rows, unset = told.answers[start:stop], msgspec.UNSET
-        surprise = -rows["log_predictive"] / np.maximum(told.sizes[start:stop], 1)
-        found = []
-        for i, (label, cluster, new, p, q, log, novelty) in enumerate(
-            zip(
-                rows["label"].tolist(),
-                rows["cluster"].tolist(),
-                rows["founded"].tolist(),
-                np.round(rows["probability"], DIGITS).tolist(),
-                np.round(rows["new_probability"], DIGITS).tolist(),
-                np.round(rows["log_predictive"], DIGITS).tolist(),
-                np.round(surprise, DIGITS).tolist(),
-                strict=True,
-            ),
-            start,
-        ):
-            record = records[i]
-            values: Any = unset
-            if self.params:
-                values = [] if label < 0 else self._values(record, cluster)
-            found.append(
-                Assignment(
-                    seq=seq + i,
-                    id=record.id,
-                    position=record.position,
-                    time=record.time,
-                    cluster=label,
-                    probability=p,
-                    new_probability=q,
-                    new=bool(new),
-                    link=None,
-                    log_predictive=log,
-                    novelty=novelty,
-                    keep=unset if record.keep is None else record.keep,
-                    template=unset if label < 0 else self._template(label),
-                    params=values,
-                )
-            )
-        return found
+        records = records[start:stop]
+        clusters = rows["cluster"].tolist()
+        labels = rows["label"].tolist()
+        params: Iterable[Any] = repeat(unset)
+        if self.params:
+            params = [
+                [] if label < 0 else self._values(record, cluster)
+                for record, label, cluster in zip(records, labels, clusters, strict=True)
+            ]
+        templates = [unset if label < 0 else self._template(label) for label in labels]
+        sizes = told.sizes[start:stop]
+        return assignments(rows, sizes, records, first + start, templates=templates, params=params)
 
     def _template(self, label: int) -> str:
         """The template of a label, which may just have become an older one."""
@@ -203,8 +180,8 @@ class Templates:
     def _announce(
         self, told: Told, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
     ) -> None:
-        """Append answers ``start`` to ``stop``; ``records[0]`` is record number ``seq``."""
-        self.announcer.tell(self._rows(told, start, stop, seq, records), records[start:stop], lines)
+        answers = self._answers(told, start, stop, seq, records)
+        self.announcer.tell(answers, records[start:stop], lines)
 
     def _one_label(
         self,

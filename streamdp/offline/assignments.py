@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
+from itertools import repeat
 
-from streamdp.answers.announcer import DIGITS, novelty
+import numpy as np
+
+from streamdp.answers.assign import assignments
 from streamdp.offline.collection import Collection
 from streamdp.offline.problem import Solution
 from streamdp.offline.starts import sureness
@@ -14,28 +16,20 @@ from streamdp.records import Assignment
 
 def assignments_of(collection: Collection, found: Solution) -> list[Assignment]:
     """The answer to every record, in time order, as ``consume`` would write it."""
-    labels = found.labels
+    labels = found.labels.tolist()
     probability, new_probability, log_predictive = sureness(found.chain)
-    surprise = novelty(log_predictive, collection.encoded.batch.sizes)
-    linked = isinstance(found.chain.prior, DistanceDependent) and found.chain.distances is None
     latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
-    lines = []
-    for i, (record, label) in enumerate(zip(collection.records, labels.tolist(), strict=True)):
-        lines.append(
-            Assignment(
-                seq=i,
-                id=record.id,
-                position=record.position,
-                time=record.time,
-                cluster=label,
-                probability=round(float(probability[i]), DIGITS),
-                new_probability=round(float(new_probability[i]), DIGITS),
-                new=label not in latest,
-                link=latest.get(label) if linked else None,
-                log_predictive=round(float(log_predictive[i]), DIGITS),
-                novelty=round(float(surprise[i]), DIGITS),
-                keep=msgspec.UNSET if record.keep is None else record.keep,
-            )
-        )
+    links: list[int | None] = []
+    for i, label in enumerate(labels):
+        links.append(latest.get(label))
         latest[label] = i
-    return lines
+    rows = {
+        "label": found.labels,
+        "probability": probability,
+        "new_probability": new_probability,
+        "founded": np.array([link is None for link in links], np.bool_),
+        "log_predictive": log_predictive,
+    }
+    linked = isinstance(found.chain.prior, DistanceDependent) and found.chain.distances is None
+    told = links if linked else repeat(None)
+    return assignments(rows, collection.encoded.batch.sizes, collection.records, 0, links=told)

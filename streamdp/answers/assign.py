@@ -1,0 +1,102 @@
+"""Arrays of answers to assignments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.records import Assignment, Record
+
+DIGITS = 6
+"""Decimals of probabilities and log predictives in assignments."""
+
+
+def assignments(
+    rows: np.ndarray | Mapping[str, np.ndarray],
+    sizes: np.ndarray,
+    records: Sequence[Record],
+    first: int,
+    *,
+    links: Iterable[int | None] = repeat(None),
+    templates: Iterable[Any] = repeat(msgspec.UNSET),
+    params: Iterable[Any] = repeat(msgspec.UNSET),
+) -> list[Assignment]:
+    """The answers to some records.
+
+    Parameters
+    ----------
+    rows
+        ``label``, ``probability``, ``new_probability``, ``founded`` and ``log_predictive`` of each: arrays of
+        shape (n,).
+    sizes
+        Tokens of each record, or numbers of its vector, shape (n,).
+    records
+        The records, n of them.
+    first
+        Number of the first; the others follow it.
+    links
+        The likeliest earlier member of each record's cluster, where the prior has links.
+    templates, params
+        How the template of each reads, and the values of its holes.
+    """
+    log_predictive = rows["log_predictive"]
+    return list(
+        map(
+            _assignment,
+            range(first, first + len(records)),
+            records,
+            rows["label"].tolist(),
+            _rounded(rows["probability"]),
+            _rounded(rows["new_probability"]),
+            rows["founded"].astype(bool).tolist(),
+            links,
+            _rounded(log_predictive),
+            _rounded(_novelty(log_predictive, sizes)),
+            templates,
+            params,
+        )
+    )
+
+
+def _novelty(log_predictive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Nats of surprise by token or dimension: long records would else look novel."""
+    return np.asarray(-log_predictive / np.maximum(sizes, 1))
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return np.round(values, DIGITS).tolist()  # type: ignore[no-any-return]
+
+
+def _assignment(
+    seq: int,
+    record: Record,
+    label: int,
+    probability: float,
+    new_probability: float,
+    new: bool,
+    link: int | None,
+    log_predictive: float,
+    novelty: float,
+    template: str | msgspec.UnsetType,
+    params: list[str] | msgspec.UnsetType,
+) -> Assignment:
+    return Assignment(
+        seq=seq,
+        id=record.id,
+        position=record.position,
+        time=record.time,
+        cluster=label,
+        probability=probability,
+        new_probability=new_probability,
+        new=new,
+        link=link,
+        log_predictive=log_predictive,
+        novelty=novelty,
+        keep=msgspec.UNSET if record.keep is None else record.keep,
+        template=template,
+        params=params,
+    )
