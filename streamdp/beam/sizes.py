@@ -18,6 +18,7 @@ import numpy as np
 from streamdp.kernels.blocks import append_room, drop_list, new_header
 from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.probing import hash_of, put, take
 from streamdp.kernels.rows import free_chain, new_rows, row_type
 
 FREE, HIGH, USED = 0, 1, 2
@@ -68,16 +69,21 @@ def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
 
 
 @kernel
-def _home(sizes: Sizes, tokens: int, types: int) -> int:
+def _code(tokens: int, types: int) -> np.int64:
     mixed = np.int64(tokens) * 1000003 + np.int64(types) * 7919
-    return (mixed ^ (mixed >> 15)) & (sizes.table.shape[0] - 1)
+    return mixed ^ (mixed >> 15)
+
+
+@hash_of.of(Sizes)
+def _hash_of(sizes: Sizes, c: int) -> np.int64:
+    return _code(sizes.tokens[c], sizes.types[c])
 
 
 @kernel
 def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
     """Find or make the class (tokens, types)."""
     mask = sizes.table.shape[0] - 1
-    i = _home(sizes, tokens, types)
+    i = _code(tokens, types) & mask
     while sizes.table[i] >= 0:
         c = int(sizes.table[i])
         if sizes.tokens[c] == tokens and sizes.types[c] == types:
@@ -100,21 +106,7 @@ def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
 
 @kernel
 def _free_class(sizes: Sizes, c: int) -> None:
-    mask = sizes.table.shape[0] - 1
-    i = _home(sizes, sizes.tokens[c], sizes.types[c])
-    while sizes.table[i] != c:
-        i = (i + 1) & mask
-    j = i
-    while True:  # close the gap, so that later probes do not stop short
-        j = (j + 1) & mask
-        other = sizes.table[j]
-        if other < 0:
-            break
-        home = _home(sizes, sizes.tokens[other], sizes.types[other])
-        if ((j - home) & mask) >= ((j - i) & mask):
-            sizes.table[i] = other
-            i = j
-    sizes.table[i] = -1
+    take(sizes, c)
     drop_list(sizes.header, sizes.heap, sizes.classes, c)
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
@@ -233,11 +225,6 @@ def reweigh(sizes: Sizes, slot: int, change: float, weight: np.ndarray, founder:
 @entry
 def rehash(sizes: Sizes) -> None:
     """Enter all classes into an empty table, in order."""
-    mask = sizes.table.shape[0] - 1
     for c in range(sizes.meta[HIGH]):
-        if c > 0 and sizes.classes[c].refs == 0:
-            continue
-        i = _home(sizes, sizes.tokens[c], sizes.types[c])
-        while sizes.table[i] >= 0:
-            i = (i + 1) & mask
-        sizes.table[i] = c
+        if c == 0 or sizes.classes[c].refs > 0:
+            put(sizes, c)

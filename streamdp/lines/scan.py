@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
 
 MOST = 512
 """Tokens of a line that are looked at."""
-
-FNV, PRIME = 0xCBF29CE484222325, 0x100000001B3
-"""The hash of Fowler, Noll and Vo over 64 bits."""
 
 SPACE, DIGIT, LETTER, DELIMITER, JOINER, HEX, SIGN = 1, 2, 4, 8, 16, 32, 64
 
@@ -121,7 +119,7 @@ def fold_line(
     Lines of the same tokens have the same folded line. No more than MOST tokens are written. Where there is
     room, ``marks`` are told where each token begins (and -1), and where each folded part begins and ends.
     """
-    n, code, tokens, marked = 0, np.uint64(FNV), 0, 0
+    n, code, tokens, marked = 0, EMPTY, 0, 0
     i, before = start, np.uint8(DELIMITER)
     while i < stop:
         byte = data[i]
@@ -145,7 +143,7 @@ def fold_line(
             if before == SPACE and not kind & DELIMITER:
                 folded[n] = 32
                 n += 1
-                code = (code ^ np.uint64(32)) * np.uint64(PRIME)
+                code = mix(code, np.uint8(32))
             if marked < marks.shape[0]:
                 marks[marked, 0] = begin
                 marks[marked, 1] = -1
@@ -157,7 +155,7 @@ def fold_line(
         before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
         folded[n] = byte
         n += 1
-        code = (code ^ np.uint64(byte)) * np.uint64(PRIME)
+        code = mix(code, byte)
     if marked < marks.shape[0]:
         marks[marked, 0] = -1
     return n, closed(code), tokens
@@ -186,9 +184,9 @@ def token_end(folded: np.ndarray, at: int, stop: int) -> int:
 @kernel
 def code_of(text: np.ndarray, start: int, stop: int) -> Any:
     """The hash of some bytes."""
-    code = np.uint64(FNV)
+    code = EMPTY
     for i in range(start, stop):
-        code = (code ^ np.uint64(text[i])) * np.uint64(PRIME)
+        code = mix(code, text[i])
     return closed(code)
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.encode.kernels.spelling import Spelling, find, mix
+from streamdp.encode.kernels.spelling import Spelling, find
+from streamdp.kernels.hashing import mix
 from streamdp.kernels.jit import entry, kernel
 
 UNKNOWN, OTHER = -1, -2

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.hashing import mix
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.probing import hash_of, put, take
 
-_PRIME = np.uint64(1099511628211)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
 
@@ -44,24 +45,22 @@ def new_spelling(ids: int, letters: int) -> Spelling:
 
 
 @kernel
-def mix(state: np.uint64, letter: np.uint8) -> np.uint64:
-    """The hash with one letter more."""
-    mixed: np.uint64 = (state ^ np.uint64(letter)) * _PRIME
-    return mixed
-
-
-@kernel
-def _home(spelling: Spelling, state: np.uint64) -> int:
+def _code(state: np.uint64) -> np.int64:
+    """A hash whose upper half is well mixed, in its lower bits."""
     mixed = state * _SPREAD
-    home: int = np.int64(mixed >> _HIGH) & (spelling.table.shape[0] - 1)
-    return home
+    return np.int64(mixed >> _HIGH)
+
+
+@hash_of.of(Spelling)
+def _hash_of(spelling: Spelling, word: int) -> np.int64:
+    return _code(spelling.hashes[word])
 
 
 @kernel
 def find(spelling: Spelling, text: np.ndarray, start: int, stop: int, state: np.uint64) -> int:
     """The id of a word whose hash is known; -1 where it has none."""
     mask = spelling.table.shape[0] - 1
-    i = _home(spelling, state)
+    i = _code(state) & mask
     while True:
         word = spelling.table[i]
         if word < 0:
@@ -91,39 +90,16 @@ def enter(spelling: Spelling, text: np.ndarray, ends: np.ndarray, ids: np.ndarra
         spelling.start[word], spelling.length[word] = at, end - begin
         spelling.hashes[word] = state
         spelling.used[0] += end - begin
-        _put(spelling, word)
+        put(spelling, word)
         begin = end
-
-
-@kernel
-def _put(spelling: Spelling, word: int) -> None:
-    mask = spelling.table.shape[0] - 1
-    i = _home(spelling, spelling.hashes[word])
-    while spelling.table[i] >= 0:
-        i = (i + 1) & mask
-    spelling.table[i] = word
 
 
 @entry
 def strike(spelling: Spelling, ids: np.ndarray) -> None:
     """Take words out."""
-    mask = spelling.table.shape[0] - 1
     for k in range(ids.shape[0]):
         word = ids[k]
-        i = _home(spelling, spelling.hashes[word])
-        while spelling.table[i] != word:
-            i = (i + 1) & mask
-        j = i
-        while True:  # close the gap, so that later probes do not stop short
-            j = (j + 1) & mask
-            other = spelling.table[j]
-            if other < 0:
-                break
-            home = _home(spelling, spelling.hashes[other])
-            if ((j - home) & mask) >= ((j - i) & mask):
-                spelling.table[i] = other
-                i = j
-        spelling.table[i] = -1
+        take(spelling, word)
         spelling.used[1] += spelling.length[word]
         spelling.start[word], spelling.length[word] = -1, 0
 
@@ -141,5 +117,5 @@ def copy_words(old: Spelling, new: Spelling) -> None:
             new.letters[at + j] = old.letters[begin + j]
         new.start[word], new.length[word], new.hashes[word] = at, length, old.hashes[word]
         at += length
-        _put(new, word)
+        put(new, word)
     new.used[0] = at
