@@ -110,16 +110,19 @@ class Inside:
             self._templates.score(all_plain(records), first, answers)
             return answers
         encoder = None if self._encoder is None or self._search is None else self._encoder.for_scoring()
+        given = list(all_plain(records))
+        read = [record for record in given if isinstance(record, Record)]
+        outcomes: list[Reject | None]
+        if encoder is None:
+            outcomes = [refuse(record, "untrained", "nothing has been learned yet") for record in read]
+        else:
+            outcomes = encoder.add_all(read)
+        told = iter(outcomes)
         taken: list[Record] = []
-        for record in all_plain(records):
+        for record in given:
             if isinstance(record, Reject):
                 answers.rejects.append(record)
-                continue
-            if encoder is None:
-                reject: Reject | None = refuse(record, "untrained", "nothing has been learned yet")
-            else:
-                reject = encoder.add(record)
-            if reject is None:
+            elif (reject := next(told)) is None:
                 taken.append(record)
             else:
                 answers.rejects.append(reject)

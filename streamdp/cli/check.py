@@ -11,7 +11,7 @@ from streamdp.answers.times import when
 from streamdp.cli.hints import hint
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.status import counted, lateness_line
-from streamdp.encode.choice import choose_encoder, order_of
+from streamdp.encode.choice import encode_all, order_of
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
@@ -70,29 +70,21 @@ def _try(
     settings: Settings, found: Sequence[Record | Reject]
 ) -> tuple[list[Record], list[Reject], Encoder | None, str]:
     """Records that would be clustered, in their order; those refused; and what is told of lateness."""
-    order, encoder = order_of(settings), None
-    taken: list[Record] = []
-    refused: list[Reject] = []
+    order = order_of(settings)
+    given: list[Record | Reject] = []
     for record in found:
         ready: Ready = []
         if isinstance(record, Record):
             order.push(record, ready)
-            first = ready[0][1] if ready else None
-            reject = first if isinstance(first, Reject) else None
-        else:
-            reject = record
-        if reject is None and isinstance(record, Record):
-            sparse = for_templates(settings) or is_sparse(settings)
-            chosen = encoder or choose_encoder(record, settings, sparse)
-            if isinstance(chosen, Reject):
-                reject = chosen
-            else:
-                encoder = chosen
-                reject = encoder.add(record)
-        if reject is not None:
-            refused.append(reject)
-        elif isinstance(record, Record):
-            taken.append(record)
+        first = ready[0][1] if ready else record
+        given.append(first if isinstance(first, Reject) else record)
+    in_order = [record for record in given if isinstance(record, Record)]
+    sparse = for_templates(settings) or is_sparse(settings)
+    encoder, outcomes = encode_all(in_order, None, settings, sparse)
+    taken = [record for record, reject in zip(in_order, outcomes, strict=True) if reject is None]
+    told = iter(outcomes)
+    results = [record if isinstance(record, Reject) else next(told) for record in given]
+    refused = [reject for reject in results if reject is not None]
     late = sum(reject.reason == "late" for reject in refused)
     return taken, refused, encoder, lateness_line(order.lateness, late, settings.max_lateness)
 

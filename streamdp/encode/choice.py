@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import ReorderBuffer, refuse
@@ -61,6 +62,27 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     if text:
         return refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
     return VectorEncoder.like(record, settings.likelihood, normalise=settings.normalise)
+
+
+def encode_all(
+    records: Sequence[Record], encoder: Encoder | None, settings: Settings, sparse: bool | None
+) -> tuple[Encoder | None, list[Reject | None]]:
+    """Append records to an encoder's batch, where there is none yet to one for the first that can be encoded.
+
+    Returns the encoder, and of each record why it cannot be clustered.
+    """
+    outcomes: list[Reject | None] = []
+    while encoder is None and len(outcomes) < len(records):
+        record = records[len(outcomes)]
+        chosen = choose_encoder(record, settings, sparse)
+        if isinstance(chosen, Reject):
+            outcomes.append(chosen)
+            continue
+        outcomes.append(chosen.add(record))
+        encoder = chosen
+    if encoder is not None:
+        outcomes += encoder.add_all(records[len(outcomes) :])
+    return encoder, outcomes
 
 
 def _most_words(settings: Settings) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.choice import choose_encoder
+from streamdp.encode.choice import encode_all
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Likelihood, Moments
@@ -64,20 +64,14 @@ class Collection:
     def _encode(
         self, settings: Settings, taken: list[Record], times: np.ndarray
     ) -> tuple[Encoder, np.ndarray]:
-        encoder: Encoder | None = None
+        encoder, outcomes = encode_all(taken, None, settings, is_sparse(settings))
         kept = []
-        for record, time in zip(taken, times.tolist(), strict=True):
-            chosen = encoder or choose_encoder(record, settings, is_sparse(settings))
-            if isinstance(chosen, Reject):
-                self.rejects.append(chosen)
-                continue
-            encoder = chosen
-            reject = encoder.add(record)
-            if reject is not None:
+        for record, time, reject in zip(taken, times.tolist(), outcomes, strict=True):
+            if reject is None:
+                self.records.append(record)
+                kept.append(time)
+            else:
                 self.rejects.append(reject)
-                continue
-            self.records.append(record)
-            kept.append(time)
         if encoder is None or not kept:
             why = "there are no records to cluster"
             if self.rejects:
