@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.beam.pool import NEXT_LABEL, SEQ
+from streamdp.beam.pool import ALIVE, NEXT_LABEL, SEQ, VACANT
 from streamdp.beam.search import BeamSearch, new_state
 from streamdp.beam.sound import check_state, finite, require, within
 from streamdp.beam.sound_clusters import check_clusters
@@ -221,15 +221,14 @@ def _check_bags(batch: Batch, words: int) -> None:
 def _check_belonging(held: Labelled, search: BeamSearch) -> None:
     """The words of retained records are in the clusters that have their labels, as often as they say."""
     index, pool, slots = search.words.inverted, search.state.pool, search.head_slots()
-    slots = slots[pool.state[slots] == 1]
+    slots = slots[pool.state[slots] == ALIVE]
     names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
     slot_of = np.full(int(search.state.beam.meta[NEXT_LABEL]), -1, np.int64)
     slot_of[names[names >= 0]] = slots[names >= 0]
     slot = slot_of[held.labels]
     counted = np.bincount(slot[slot >= 0], minlength=len(pool.slots))
-    require(
-        (counted <= pool.slots["size"])[pool.state != 0].all(), "a cluster is smaller than what it retains"
-    )
+    smaller = (counted > pool.slots["size"])[pool.state != VACANT]
+    require(not smaller.any(), "a cluster is smaller than what it retains")
     rows, words = held.batch.rows, np.int64(len(index.lists))
     known = slot[rows] >= 0
     pairs = slot[rows][known] * words + held.batch.words[known]
