@@ -287,6 +287,18 @@ def refine(
 
 @app.command()
 @with_settings
+def warm(
+    settings: Settings,
+    offline: Annotated[bool, typer.Option("--offline", help="what fit and refine need, too")] = False,
+) -> None:
+    """Compile beforehand what a stream with these settings needs: for images, and for wheels."""
+    from streamdp.cli.warm import warm as run
+
+    run(settings, offline=offline)
+
+
+@app.command()
+@with_settings
 def check(
     settings: Settings,
     file: Annotated[

@@ -1,28 +1,21 @@
-"""All numba settings in one place: how functions become kernels, and where compiled ones are kept.
+"""All numba settings in one place: how functions become kernels.
 
 Kernels allocate nothing, so numba's reference counting is switched off: with tuples of many arrays it
 would cost most of the run time.
-
-What is compiled is cached under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder), in a folder
-named after the sources of all kernels: numba itself notices a change of the file that a kernel stands in,
-not of the files it calls into.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
-import logging
-import os
-import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 from numba.extending import overload, register_jitable
 
+from streamdp.kernels.baseline import settle
+from streamdp.kernels.cache import KernelCache, cache_folder, foreign, note_source
 from streamdp.kernels.compiler import InnerCompiler
 from streamdp.kernels.held import Held, opened
 
@@ -30,7 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Any: some of what is used here is missing from numba's own stubs
 _njit: Any = numba.njit
-_config: Any = numba.config
 _typeof: Any = numba.typeof
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 _INNER: dict[str, Any] = {
@@ -39,9 +31,7 @@ _INNER: dict[str, Any] = {
     "pipeline_class": InnerCompiler,
     **_OPTIONS,
 }
-
-_PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = ("kernels", "priors", "likelihoods", "beam", "lines", "encode/kernels", "offline/kernels")
+settle()
 
 
 def kernel(function: F) -> F:
@@ -109,7 +99,7 @@ class Generic:
                 if each in self._implementations:
                     raise ValueError(f"{self.__name__} is implemented for {each.__name__} already")
                 self._implementations[each] = function
-            _note_source(function)
+            note_source(function)
             return function
 
         return register
@@ -128,10 +118,6 @@ class Generic:
 
     def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
         return self._implementations.get(getattr(arguments[0], "instance_class", type(None)), self._default)
-
-
-_placing = threading.Lock()
-"""Held while numba's folder is another one: it has one for all threads."""
 
 
 class Entry:
@@ -159,27 +145,20 @@ class Entry:
         return found
 
     def _current(self) -> Any:
-        if self._sources != len(_foreign):
-            with _placing:
-                self._compiled, self._sources = self._dispatcher(), len(_foreign)
+        if self._sources != len(foreign):
+            self._sources, self._compiled = len(foreign), self._dispatcher()
         return self._compiled
 
     def _dispatcher(self) -> Any:
-        folder, before = cache_folder(), _config.CACHE_DIR
-        if folder is not None:
-            _config.CACHE_DIR = folder
-        try:
-            return _njit(cache=folder is not None, no_cfunc_wrapper=True, **_OPTIONS)(
-                _opening(self._function)
-            )
-        finally:
-            _config.CACHE_DIR = before
+        made = _njit(no_cfunc_wrapper=True, **_OPTIONS)(_opening(self._function))
+        made._cache = KernelCache(self._function, cache_folder())  # noqa: SLF001 - numba offers no other way
+        return made
 
 
 def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that calls another with what its arguments hold.
 
-    It is said to stand where the other does: there numba looks whether what it has cached is out of date.
+    It is said to stand where the other does, for messages.
     """
     code, names = function.__code__, inspect.signature(function).parameters
     source = f"lambda {', '.join(names)}: kernel({', '.join(f'opened({name})' for name in names)})"
@@ -233,59 +212,3 @@ def entry(function: F) -> F:
     """Compile a kernel that Python calls."""
     compiled: Any = Entry(function)
     return compiled
-
-
-_foreign: dict[tuple[str, str], bytes] = {}
-"""Sources outside the package that implement generic functions, by module and file.
-
-The module counts as well: numba finds the classes of what it has cached by the names of their modules.
-"""
-
-
-def _note_source(function: Callable[..., Any]) -> None:
-    code = function.__code__
-    place = function.__module__, code.co_filename
-    if _PACKAGE in Path(code.co_filename).resolve().parents or place in _foreign:
-        return
-    try:
-        _foreign[place] = "".join(inspect.findsource(function)[0]).encode()
-    except OSError:  # typed at a prompt
-        _foreign[place] = code.co_code
-
-
-@functools.cache
-def _own_digest() -> bytes:
-    digest = hashlib.sha256()
-    for folder in _FOLDERS:
-        for source in sorted((_PACKAGE / folder).glob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.digest()
-
-
-def cache_folder() -> str | None:
-    """A writable folder for compiled kernels, or None (which is said once)."""
-    return _writable_folder(len(_foreign))
-
-
-@functools.cache
-def _writable_folder(foreign: int) -> str | None:
-    digest = hashlib.sha256(_own_digest())
-    for place in sorted(_foreign):
-        digest.update(place[0].encode() + _foreign[place])
-    base = os.environ.get("STREAMDP_CACHE_DIR")
-    shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
-    folder = (Path(base) if base else shared) / f"kernels-{digest.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        if not foreign:
-            logging.getLogger("streamdp").warning(
-                "no writable cache folder (%s): kernels are compiled anew in every process; "
-                "set STREAMDP_CACHE_DIR to a writable folder",
-                error,
-            )
-        return None
-    return str(folder)

@@ -1,0 +1,78 @@
+"""``streamdp warm``: compile beforehand what a settings file needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from streamdp import Engine
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.cli.display import Display
+from streamdp.cli.errors import say
+from streamdp.cli.status import counted
+from streamdp.demo.stream import demo_stream
+from streamdp.errors import Exit
+from streamdp.kernels.cache import cache_folder
+from streamdp.likelihoods.neighbours import FULL
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import Plan
+from streamdp.offline.refine import refine
+from streamdp.records import Value
+from streamdp.settings import Settings
+from streamdp.settings.assemble import is_sparse
+from streamdp.settings.load import ConfigError
+from streamdp.settings.templates import for_templates
+
+BEYOND = 2 * REVIEW_EVERY
+"""Records after those that come of age, so that the stream goes back over them."""
+
+FEW = 60
+"""Records of what is fitted."""
+
+
+def warm(settings: Settings, *, offline: bool) -> None:
+    """Compile the kernels of the settings' streams; those of ``fit`` and ``refine`` where ``offline``.
+
+    Raises ConfigError (73) where no folder can be written.
+    """
+    folder = cache_folder()
+    if folder is None:
+        why = "no folder can be written for kernels: set STREAMDP_CACHE_DIR to one that can"
+        raise ConfigError(why, Exit.CANNOT_CREATE)
+    before = _kernels_in(folder)
+    for values in _streams(settings):
+        with Display():
+            _run(settings, values, offline=offline and not for_templates(settings))
+    say(f"{counted(_kernels_in(folder) - before, 'kernel')} compiled, in {folder}")
+
+
+def _kernels_in(folder: Path) -> int:
+    return sum(1 for _ in folder.glob("*.kernel"))
+
+
+def _streams(settings: Settings) -> Iterator[list[Value]]:
+    """Records of each kind that the settings may be for."""
+    sparse = True if for_templates(settings) else is_sparse(settings)
+    count = max(settings.second_look, settings.refine_every) + BEYOND
+    if sparse is not False:
+        yield [record.text for record in demo_stream(count, 0)]
+    if sparse is not True:
+        for dimension in (8, FULL + 1):
+            yield _vectors(count, dimension)
+
+
+def _vectors(count: int, dimension: int) -> list[Value]:
+    """Zeros and ones, which every family for vectors takes."""
+    generator = random.Random(0)
+    return [[1.0, *(float(generator.random() < 0.5) for _ in range(dimension - 1))] for _ in range(count)]
+
+
+def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
+    engine = Engine(settings)
+    engine.advance(values)
+    engine.score(values[:2])
+    if offline:
+        plan = Plan(rounds=2, seconds=None)
+        refine(engine, plan)
+        fit(values[:FEW], settings, plan)

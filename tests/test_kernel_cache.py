@@ -1,0 +1,206 @@
+"""Compiled kernels are found again, in a copy or from a wheel, and never half of one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from commands import environment
+from numba.core import event
+
+from streamdp.kernels import cache
+from streamdp.kernels.baseline import V2, V3, baselines_of
+from streamdp.kernels.jit import Entry
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def swap(pair: np.ndarray) -> None:
+    pair[0], pair[1] = pair[1], pair[0]
+
+
+class Compilations(event.Listener):
+    """Counts what is compiled."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def on_start(self, event: event.Event) -> None:
+        self.begun += 1
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+@pytest.fixture
+def compilations() -> Iterator[Compilations]:
+    counted = Compilations()
+    with event.install_listener("numba:compile", counted):
+        yield counted
+
+
+def run_swap() -> None:
+    pair = np.array([1, 2])
+    Entry(swap)(pair)
+    assert pair.tolist() == [2, 1]
+
+
+def use(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setenv("STREAMDP_CACHE_DIR", str(folder))
+
+
+def test_a_kernel_is_compiled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    use(monkeypatch, tmp_path)
+    run_swap()
+    assert compilations.begun > 0
+    (kept,) = tmp_path.glob("*/*.kernel")
+    assert kept.parent.name == cache.folder_name()
+    before = compilations.begun
+    run_swap()
+    assert compilations.begun == before
+
+
+def test_a_folder_may_be_copied_or_come_with_a_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    use(monkeypatch, tmp_path / "here")
+    run_swap()
+    before = compilations.begun
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    use(monkeypatch, tmp_path / "there")
+    run_swap()
+    use(monkeypatch, tmp_path / "empty")
+    monkeypatch.setattr(cache, "PREBUILT", tmp_path / "here")
+    run_swap()
+    assert compilations.begun == before
+    assert not list((tmp_path / "empty").glob("*/*.kernel"))
+
+
+@pytest.mark.parametrize("harm", [lambda b: b[:-1], lambda b: b[:-1] + bytes([b[-1] ^ 1]), lambda b: b""])
+def test_what_is_not_whole_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations, harm: object
+) -> None:
+    use(monkeypatch, tmp_path)
+    run_swap()
+    (kept,) = tmp_path.glob("*/*.kernel")
+    whole = kept.read_bytes()
+    kept.write_bytes(harm(whole))  # type: ignore[operator]
+    before = compilations.begun
+    run_swap()
+    assert compilations.begun > before
+    again = compilations.begun
+    run_swap()
+    assert compilations.begun == again
+
+
+def test_a_kernel_of_another_cpu_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    use(monkeypatch, tmp_path)
+    run_swap()
+    (kept,) = tmp_path.glob("*/*.kernel")
+    before = compilations.begun
+    monkeypatch.setattr(cache, "_BUILD", ("another numba",))
+    other = Entry(swap)._current()._cache
+    codegen = Entry(swap)._current().targetctx.codegen()
+    signature = (numba.types.Array(numba.int64, 1, "C"),)
+    shutil.copy(kept, kept.with_name(other._file(other._key(signature, codegen))))
+    run_swap()
+    assert compilations.begun > before
+
+
+def test_without_a_writable_folder_kernels_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    use(monkeypatch, tmp_path / "file")
+    cache._say_once.cache_clear()
+    run_swap()
+    run_swap()
+    assert [
+        record.message for record in caplog.records if "STREAMDP_CACHE_DIR" in record.message
+    ].__len__() == 1
+
+
+def test_baselines() -> None:
+    v3, v2 = dict.fromkeys(V3 | {"avx512f"}, True), dict.fromkeys(V2, True)
+    assert baselines_of("x86_64", v3) == ["x86-64-v3", "x86-64-v2"]
+    assert baselines_of("x86_64", v3 | {"fma": False}) == ["x86-64-v2"]
+    assert baselines_of("x86_64", v2) == ["x86-64-v2"]
+    assert baselines_of("x86_64", v2 | {"popcnt": False}) == []
+    assert baselines_of("aarch64", {}) == ["generic"]
+    assert baselines_of("riscv64", {}) == []
+
+
+def test_kernels_are_for_the_baseline() -> None:
+    """Of the two names of a CPU, numba's own and the baseline, the second stands in what it compiles."""
+    said = subprocess.run(
+        [sys.executable, "-c", "import numba, streamdp.kernels.jit; print(numba.config.CPU_NAME)"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.strip() == Entry(swap)._current().targetctx.codegen().magic_tuple()[1]
+
+
+def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "streamdp"]
+    run = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    warmed = subprocess.run([*command, "warm", "--format", "log"], env=environment(), **run)  # type: ignore[call-overload]
+    shutil.copytree(
+        warmed.stderr.strip().rpartition(" in ")[2],
+        tmp_path / "kernels" / cache.folder_name(),
+        ignore=shutil.ignore_patterns(".*"),
+    )
+    kernels = sorted(tmp_path.glob("kernels/*/*"))
+    lines = [f"2026-01-05 10:00:{n % 60:02} INFO worker: request {n} took {n % 7} ms" for n in range(2000)]
+    (tmp_path / "app.log").write_text("\n".join([*lines, "2026-01-05 11:00:00 WARN worker: the end"]))
+    own = environment() | {"STREAMDP_CACHE_DIR": str(tmp_path / "kernels")}
+    done = subprocess.run([*command, "consume", "app.log", "--format", "log"], env=own, **run)  # type: ignore[call-overload]
+    assert done.stdout.count('"cluster"') >= 2001
+    assert sorted(tmp_path.glob("kernels/*/*")) == kernels
+
+
+def test_warm_needs_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    refused = subprocess.run(
+        [sys.executable, "-m", "streamdp", "warm"],
+        env=environment() | {"STREAMDP_CACHE_DIR": str(tmp_path / "file")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 73
+    assert "set STREAMDP_CACHE_DIR to one that can" in refused.stderr
+
+
+def test_a_wheel_with_kernels_is_for_one_platform(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    skip = shutil.ignore_patterns("__pycache__", "prebuilt")
+    for name in ("streamdp", "connectors"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=skip)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d"]
+    subprocess.run([*build, "plain"], cwd=tmp_path, check=True, capture_output=True)
+    (plain,) = (tmp_path / "plain").iterdir()
+    assert plain.name.endswith("-py3-none-any.whl")
+    kernel = tmp_path / "streamdp" / "prebuilt" / "kernels-0" / "a.kernel"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_bytes(b"compiled")
+    subprocess.run([*build, "own"], cwd=tmp_path, check=True, capture_output=True)
+    (own,) = (tmp_path / "own").iterdir()
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    assert f"-{tag}-{tag}-" in own.name
+    assert not own.name.endswith("-any.whl")
+    with zipfile.ZipFile(own) as wheel:
+        assert wheel.read("streamdp/prebuilt/kernels-0/a.kernel") == b"compiled"
