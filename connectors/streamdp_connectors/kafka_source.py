@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
+from streamdp_connectors.kafka_client import Ids
 from streamdp_connectors.kafka_clock import Arrivals
 from streamdp_connectors.kafka_codecs import Unread
-from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
+from streamdp_connectors.kafka_gap import Bridge, OnGap
 from streamdp_connectors.kafka_idle import Idle
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
@@ -70,7 +71,7 @@ class KafkaSource:
         self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
         self._bridge = Bridge(self._log, on_gap)
         self._link = Link(bootstrap, give_up_after, self._log.why_silent)
-        self._ids = Ids(*self._log.ids())
+        self._ids = self._log.ids()
         self._former: set[Ids] = set()
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
@@ -225,7 +226,7 @@ class KafkaSource:
 
     def _look_around(self) -> bool:
         """Whether the topic is there, and the one it was; take up partitions that were added."""
-        known, ids = self._log.known(), Ids(*self._log.ids())
+        known, ids = self._log.known(), self._log.ids()
         if not known:
             self._miss()
             return False
@@ -301,7 +302,7 @@ class KafkaSource:
             return
         self._log.confirm()
         self._link.answered()
-        if Ids(*self._log.ids()).differ(self._ids):
+        if self._log.ids().differ(self._ids):
             return  # they may be another topic's, for which the next round looks
         batches, self._arrived = self._arrived, {}
         now = self._clock()
