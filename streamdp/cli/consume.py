@@ -249,7 +249,7 @@ class Run:
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
         limit = self.settings.idle_timeout
-        waiting = self.engine.out_of_turn and not self.frozen
+        waiting = self.engine.out_of_turn and not self.frozen and not self.source.holds
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _was_silent(self) -> bool:

@@ -253,6 +253,7 @@ class Reader:
             on_gap=origin.on_gap,
             give_up_after=origin.give_up_after,
             idle_timeout=settings.idle_timeout,
+            in_step=settings.max_leap if settings.max_lateness else None,
             client_options=origin.options,
             time_of=self._time_of,
         )
