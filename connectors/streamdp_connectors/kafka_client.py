@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import threading
 import time
@@ -236,7 +237,10 @@ def partitions_of(
             f"cannot ask {bootstrap} for topic {topic}: {one_line(error)}", Exit.UNAVAILABLE
         ) from None
     if not found:
-        raise failure(f"there is no topic {topic} at {bootstrap}, or it may not be read", code)
+        near = difflib.get_close_matches(topic, consumer._cluster.topics(), n=1)  # noqa: SLF001
+        hint = f" (there is {near[0]})" if near else ""
+        what = f"there is no topic {topic} at {bootstrap}, or it may not be read"
+        raise failure(f"{what}: make it, or check its name{hint}", code)
     return sorted(found)
 
 

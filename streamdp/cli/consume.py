@@ -69,6 +69,7 @@ class Run:
             settings = continued(settings, before[0], start_from or "")
         check_origin(origin)
         refuse_double_use(origin, paths)
+        unnamed = paths.state is None
         if origin.topic is not None and paths.state is None:
             paths = paths._replace(state=default_state(origin.topic))
         self.settings = settings
@@ -89,6 +90,8 @@ class Run:
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
+        elif unnamed and paths.state is not None:
+            say(f"the state is in {paths.state}, unless --state names another folder")
         replayed = self.source.replayable or (resumed is not None and resumed.ended)
         keep = further_columns(settings)
         self.sinks = Sinks(origin, paths, resumed, keep=keep, replayed=replayed, waiting=self._wait)
