@@ -39,13 +39,35 @@ def standby(tmp_path: Path, said: list[str], clock: Clock) -> Iterator[Callable[
     """Makes processes that stand by for ten seconds."""
     made: list[Standby] = []
 
-    def make(me: Owner) -> Standby:
-        made.append(Standby(tmp_path / "state", 10.0, said.append, me=me, clock=clock))
+    def make(me: Owner, **more: bool) -> Standby:
+        made.append(Standby(tmp_path / "state", 10.0, said.append, me=me, clock=clock, **more))
         return made[-1]
 
     yield make
     for each in made:
         each.close()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_who_does_not_want_to_wait_is_refused_by_one_that_lives(
+    standby: Callable[..., Standby],
+    clock: Clock,
+    shared: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not shared:
+        monkeypatch.setattr(FolderLock, "take", lambda lock: True)
+    first = standby(ELSEWHERE).turn()
+    assert first is not None
+    silent(first)
+    other = standby(HERE, waits=False)
+    if not shared:  # it may have died
+        assert turn_after(other, clock, 5.0) is None
+        os.utime(first._fd, (7, 7))
+    with pytest.raises(SnapshotError, match="in use by another"):
+        other.turn()
+    first.close()
+    assert standby(HERE, waits=False).turn() is not None
 
 
 def turn_after(standby: Standby, clock: Clock, seconds: float, step: float = 0.5) -> Claim | None:
@@ -61,6 +83,7 @@ def silent(claim: Claim) -> Claim:
     """Let it stand still."""
     claim._closing.set()
     claim._thread.join()
+    claim._closing.clear()
     return claim
 
 

@@ -78,7 +78,7 @@ class Run:
         self.modes = {"final_only": final_only, "events": paths.events is not None}
         folder = None
         if paths.state is not None:
-            shared = origin.topic is not None and not origin.until_end and not frozen
+            shared = origin.topic is not None and not frozen
             held = hold(paths.state) if shared else None
             folder = StateFolder(paths.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
@@ -340,7 +340,7 @@ def consume(
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
 
             def hold(state: str) -> Hold:
-                found = wait_for_turn(state, origin.session_timeout, watch)
+                found = wait_for_turn(state, origin.session_timeout, not origin.until_end, watch)
                 return ending.enter_context(contextlib.closing(found))
 
             run = Run(

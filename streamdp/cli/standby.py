@@ -10,12 +10,13 @@ from streamdp.cli.watch import Watch
 from streamdp.state.claim import LOOK, Claim, Standby
 
 
-def wait_for_turn(state: str, patience: float, watch: Watch) -> Claim:
+def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Claim:
     """The folder ``state``, as soon as no other process runs with it. Raises SnapshotError (73).
 
-    A signal ends the process meanwhile: nothing was begun.
+    Unless it ``waits`` it only finds out whether another one lives, and is refused if so. A signal ends the
+    process meanwhile: nothing was begun.
     """
-    standby = Standby(Path(state), patience, say)
+    standby = Standby(Path(state), patience, say, waits=waits)
     while (claim := standby.turn()) is None:
         watch.stand_by(True)
         time.sleep(LOOK)

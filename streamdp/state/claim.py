@@ -23,7 +23,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.state.lock import FolderLock
-from streamdp.state.snapshot import SnapshotError, unusable
+from streamdp.state.snapshot import SnapshotError, in_use, unusable
 
 BEAT = 1.0
 """Seconds from one sign of life to the next."""
@@ -40,9 +40,9 @@ NAME = re.compile(r"owner-(\d{9})")
 class Owner(msgspec.Struct, frozen=True):
     """A process, told apart from all others.
 
-    ``boot`` is of the machine since it was started, ``space`` of the processes that see each other's numbers,
-    ``born`` of the process since then; empty where the system does not tell them. ``ended`` says that it has
-    given the folder back.
+    ``boot`` is of the machine since it was started (its name, where the system does not tell), ``space`` of
+    the processes that see each other's numbers, ``born`` of the process since then; empty where the system
+    does not tell them. ``ended`` says that it has given the folder back.
     """
 
     pid: int
@@ -74,7 +74,7 @@ class Owner(msgspec.Struct, frozen=True):
 def _boot() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
-    return ""
+    return platform.node()
 
 
 def _space() -> str:
@@ -182,6 +182,8 @@ def named(owner: Owner) -> str:
 class Standby:
     """Waits for its turn to own a folder. Raises SnapshotError (73) where the folder cannot be used.
 
+    One that does not want to wait (``waits``) is refused as soon as the other is seen to live.
+
     ``patience`` is for how many seconds the one that runs may give no sign of life; then it is ended, if it
     is a process of this machine, and another takes over in any case. One that has ended is seen at once
     where it ran on this machine. ``tell`` is given the lines that say what happens.
@@ -193,15 +195,17 @@ class Standby:
         patience: float,
         tell: Callable[[str], None],
         *,
+        waits: bool = True,
         me: Owner | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder, self._patience, self._tell = folder, patience, tell
         self._me = me or Owner.here()
         self._clock = clock
+        self._waits = waits
         self._told: set[str] = set()
         self._seen: Sign | None = None
-        self._silent, self._looked = 0.0, clock()
+        self._silent, self._looked, self._lives = 0.0, clock(), False
         try:
             self._lock = FolderLock(folder)
         except OSError as error:
@@ -255,6 +259,7 @@ class Standby:
         now = self._clock()
         away, self._looked = now - self._looked, now
         if sign != self._seen:
+            self._lives = self._seen is not None
             self._seen, self._silent = sign, 0.0
         elif away <= _AWAY:
             self._silent += away
@@ -271,6 +276,8 @@ class Standby:
         return claim
 
     def _stand_by(self, locked: bool, owner: Owner | None) -> None:
+        if not self._waits and (self._lives or not locked):
+            raise in_use(self.folder)
         if locked:
             self._lock.release()
         who = "another process" if owner is None or owner.ended else named(owner)

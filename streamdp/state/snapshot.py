@@ -123,11 +123,14 @@ def _locked(folder: Path) -> Hold:
         raise unusable(folder, error) from error
     if not lock.take():
         lock.close()
-        raise SnapshotError(
-            f"{folder}: in use by another streamdp process; stop it, or name another --state",
-            Exit.CANNOT_CREATE,
-        )
+        raise in_use(folder)
     return lock
+
+
+def in_use(folder: Path) -> SnapshotError:
+    """The error of a folder that another process has."""
+    what = "in use by another streamdp process; stop it, or name another --state"
+    return SnapshotError(f"{folder}: {what}", Exit.CANNOT_CREATE)
 
 
 def unusable(folder: Path, error: OSError) -> SnapshotError:
