@@ -189,8 +189,9 @@ def operations() -> build.Dashboard:
                 ),
                 lines(
                     "Source",
-                    "1 while the broker answers, 0 while it is lost.",
+                    "1 while the broker answers, 0 while it is lost; and who waits for another to end.",
                     ("streamdp_source_up{$one}", "{{instance}}"),
+                    ("streamdp_standing_by{$one}", "{{instance}} stands by"),
                 ),
             ],
             "Latency": [

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import call, environment, start, succeed, write_headlines
+from commands import call, command, environment, start, succeed, write_headlines
 from pages import ROOT, blocks
 
 N, PARTITIONS = 4000, 4
@@ -140,6 +140,21 @@ def test_what_is_said_when_there_is_no_topic_or_no_broker(own_broker: Broker, tm
         assert done.returncode == code, errors
         assert len(errors) == 1
         assert topic in errors[0] or bootstrap in errors[0]
+
+
+def test_the_first_start_says_where_the_state_is(broker: Any, tmp_path: Path) -> None:
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, [(0, b'{"text": "storm over the coast"}')])
+    where = ["consume", "--topic", topic, "--bootstrap", broker.bootstrap, "--until", "end"]
+    for said in ("the state is in", "resuming from record 1 of"):
+        done = subprocess.run(
+            command(*where, "--output", "out"),
+            cwd=tmp_path,
+            env=environment() | {"XDG_STATE_HOME": str(tmp_path / "home")},
+            capture_output=True,
+            timeout=60,
+        )
+        assert f"streamdp: {said} {tmp_path}/home/streamdp/{topic}" in done.stderr.decode()
 
 
 def test_one_place_to_read_from(tmp_path: Path) -> None:

@@ -79,3 +79,63 @@ def test_sizes_are_counted() -> None:
     assert merge.exceeds(0, 9, 1)
     merge.release(9, None, never)
     assert not merge.exceeds(0, 0, 0)
+
+
+def always(partition: int) -> bool:
+    return True
+
+
+def add(merge: Merge, partition: int, *times: float | None) -> None:
+    for offset, time in enumerate(times):
+        merge.add(partition, raw(partition, offset, time))
+
+
+def in_step(queues: int, seconds: float = 100.0) -> Merge:
+    merge = Merge(in_step=seconds)
+    for partition in range(queues):
+        merge.open(partition)
+    return merge
+
+
+def times(found: list[Raw]) -> list[float | None]:
+    return [item.time for item in found]
+
+
+def test_in_step_nobody_runs_ahead_of_who_lives() -> None:
+    merge = in_step(3)
+    add(merge, 0, 1.0, 60.0)
+    add(merge, 1, 2.0)
+    assert times(merge.release(9, None, never, always)) == [1.0, 2.0]  # and the third has not begun
+    assert merge.holds
+    assert merge.release(9, None, never, always) == []
+    add(merge, 1, 3.0, 61.0, None)
+    assert times(merge.release(9, None, never, always)) == [3.0, 60.0]
+    assert merge.release(9, None, never, always) == []
+    assert times(merge.release(9, None, never, lambda p: p != 0)) == [61.0, None]
+    assert not merge.holds
+
+
+def test_in_step_a_record_far_ahead_does_not_stop_its_partition() -> None:
+    merge = in_step(2)
+    add(merge, 0, 1.0)
+    add(merge, 1, 1.0, 500.0, 2.0)
+    assert times(merge.release(9, None, never, always)) == [1.0, 1.0, 500.0]
+    add(merge, 0, 2.0, 3.0)
+    assert times(merge.release(9, None, never, always)) == [2.0, 2.0, 3.0]
+
+
+def test_in_step_goes_on_from_stored_times() -> None:
+    merge, again = in_step(2), in_step(2)
+    add(merge, 0, 1.0)
+    add(merge, 1, 2.0)
+    assert len(merge.release(9, None, never, always)) == 1
+    assert len(merge.release(9, None, never, never)) == 1
+    assert merge.plain() == {"reached": {"0": 1.0, "1": 2.0}}
+    again.take_up(merge.plain())
+    again.take_up({"reached": [1]})
+    again.take_up({})
+    add(again, 0, 2.0, 3.0)
+    assert times(again.release(9, None, never, always)) == [2.0]
+    strange = in_step(2)
+    strange.take_up({"reached": {"x": 1.0, "0": "y"}})
+    assert strange.plain() == {}

@@ -258,10 +258,10 @@ def test_the_group_is_told_and_not_asked(broker: Any) -> None:
 
 def test_a_missing_topic(broker: Any) -> None:
     error = refusal("no-such-topic", broker.bootstrap)
-    assert (error.exit_code, error.message) == (
-        66,
-        f"there is no topic no-such-topic at {broker.bootstrap}, or it may not be read",
-    )
+    what = f"there is no topic no-such-topic at {broker.bootstrap}, or it may not be read"
+    assert (error.exit_code, error.message) == (66, f"{what}: make it, or check its name")
+    make_topic(broker.bootstrap, name="headlines")
+    assert refusal("headlnes", broker.bootstrap).message.endswith("check its name (there is headlines)")
 
 
 def test_nobody_at_the_port(capfd: pytest.CaptureFixture[str]) -> None:

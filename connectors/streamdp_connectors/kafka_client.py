@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka_codecs import bound_batches
@@ -73,15 +74,46 @@ def clear_used_up(consumer: Any) -> None:
         fetcher._next_partition_records = None  # noqa: SLF001
 
 
-def ids_of(consumer: Any, topic: str) -> tuple[str | None, str | None]:
-    """The ids of a topic and its cluster, as last heard of; brokers before 2.8 and 0.10.1 name none.
+class Ids(NamedTuple):
+    """How a topic is known again; None where the broker is too old to tell."""
 
-    What the client knows of its cluster is inside it, and asking by a client of its own kind would take
-    another connection: this is the other use of the inside.
+    topic: str | None
+    cluster: str | None
+
+    @classmethod
+    def of(cls, positions: Mapping[str, Any]) -> Ids:
+        """Those that stored positions name."""
+        found = (positions.get("topic_id"), positions.get("cluster_id"))
+        return cls(*(value if isinstance(value, str) else None for value in found))
+
+    def plain(self) -> dict[str, str]:
+        """As ``of`` takes them; what is not known is left out."""
+        named = {"topic_id": self.topic, "cluster_id": self.cluster}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def otherwise(self, other: Ids) -> Ids:
+        """These, and where one is not known that of the other."""
+        return Ids(self.topic or other.topic, self.cluster or other.cluster)
+
+    def differ(self, other: Ids) -> bool:
+        """Whether another topic is meant, as far as both are known."""
+        return any(a and b and a != b for a, b in zip(self, other, strict=True))
+
+    def against(self, now: Ids, bootstrap: str) -> str:
+        """In which way they differ from what is at ``bootstrap`` now."""
+        if self.cluster and now.cluster and self.cluster != now.cluster:
+            return f"{bootstrap} is another cluster (id {now.cluster}) than before (id {self.cluster})"
+        return f"its id was {self.topic}, and is {now.topic}"
+
+
+def ids_of(cluster: Any, topic: str) -> Ids:
+    """The ids of a topic and its cluster, as a client last heard of; brokers before 2.8 and 0.10.1 name none.
+
+    ``cluster`` is what the client knows of it: that is inside it, and asking by a client of its own kind
+    would take another connection.
     """
-    cluster = consumer._cluster  # noqa: SLF001
     found = cluster.topic_id(topic)
-    return str(found) if found is not None and found.int else None, cluster.cluster_id or None
+    return Ids(str(found) if found is not None and found.int else None, cluster.cluster_id or None)
 
 
 def known_partitions(consumer: Any, topic: str) -> list[int]:
@@ -121,6 +153,7 @@ def open_producer(
         "batch_size": 1 << 18,
         "max_request_size": 64 << 20,
         "delivery_timeout_ms": (1 << 31) - 1,
+        "metadata_max_age_ms": 5000,  # within which a topic made anew is noticed
         "retry_backoff_ms": 20,  # a transaction often asks twice, while the one before it is completed
     }
     fixed = {"acks": "all", "enable_idempotence": True, "key_serializer": None, "value_serializer": None}
@@ -204,7 +237,10 @@ def partitions_of(
             f"cannot ask {bootstrap} for topic {topic}: {one_line(error)}", Exit.UNAVAILABLE
         ) from None
     if not found:
-        raise failure(f"there is no topic {topic} at {bootstrap}, or it may not be read", code)
+        near = difflib.get_close_matches(topic, consumer._cluster.topics(), n=1)  # noqa: SLF001
+        hint = f" (there is {near[0]})" if near else ""
+        what = f"there is no topic {topic} at {bootstrap}, or it may not be read"
+        raise failure(f"{what}: make it, or check its name{hint}", code)
     return sorted(found)
 
 

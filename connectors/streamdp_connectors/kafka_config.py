@@ -195,7 +195,10 @@ def _check(options: Mapping[str, Any]) -> None:
         if "sasl_oauth_token_provider" not in options:
             raise KafkaConfigError("sasl.mechanism OAUTHBEARER needs sasl.token.file, the file of the token")
     elif not {"sasl_plain_username", "sasl_plain_password"} <= set(options):
-        raise KafkaConfigError(f"sasl.mechanism {mechanism} needs sasl.username and sasl.password")
+        raise KafkaConfigError(
+            f"sasl.mechanism {mechanism} needs sasl.username and sasl.password (or sasl.password.file, or "
+            f"{ENVIRONMENT}SASL_PASSWORD)"
+        )
     if protocol.endswith("SSL"):
         _load(options)
     elif any(option.startswith("ssl") for option in options):

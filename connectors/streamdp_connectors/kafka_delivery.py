@@ -64,11 +64,10 @@ class Delivery:
     def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
         """Take up a topic, and return what was written to it after ``resume``."""
         tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew)
-        known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= tail.end
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
-        offset = resume["offset"] if resume is not None and known else tail.end
+        offset = resume["offset"] if resume is not None and tail.known else tail.end
         largest = largest_batch(topic, self.bootstrap, self.options, self.timeout)
-        self._topics[topic] = Topic(epoch, written, offset, largest)
+        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids)
         return tail
 
     def largest(self, topic: str) -> int:
@@ -238,7 +237,8 @@ class Delivery:
         left: Load = {}
         for topic, place in self._topics.items():
             entries = load.get(topic, [])
-            resume = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
+            written = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
+            resume = {**written, **place.ids.plain()}
             found = read_tail(topic, self.bootstrap, self.options, self.timeout, resume).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
             strange = [number for number, of in found.items() if ours.get(number) != of]

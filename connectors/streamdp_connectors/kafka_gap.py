@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from streamdp.errors import Exit
+from streamdp_connectors.kafka_client import Ids
 from streamdp_connectors.kafka_log import OutOfRangeError, TopicLog
 from streamdp_connectors.protocol import Gap, SourceError
 
@@ -18,27 +19,6 @@ OnGap = Literal["stop", "earliest", "latest"]
 
 _SETTLING = 2.0
 """Seconds that a broker just restarted may need to know its ends again."""
-
-
-class Ids(NamedTuple):
-    """How a topic is known again; None where the broker is too old to tell."""
-
-    topic: str | None
-    cluster: str | None
-
-    @classmethod
-    def of(cls, positions: Mapping[str, Any]) -> Ids:
-        """Those that stored positions name."""
-        found = (positions.get("topic_id"), positions.get("cluster_id"))
-        return cls(*(value if isinstance(value, str) else None for value in found))
-
-    def otherwise(self, other: Ids) -> Ids:
-        """These, and where one is not known that of the other."""
-        return Ids(self.topic or other.topic, self.cluster or other.cluster)
-
-    def differ(self, other: Ids) -> bool:
-        """Whether another topic is meant, as far as both are known."""
-        return any(a and b and a != b for a, b in zip(self, other, strict=True))
 
 
 class Bridge:
@@ -85,13 +65,12 @@ class Bridge:
         """Where a topic is begun that only has the name of the one that was read to these positions."""
         topic, bootstrap = self._log.topic, self._log.bootstrap
         if before.cluster and now.cluster and before.cluster != now.cluster:
-            what = f"{bootstrap} is another cluster (id {now.cluster}) than that of topic {topic} before"
-            what += f" (id {before.cluster})"
+            what = f"topic {topic} is another: {before.against(now, bootstrap)}"
         else:
             gone = sorted(set(positions) - set(self._log.partitions))
             why = f"it has no partition {gone[0]} any more" if gone else ""
             if before.differ(now):
-                why = f"its id was {before.topic}, and is {now.topic}"
+                why = before.against(now, bootstrap)
             what = f"topic {topic} was made anew ({why})"
         begins, ends = self._log.begins(self._log.partitions), self._log.ends(self._log.partitions)
         chosen = {p: self._choose(what, begins[p], ends[p]) for p in begins}

@@ -42,10 +42,14 @@ class Idle:
             self._told.discard(partition)
             _log.warning("topic %s, partition %d is read again", self._topic, partition)
 
-    def over(self, partition: int) -> bool:
+    def silent(self, partition: int) -> bool:
         """Whether a partition that is waited for now has been waited for long enough."""
         waited = self._clock() - self._since.setdefault(partition, self._clock())
-        if not self._timeout or waited < self._timeout:
+        return bool(self._timeout) and waited >= (self._timeout or 0.0)
+
+    def over(self, partition: int) -> bool:
+        """The same of one that has records; a line says so."""
+        if not self.silent(partition):
             return False
         if partition not in self._told:
             self._told.add(partition)

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import (
+    Ids,
     Options,
     broken,
     clear_used_up,
@@ -89,9 +90,9 @@ class TopicLog:
         if self._committer is not None:
             self._committer.close()
 
-    def ids(self) -> tuple[str | None, str | None]:
+    def ids(self) -> Ids:
         """The ids of the topic and of its cluster, as last heard of; None where the broker names none."""
-        return ids_of(self._consumer, self.topic)
+        return ids_of(self._consumer._cluster, self.topic)  # noqa: SLF001
 
     def refresh(self) -> None:
         """Ask anew which topics and partitions there are. Raises BrokerSilentError."""

@@ -7,10 +7,19 @@ import logging
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp_connectors.kafka_client import Options, abandon, broken, library, one_line, open_producer
+from streamdp_connectors.kafka_client import (
+    Ids,
+    Options,
+    abandon,
+    broken,
+    ids_of,
+    library,
+    one_line,
+    open_producer,
+)
 from streamdp_connectors.kafka_limit import room
 from streamdp_connectors.kafka_records import Entry, batches, hand_over
-from streamdp_connectors.kafka_tail import PARTITION
+from streamdp_connectors.kafka_tail import PARTITION, made_anew
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
@@ -28,11 +37,11 @@ class FencedError(SinkError):
 class Topic:
     """What is known of an output: its epoch, how many records were delivered, and before which offset.
 
-    ``largest`` is how many bytes a batch of them may have.
+    ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name.
     """
 
-    def __init__(self, epoch: int, written: int, offset: int, largest: int) -> None:
-        self.epoch, self.written, self.offset, self.largest = epoch, written, offset, largest
+    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids) -> None:
+        self.epoch, self.written, self.offset, self.largest, self.ids = epoch, written, offset, largest, ids
 
 
 class Post:
@@ -79,7 +88,8 @@ class Post:
     def send(self, load: Load, topics: dict[str, Topic]) -> dict[str, int]:
         """Send a load and wait until all of it is there; return by topic the offset after it.
 
-        Raises KafkaError, or FencedError where another producer of this name is known to write.
+        Raises KafkaError, FencedError where another producer of this name is known to write, and SinkError
+        (65) where a topic is found to have been made anew.
         """
         producer, kafka = self._producer, self._kafka
         manager = producer._transaction_manager  # noqa: SLF001
@@ -100,6 +110,10 @@ class Post:
                 self._commit(producer, manager)
             else:
                 self._await(futures)
+            for topic in load:
+                before, now = topics[topic].ids, ids_of(producer._metadata, topic)  # noqa: SLF001
+                if before.differ(now):
+                    raise SinkError(made_anew(topic, before, now, self._bootstrap), Exit.BAD_DATA)
         except kafka.errors.KafkaError as error:
             cause = manager.last_error if self.transactional else None
             if isinstance(cause or error, self._fencing()):

@@ -50,6 +50,7 @@ class TopicWriter:
         self._epoch = epoch if resume is None else resume["epoch"]
         self._out_seq = 0 if resume is None else resume["out_seq"]
         tail = delivery.open(topic, self._epoch, resume, anew)
+        self._ids = tail.ids
         self.marks = tail.marks
         """The source positions that were noted after the snapshot, for the source's ``replay``."""
         self.differing = 0
@@ -88,6 +89,7 @@ class TopicWriter:
         """Return what ``resume`` needs; to be asked for right after a flush."""
         offset = self._delivery.offset(self.topic)
         state = {"epoch": self._epoch, "out_seq": self._out_seq, "offset": offset, "topic": self.topic}
+        state |= self._ids.plain()
         if self._out_seq > self._forgets:
             self._said.clear()
         return state | {"said": sorted(self._said)} if self._said else state

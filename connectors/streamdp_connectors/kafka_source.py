@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections import deque
@@ -10,9 +11,10 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
+from streamdp_connectors.kafka_client import Ids
 from streamdp_connectors.kafka_clock import Arrivals
 from streamdp_connectors.kafka_codecs import Unread
-from streamdp_connectors.kafka_gap import Bridge, Ids, OnGap
+from streamdp_connectors.kafka_gap import Bridge, OnGap
 from streamdp_connectors.kafka_idle import Idle
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
@@ -44,7 +46,10 @@ class KafkaSource:
     what to do where records are gone: retention passed them, the broker lost them, or the topic was made
     anew. A broker that is lost is waited for, ``give_up_after`` seconds at most; a partition that has more
     and gives nothing, while the broker answers, ``idle_timeout`` seconds (None or 0: for ever).
-    Raises SourceError.
+
+    With ``in_step`` a record waits until every partition that lives has come to its time, so that none comes
+    late because another has run ahead; a partition of which nothing came for ``idle_timeout`` is left out,
+    and a record more than ``in_step`` seconds ahead goes at once. Raises SourceError.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class KafkaSource:
         refresh: float = 5.0,
         give_up_after: float | None = None,
         idle_timeout: float | None = None,
+        in_step: float | None = None,
     ) -> None:
         self.topic, self.group = topic, group
         self._clock = clock
@@ -70,15 +76,15 @@ class KafkaSource:
         self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
         self._bridge = Bridge(self._log, on_gap)
         self._link = Link(bootstrap, give_up_after, self._log.why_silent)
-        self._ids = Ids(*self._log.ids())
+        self._ids = self._log.ids()
         self._former: set[Ids] = set()
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
         self._gone: float | None = None  # since when
         self._told_gone = False
-        self._time_of = time_of
+        self._new_merge = functools.partial(Merge, time_of, in_step)
         self._idle = Idle(topic, idle_timeout)
-        self._merge = Merge(time_of)
+        self._merge = self._new_merge()
         self._paused: set[int] = set()
         self._closed = False
         self._ends: dict[int, int] | None = None
@@ -131,19 +137,28 @@ class KafkaSource:
             self._link.check(self._log.answers)
         return self._link.up
 
+    @property
+    def holds(self) -> bool:
+        """Whether records have come that wait for others."""
+        return self._merge.holds
+
     def gaps(self) -> list[Gap]:
         """Return what was passed over since this was asked last."""
         found, self._bridge.gaps = self._bridge.gaps, []
         return found
 
     def positions(self) -> dict[str, Any]:
-        """Return the topic, its ids, and by partition the offset after the last record ``read`` returned."""
+        """Return the topic, its ids, and by partition the offset after the last record ``read`` returned.
+
+        Where partitions are kept in step also to which time each has come.
+        """
         return {
             "topic": self.topic,
             "topic_id": self._ids.topic,
             "cluster_id": self._ids.cluster,
             "partitions": {str(p): self._next[p] for p in sorted(self._next)},
             **self._arrivals.plain(self._next),
+            **self._merge.plain(),
         }
 
     def decided(self) -> dict[str, Any]:
@@ -165,6 +180,7 @@ class KafkaSource:
         same = before.topic is not None and self._ids.topic is not None
         self._ids = self._ids.otherwise(before)
         self._arrivals.note(positions)
+        self._merge.take_up(positions)
         self._go_to({**self._bridge.within(stored, same=same), **added})
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
@@ -225,7 +241,7 @@ class KafkaSource:
 
     def _look_around(self) -> bool:
         """Whether the topic is there, and the one it was; take up partitions that were added."""
-        known, ids = self._log.known(), Ids(*self._log.ids())
+        known, ids = self._log.known(), self._log.ids()
         if not known:
             self._miss()
             return False
@@ -268,7 +284,7 @@ class KafkaSource:
         positions = self._bridge.anew(self._next, self._ids, ids)
         self._former.add(self._ids)
         self._ids, self._astray = ids, None
-        self._merge = Merge(self._time_of)
+        self._merge = self._new_merge()
         self._arrivals.clear(noted=True)
         self._paused.clear()
         self._cuts.clear()
@@ -301,7 +317,7 @@ class KafkaSource:
             return
         self._log.confirm()
         self._link.answered()
-        if Ids(*self._log.ids()).differ(self._ids):
+        if self._log.ids().differ(self._ids):
             return  # they may be another topic's, for which the next round looks
         batches, self._arrived = self._arrived, {}
         now = self._clock()
@@ -338,7 +354,7 @@ class KafkaSource:
         else:
             if self._ends is not None:
                 return []
-            found = self._merge.release(limit, None, self._waits)
+            found = self._merge.release(limit, None, self._waits, self._lives)
         for partition, raw in {raw.position["partition"]: raw for raw in found}.items():
             self._next[partition] = raw.position["offset"] + 1
             self._last[partition] = raw
@@ -353,6 +369,10 @@ class KafkaSource:
             return False
         self._log.ask_ends([partition])
         return not (self._log.exhausted(partition) or (self._link.up and self._idle.over(partition)))
+
+    def _lives(self, partition: int) -> bool:
+        """Whether more of a partition may come soon, of which all has been read."""
+        return not (self._link.up and self._idle.silent(partition))
 
 
 def _offsets(positions: Mapping[str, Any]) -> dict[int, int] | None:

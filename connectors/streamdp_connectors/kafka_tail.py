@@ -11,8 +11,10 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka_client import (
+    Ids,
     Options,
     broken,
+    ids_of,
     library,
     open_consumer,
     partitions_of,
@@ -30,9 +32,14 @@ def checksum(value: bytes) -> int:
 
 
 class Tail(NamedTuple):
-    """The records of one epoch from an offset on: checksums by ``out_seq``, and the positions noted there."""
+    """The records of one epoch from an offset on: checksums by ``out_seq``, and the positions noted there.
+
+    ``known`` says whether the state has written to this topic before.
+    """
 
     end: int
+    ids: Ids
+    known: bool
     checksums: dict[int, int]
     marks: list[dict[str, Any]]
 
@@ -53,10 +60,11 @@ def read_tail(
     kafka = library(SinkError)
     at = kafka.TopicPartition(topic, PARTITION)
     try:
-        begin, end = _bounds(topic, bootstrap, options, timeout, at)
-        tail = Tail(end, {}, [])
-        known = resume is not None and resume.get("topic", topic) == topic and resume["offset"] <= end
-        if anew and not known:
+        begin, end, ids = _bounds(topic, bootstrap, options, timeout, at)
+        strange = "" if resume is None else _strange(topic, bootstrap, end, ids, resume)
+        known = resume is not None and not strange
+        tail = Tail(end, ids.otherwise(Ids.of(resume or {})) if known else ids, known, {}, [])
+        if anew and not tail.known:
             return tail
         if resume is None:
             for record in _records(at, begin, end, bootstrap, options, timeout):
@@ -64,7 +72,8 @@ def read_tail(
                 how = "--new-output appends to them, --state continues an earlier run"
                 raise SinkError(f"{what}: {how}", Exit.CANNOT_CREATE)
             return tail
-        _refuse_another(topic, end, resume)
+        if strange:
+            raise SinkError(strange, Exit.BAD_DATA)
         for record in _records(at, max(begin, resume["offset"]), end, bootstrap, options, timeout):
             _note(tail, record, resume)
         return tail
@@ -74,24 +83,35 @@ def read_tail(
         raise broken(f"cannot read topic {topic}", error, SinkError) from None
 
 
-def _refuse_another(topic: str, end: int, resume: Mapping[str, Any]) -> None:
-    before, offset = resume.get("topic", topic), resume["offset"]
+def made_anew(topic: str, before: Ids, now: Ids, bootstrap: str) -> str:
+    """What to say of an output topic that only has the name of the one before."""
+    what = f"topic {topic} is not the one that the state has written to: {before.against(now, bootstrap)}"
+    return f"{what}; what was written is not there, go on without it with --new-output"
+
+
+def _strange(topic: str, bootstrap: str, end: int, ids: Ids, resume: Mapping[str, Any]) -> str:
+    """Why the topic is not what the state has written to, and what to do; "" where it is."""
+    before, offset, known = resume.get("topic", topic), resume["offset"], Ids.of(resume)
     if before != topic:
         what = f"the state has written to topic {before}, not to {topic}: name that one"
-        raise SinkError(f"{what}, or begin another with --new-output", Exit.BAD_DATA)
+        return f"{what}, or begin another with --new-output"
+    if known.differ(ids):
+        return made_anew(topic, known, ids, bootstrap)
     if offset > end:
         what = f"topic {topic} ends at {end}, and the state says at {offset} or later: it was made anew"
-        raise SinkError(f"{what}; go on with --new-output", Exit.BAD_DATA)
+        return f"{what}; go on with --new-output"
+    return ""
 
 
-def _bounds(topic: str, bootstrap: str, options: Options, timeout: float, at: Any) -> tuple[int, int]:
-    """Where a partition begins and ends, transactions that are still open included."""
+def _bounds(topic: str, bootstrap: str, options: Options, timeout: float, at: Any) -> tuple[int, int, Ids]:
+    """Where a partition begins and ends, transactions that are still open included, and whose it is."""
     consumer = open_consumer(bootstrap, options, timeout, SinkError, isolation_level="read_uncommitted")
     try:
         partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
         milliseconds = int(1000 * timeout)
         end = consumer.end_offsets([at], timeout_ms=milliseconds)[at]
-        return consumer.beginning_offsets([at], timeout_ms=milliseconds)[at], end
+        begin = consumer.beginning_offsets([at], timeout_ms=milliseconds)[at]
+        return begin, end, ids_of(consumer._cluster, topic)  # noqa: SLF001
     finally:
         consumer.close()
 

@@ -64,6 +64,10 @@ class Source(Protocol):
         Raises SourceError.
         """
 
+    @property
+    def holds(self) -> bool:
+        """Whether records have come that wait for others, so that a read without any is no silence."""
+
     def gaps(self) -> list[Gap]:
         """Return what was passed over since this was asked last."""
 
@@ -110,6 +114,9 @@ class Source(Protocol):
 
 class Unwatched:
     """What a source of files has nothing to do for: it has one order, and nobody asks how far it was read."""
+
+    holds = False
+    """Nothing waits."""
 
     def gaps(self) -> list[Gap]:
         """Nothing is passed over."""

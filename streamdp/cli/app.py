@@ -88,6 +88,14 @@ def consume(
             metavar="SECONDS",
         ),
     ] = None,
+    session_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=3.0,
+            help="seconds of silence after which a process that stands by takes over (default: 10)",
+            metavar="SECONDS",
+        ),
+    ] = None,
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",
@@ -160,6 +168,7 @@ def consume(
             until == "end",
             on_gap,
             give_up_after,
+            session_timeout,
             kafka_config,
         ),
         Paths(

@@ -19,6 +19,7 @@ from streamdp.cli.lines import further_columns
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots
+from streamdp.cli.standby import wait_for_turn
 from streamdp.cli.status import Status, counted
 from streamdp.cli.summary import exit_code, tell_summary
 from streamdp.cli.watch import Served, Watch
@@ -36,7 +37,7 @@ from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.load import differences, model_settings
-from streamdp.state.snapshot import Header, SnapshotError, StateFolder
+from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
 
 BATCH = 1000
 SILENCE = {"silent": True}
@@ -47,7 +48,7 @@ WAIT = 0.2
 
 
 class Run:
-    """One run of ``consume``."""
+    """One run of ``consume``; ``hold`` waits until its state may be gone on with, where that is shared."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Run:
         start_from: str | None,
         watch: Watch,
         interrupt: Interrupt,
+        hold: Callable[[str], Hold],
     ) -> None:
         self.watch, self.interrupt = watch, interrupt
         before = None if start_from is None else open_snapshot(start_from)
@@ -67,13 +69,18 @@ class Run:
             settings = continued(settings, before[0], start_from or "")
         check_origin(origin)
         refuse_double_use(origin, paths)
+        unnamed = paths.state is None
         if origin.topic is not None and paths.state is None:
             paths = paths._replace(state=default_state(origin.topic))
         self.settings = settings
         self.rotation = paths.rotation
         self.frozen = frozen
         self.modes = {"final_only": final_only, "events": paths.events is not None}
-        folder = None if paths.state is None else StateFolder(paths.state, settings.snapshot_keep)
+        folder = None
+        if paths.state is not None:
+            shared = origin.topic is not None and not frozen
+            held = hold(paths.state) if shared else None
+            folder = StateFolder(paths.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
         resumed = self._resume(folder, paths, None if before is None else before[1])
         self.engine.stage = watch.stages.enter
@@ -83,6 +90,8 @@ class Run:
         self.source = self.reader.source
         if resumed is not None:
             self.reader.seek(resumed.positions)
+        elif unnamed and paths.state is not None:
+            say(f"the state is in {paths.state}, unless --state names another folder")
         replayed = self.source.replayable or (resumed is not None and resumed.ended)
         keep = further_columns(settings)
         self.sinks = Sinks(origin, paths, resumed, keep=keep, replayed=replayed, waiting=self._wait)
@@ -205,6 +214,12 @@ class Run:
     def beat(self) -> None:
         """Tell that the run is alive, and how its source is."""
         self.watch.beat(self.engine, self.reader, self.answered)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise SnapshotError where another process goes on with the state by now."""
+        if self.folder is not None:
+            self.folder.check()
 
     def _wait(self) -> bool:
         """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
@@ -226,6 +241,7 @@ class Run:
             self.scored += len(answers.lines)
         advanced = time.perf_counter() - began
         self.watch.stages.enter("write")
+        self._check()
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
         self.watch.stages.enter("other")
@@ -236,7 +252,7 @@ class Run:
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
         limit = self.settings.idle_timeout
-        waiting = self.engine.out_of_turn and not self.frozen
+        waiting = self.engine.out_of_turn and not self.frozen and not self.source.holds
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _was_silent(self) -> bool:
@@ -320,7 +336,13 @@ def consume(
     try:
         resumable = origin.topic is not None or paths.state is not None
         limit = None if origin.topic is None else LIMIT
-        with Interrupt(limit=limit, resumable=resumable) as interrupt:
+        with contextlib.ExitStack() as ending:
+            interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
+
+            def hold(state: str) -> Hold:
+                found = wait_for_turn(state, origin.session_timeout, not origin.until_end, watch)
+                return ending.enter_context(contextlib.closing(found))
+
             run = Run(
                 settings,
                 origin,
@@ -330,6 +352,7 @@ def consume(
                 start_from=start_from,
                 watch=watch,
                 interrupt=interrupt,
+                hold=hold,
             )
             return _loop(run, interrupt)
     finally:

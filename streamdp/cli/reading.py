@@ -52,6 +52,8 @@ class Origin(NamedTuple):
     give_up_after: float | None = None
     options: Mapping[str, Any] = MappingProxyType({})
     """How a client logs in, secrets among it: for the client alone."""
+    session_timeout: float = 10.0
+    """Seconds without a sign of life after which another process goes on with the state."""
     transactions: str | None = "streamdp"
     """How the transactional ids of its producers begin; None for no transactions."""
 
@@ -78,6 +80,7 @@ def origin_of(
     until_end: bool,
     on_gap: OnGap,
     give_up_after: float | None,
+    session_timeout: float | None,
     kafka_config: str | None,
 ) -> Origin:
     """What the command line says. Raises ConfigError (64), KafkaConfigError (78)."""
@@ -85,6 +88,8 @@ def origin_of(
         raise ConfigError("--kafka-config is for topics: say --topic NAME", Exit.USAGE)
     options = {} if topic is None else kafka_options(kafka_config, os.environ)
     origin = Origin(file, follow, topic, BOOTSTRAP, group, start, until_end, on_gap, give_up_after, options)
+    if session_timeout is not None:
+        origin = origin._replace(session_timeout=session_timeout)
     named = options.pop("bootstrap_servers", BOOTSTRAP)
     transactions = options.pop("transactional_id_prefix", origin.transactions)
     return origin._replace(bootstrap=bootstrap or named, transactions=transactions)
@@ -103,6 +108,7 @@ def check_origin(origin: Origin) -> None:
             ("--group", origin.group),
             ("--on-gap", origin.on_gap != "stop"),
             ("--give-up-after", origin.give_up_after is not None),
+            ("--session-timeout", origin.session_timeout != Origin().session_timeout),
         ):
             if given:
                 raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
@@ -247,6 +253,7 @@ class Reader:
             on_gap=origin.on_gap,
             give_up_after=origin.give_up_after,
             idle_timeout=settings.idle_timeout,
+            in_step=settings.max_leap if settings.max_lateness else None,
             client_options=origin.options,
             time_of=self._time_of,
         )

@@ -29,6 +29,9 @@ class Watch:
     def ready(self) -> None:
         """The run has opened everything, and answers from now on."""
 
+    def stand_by(self, waits: bool) -> None:
+        """Whether another process runs with the state, and this one waits for its turn."""
+
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """The loop goes round; ``answered`` counts the records of this run."""
 
@@ -66,6 +69,10 @@ class Served(Watch):
     def ready(self) -> None:
         """Readiness is 200 from now on."""
         self.metrics.ready = True
+
+    def stand_by(self, waits: bool) -> None:
+        """Not ready while it waits, but alive."""
+        self.metrics.standing_by = waits
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Liveness, and what engine and source count."""

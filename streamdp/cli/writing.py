@@ -23,6 +23,7 @@ from streamdp.cli.reading import Origin
 from streamdp.errors import Exit
 from streamdp.records import GAP, Answers, Assignment, Final, Reject
 from streamdp.settings.load import ConfigError
+from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
@@ -132,7 +133,9 @@ def _identity(path: str) -> object:
 
 def _refuse_in_state(option: str, path: str, state: str) -> None:
     folder, name = os.path.split(os.path.realpath(path))
-    if folder == os.path.realpath(state) and (name == "lock" or name.endswith(SUFFIX)):
+    if folder == os.path.realpath(state) and (
+        name == "lock" or name.endswith(SUFFIX) or claim.NAME.fullmatch(name)
+    ):
         raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 

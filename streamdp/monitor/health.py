@@ -79,6 +79,8 @@ class HealthServer:
 
     def _hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
+        if self._metrics.standing_by:
+            return "standing by"
         if not self._metrics.ready:
             return "not ready"
         return "source down" if self._metrics.source_up is False else self._busy()

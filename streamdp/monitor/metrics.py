@@ -46,6 +46,7 @@ class Metrics:
 
     One thread reports and others scrape. ``ready`` is for the run to set: whether it is able to
     take records; and so is ``source_up``: whether its source can be reached, None where that means nothing;
+    ``standing_by``: whether another process runs with the same state;
     and ``lags``, of every partition. ``reasons`` are those of all rejects that may come.
     """
 
@@ -67,7 +68,7 @@ class Metrics:
             def collect(self) -> Iterator[Metric]:
                 return figures()
 
-        self.ready = False
+        self.ready = self.standing_by = False
         self.source_up: bool | None = None
         self.lags: tuple[PartitionLag, ...] = ()
         self.event_ages, self.arrival_ages = Ages(), Ages()
@@ -168,6 +169,7 @@ class Metrics:
         build = GaugeMetricFamily(*tables.BUILD, labels=("version", "python"))
         build.add_metric((__version__, platform.python_version()), 1)
         yield build
+        yield GaugeMetricFamily(*tables.STANDING_BY, value=int(self.standing_by))
         if self._figures is not None:
             yield from _families(self._figures)
         lags = self.lags

@@ -60,6 +60,10 @@ LAG_SECONDS = (
     "Event time from the last record read of a partition to now; 0 where none is left.",
 )
 UP = ("streamdp_source_up", "Whether the source answers, 1 or 0; only where it is a broker.")
+STANDING_BY = (
+    "streamdp_standing_by",
+    "Whether this process waits for its turn while another runs with its state, 1 or 0.",
+)
 AGE = ("streamdp_snapshot_age_seconds", "Seconds since this process last wrote a snapshot.")
 BYTES = ("streamdp_snapshot_bytes", "Size of the last snapshot that this process wrote.")
 STAGE = ("streamdp_stage_seconds", "Seconds of this process by stage of the way of a batch.")

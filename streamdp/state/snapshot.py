@@ -8,18 +8,18 @@ little-endian; the header in msgpack (settings, positions, output lengths, wall 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.state.lock import FolderLock
 
 MAGIC = b"STREAMDP"
 VERSION = 8  # no 3 and no 5: a flipped bit would make it the 1 that has another checksum
@@ -106,43 +106,65 @@ def read(path: Path) -> tuple[Header, bytes]:
     return unpack(data, str(path))
 
 
+class Hold(Protocol):
+    """What keeps other processes from a folder."""
+
+    def check(self) -> None:
+        """Raise SnapshotError if another process has the folder now."""
+
+    def close(self) -> None:
+        """Let others have it; again is harmless."""
+
+
+def _locked(folder: Path) -> Hold:
+    try:
+        lock = FolderLock(folder)
+    except OSError as error:
+        raise unusable(folder, error) from error
+    if not lock.take():
+        lock.close()
+        raise in_use(folder)
+    return lock
+
+
+def in_use(folder: Path) -> SnapshotError:
+    """The error of a folder that another process has."""
+    what = "in use by another streamdp process; stop it, or name another --state"
+    return SnapshotError(f"{folder}: {what}", Exit.CANNOT_CREATE)
+
+
+def unusable(folder: Path, error: OSError) -> SnapshotError:
+    """The error of a folder that cannot be made or written to."""
+    what = f"the state folder cannot be used: {error.strerror or error}"
+    return SnapshotError(f"{folder}: {what}", Exit.CANNOT_CREATE)
+
+
 class StateFolder:
     """The folder that holds the snapshots of one stream, or of one offline pass; one process at a time.
 
-    Raises SnapshotError where the folder cannot be made, or another process holds it (73).
+    ``hold`` says that the folder is this process's already; else it is locked. Raises SnapshotError where
+    the folder cannot be made, or another process holds it (73).
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int = 3) -> None:
+    def __init__(self, folder: str | os.PathLike[str], keep: int = 3, hold: Hold | None = None) -> None:
         self.folder = Path(folder)
         self.keep = keep
         self._given_up: list[Path] = []
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise SnapshotError(
-                f"{self.folder}: the state folder cannot be used: {error.strerror or error}",
-                Exit.CANNOT_CREATE,
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise SnapshotError(
-                f"{self.folder}: in use by another streamdp process; stop it, or name another --state",
-                Exit.CANNOT_CREATE,
-            ) from None
+        self._hold = hold or _locked(self.folder)
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
             if NAME.fullmatch(leftover.stem):
                 leftover.unlink()
 
     def close(self) -> None:
         """Let another process use the folder."""
-        with contextlib.suppress(OSError):
-            os.close(self._lock)
+        self._hold.close()
+
+    def check(self) -> None:
+        """Raise SnapshotError (73) if the folder is another process's by now."""
+        self._hold.check()
 
     def write(self, header: Header, body: bytes) -> Path:
-        """Add a snapshot and drop the oldest beyond ``keep``. Raises SnapshotError (74)."""
+        """Add a snapshot and drop the oldest beyond ``keep``. Raises SnapshotError (74, or as ``check``)."""
         path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
         temporary = path.with_suffix(SUFFIX + ".tmp")
         try:
@@ -150,6 +172,7 @@ class StateFolder:
                 file.writelines(_parts(header, body))
                 file.flush()
                 os.fsync(file.fileno())
+            self.check()
             os.replace(temporary, path)
             directory = os.open(self.folder, os.O_RDONLY)
             try:

@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,19 @@ from commands import command, environment
 
 
 class Live:
-    """``streamdp`` with these arguments; its standard error is read while it runs."""
+    """``streamdp`` with these arguments; its standard error is read while it runs.
 
-    def __init__(self, folder: Path, *arguments: str, port: int = 0, **settings: str) -> None:
+    ``program`` is what is run in its stead.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        port: int = 0,
+        program: Sequence[str] = (),
+        **settings: str,
+    ) -> None:
         with socket.socket() as free:
             free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             free.bind(("127.0.0.1", port))
@@ -25,7 +36,7 @@ class Live:
         self._errors = folder / f"stderr-{self.port}"
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                command(*arguments, "--metrics-port", str(self.port)),
+                [*(program or command()), *arguments, "--metrics-port", str(self.port)],
                 cwd=folder,
                 env=environment(**settings),
                 stdin=subprocess.DEVNULL,

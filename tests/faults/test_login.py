@@ -147,7 +147,10 @@ def test_a_host_that_cannot_be_resolved_and_a_port_where_nothing_listens(tmp_pat
         ("security.protocol=TLS", "security.protocol must be one of"),
         ("sasl.username=x", "a login is set, but security.protocol is PLAINTEXT: say SASL_SSL"),
         ("security.protocol=SASL_SSL", "sasl.mechanism must be one of"),
-        ("security.protocol=SASL_SSL\nsasl.mechanism=PLAIN", "needs sasl.username and sasl.password"),
+        (
+            "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN",
+            "sasl.password (or sasl.password.file, or STREAMDP_KAFKA_SASL_PASSWORD)",
+        ),
         ("security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER", "needs sasl.token.file"),
         ("ssl.ca.location=pem", "TLS is set up, but security.protocol is PLAINTEXT"),
         ("security.protocol=SSL\nssl.ca.location=none", "there is no file none"),

@@ -1,0 +1,289 @@
+"""Whose a state folder is, where several processes may go on with it: the one that runs, and who stands by.
+
+A lock tells only what processes of one machine do, and not whether they stand still. So the one that runs
+has a file ``owner-N`` in the folder, of which it renews the time every second, and whoever takes over makes
+the file of the next number, which only one can. Nobody compares clocks: who stands by sees whether that time
+changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from streamdp.errors import Exit
+from streamdp.state.lock import FolderLock
+from streamdp.state.snapshot import SnapshotError, in_use, unusable
+
+BEAT = 1.0
+"""Seconds from one sign of life to the next."""
+
+LOOK = 0.2
+"""Seconds between two looks at the one that runs."""
+
+_AWAY = 1.0
+"""Seconds between two looks after which the one that looks stood still itself, and has seen no silence."""
+
+NAME = re.compile(r"owner-(\d{9})")
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """A process, told apart from all others.
+
+    ``boot`` is of the machine since it was started (its name, where the system does not tell), ``space`` of
+    the processes that see each other's numbers, ``born`` of the process since then; empty where the system
+    does not tell them. ``ended`` says that it has given the folder back.
+    """
+
+    pid: int
+    host: str
+    boot: str
+    space: str
+    born: str
+    ended: bool = False
+
+    @classmethod
+    def here(cls) -> Owner:
+        """This process."""
+        return cls(os.getpid(), platform.node(), _boot(), _space(), _born(os.getpid()))
+
+    def same_machine(self, other: Owner) -> bool:
+        """Whether both are known to run under one system, which knows of their locks."""
+        return bool(self.boot) and self.boot == other.boot
+
+    def sees(self, other: Owner) -> bool:
+        """Whether the other's number means the same process here."""
+        return self.same_machine(other) and bool(self.space) and self.space == other.space
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process that is seen from here is still there."""
+        return bool(self.born) and _born(self.pid) == self.born
+
+
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+    return platform.node()
+
+
+def _space() -> str:
+    with contextlib.suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def _born(pid: int) -> str:
+    """When a process was started, in ticks since the machine was; "" where there is none, or none is told."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19]
+    return ""
+
+
+class Sign(NamedTuple):
+    """What stands in the newest owner's file: its number, who it is, and when it last gave a sign of life.
+
+    ``owner`` is None while the file is being written.
+    """
+
+    number: int
+    owner: Owner | None
+    beaten: int
+
+
+def newest(folder: Path) -> Sign | None:
+    """Who has claimed a folder last; None where nobody has."""
+    found = _numbers(folder)
+    if not found:
+        return None
+    try:
+        with _path(folder, max(found)).open("rb") as file:
+            beaten = os.fstat(file.fileno()).st_mtime_ns
+            return Sign(max(found), msgspec.json.decode(file.read(), type=Owner), beaten)
+    except FileNotFoundError:  # the next one has removed it
+        return Sign(max(found), None, -1)
+    except msgspec.MsgspecError:
+        return Sign(max(found), None, beaten)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(match[1]) for name in os.listdir(folder) if (match := NAME.fullmatch(name))]
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"owner-{number:09}"
+
+
+class Claim:
+    """A folder that belongs to this process, until it is closed or another one takes over.
+
+    Raises FileExistsError where another one has claimed it with this number.
+    """
+
+    def __init__(self, folder: Path, number: int, lock: FolderLock, owner: Owner) -> None:
+        self._folder, self._number, self._lock, self._owner = folder, number, lock, owner
+        self._fd = os.open(_path(folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.write(self._fd, msgspec.json.encode(owner))
+        if not lock.take():  # of a process that stands still elsewhere
+            lock.replace()
+        for before in _numbers(folder):
+            if before < number:
+                with contextlib.suppress(OSError):
+                    _path(folder, before).unlink()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="streamdp-owner", daemon=True)
+        self._thread.start()
+
+    def _beat(self) -> None:
+        while not self._closing.wait(BEAT):
+            with contextlib.suppress(OSError):  # a disk that is away now
+                os.utime(self._fd)
+
+    def check(self) -> None:
+        """Raise SnapshotError (73) if another process has taken over."""
+        with contextlib.suppress(OSError):  # what is wrong with a folder that is gone, its next snapshot says
+            if max(_numbers(self._folder), default=0) > self._number:
+                found = newest(self._folder)
+                who = "another run" if found is None or found.owner is None else named(found.owner)
+                raise SnapshotError(
+                    f"{self._folder}: {who} has taken over while this run stood still: this one ends",
+                    Exit.CANNOT_CREATE,
+                )
+
+    def close(self) -> None:
+        """Give the folder back, so that nobody waits; again is harmless."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._thread.join()
+        with contextlib.suppress(OSError):
+            ended = msgspec.json.encode(msgspec.structs.replace(self._owner, ended=True))
+            os.pwrite(self._fd, ended, 0)
+            os.ftruncate(self._fd, len(ended))
+            os.close(self._fd)
+        self._lock.close()
+
+
+def named(owner: Owner) -> str:
+    """What people call a process."""
+    return f"PID {owner.pid} on {owner.host}"
+
+
+class Standby:
+    """Waits for its turn to own a folder. Raises SnapshotError (73) where the folder cannot be used.
+
+    One that does not want to wait (``waits``) is refused as soon as the other is seen to live.
+
+    ``patience`` is for how many seconds the one that runs may give no sign of life; then it is ended, if it
+    is a process of this machine, and another takes over in any case. One that has ended is seen at once
+    where it ran on this machine. ``tell`` is given the lines that say what happens.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        patience: float,
+        tell: Callable[[str], None],
+        *,
+        waits: bool = True,
+        me: Owner | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder, self._patience, self._tell = folder, patience, tell
+        self._me = me or Owner.here()
+        self._clock = clock
+        self._waits = waits
+        self._told: set[str] = set()
+        self._seen: Sign | None = None
+        self._silent, self._looked, self._lives = 0.0, clock(), False
+        try:
+            self._lock = FolderLock(folder)
+        except OSError as error:
+            raise unusable(folder, error) from error
+
+    def turn(self) -> Claim | None:
+        """The folder, if it is free now; None where another process runs with it."""
+        try:
+            return self._turn()
+        except OSError as error:
+            raise unusable(self.folder, error) from error
+
+    def close(self) -> None:
+        """Stand by no longer."""
+        self._lock.close()
+
+    def _turn(self) -> Claim | None:
+        locked, sign = self._lock.take(), newest(self.folder)
+        owner = None if sign is None else sign.owner
+        self._listen(sign)
+        if locked and (sign is None or (owner is not None and (owner.ended or owner.same_machine(self._me)))):
+            return self._claim(sign, "it has ended")
+        if self._silent < self._patience or sign is None:
+            self._stand_by(locked, owner)
+            return None
+        silent = f"it gave no sign of life for {self._patience:g} s"
+        if locked or owner is None or not self._me.sees(owner):
+            return self._claim(sign, silent)
+        if owner.ended or not owner.alive:
+            self._stand_by(locked, None)  # another command has the lock
+            return None
+        return self._end(sign, owner, silent)
+
+    def _end(self, sign: Sign, owner: Owner, silent: str) -> Claim | None:
+        """Take over from a process of this machine that stands still: it must not wake up and write."""
+        with contextlib.suppress(ProcessLookupError):
+            try:
+                os.kill(owner.pid, signal.SIGKILL)
+            except PermissionError:
+                self._once(f"{named(owner)} stands still, and may not be ended by this user: end it")
+                return None
+        deadline = self._clock() + self._patience
+        while not self._lock.take():
+            if self._clock() > deadline:
+                return None
+            time.sleep(0.01)
+        return self._claim(sign, f"{silent}, and was ended")
+
+    def _listen(self, sign: Sign | None) -> None:
+        """Count for how long the one that runs has been silent while this process looked."""
+        now = self._clock()
+        away, self._looked = now - self._looked, now
+        if sign != self._seen:
+            self._lives = self._seen is not None
+            self._seen, self._silent = sign, 0.0
+        elif away <= _AWAY:
+            self._silent += away
+
+    def _claim(self, sign: Sign | None, how: str) -> Claim | None:
+        try:
+            claim = Claim(self.folder, 1 if sign is None else sign.number + 1, self._lock, self._me)
+        except FileExistsError:  # another one was faster
+            self._lock.release()
+            return None
+        if self._told and sign is not None:
+            who = "the other run" if sign.owner is None else named(sign.owner)
+            self._tell(f"taking over from {who}: {how}")
+        return claim
+
+    def _stand_by(self, locked: bool, owner: Owner | None) -> None:
+        if not self._waits and (self._lives or not locked):
+            raise in_use(self.folder)
+        if locked:
+            self._lock.release()
+        who = "another process" if owner is None or owner.ended else named(owner)
+        self._once(f"standing by: {who} runs with {self.folder}")
+
+    def _once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._tell(line)
