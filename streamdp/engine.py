@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
-from streamdp.encode.choice import STRAYS, choose_encoder, kind_of, order_of, tokenizer_of
+from streamdp.encode.bag_encoder import BagEncoder
+from streamdp.encode.choice import STRAYS, choose_encoder, kind_of, meant_for, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import Ready, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.inside import Inside
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.offline.passes import Passes
@@ -101,7 +102,7 @@ class Engine(Inside):
             return
         prior = self._blueprint.prior_for(sparse=True)
         linked = isinstance(prior, DistanceDependent)
-        self._adaptive = prior if isinstance(prior, DistanceDependent) and settings.adapt else None
+        self._adaptive: DistanceDependent | None = None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
     # ---------------------------------------------------------------- records in
@@ -222,8 +223,15 @@ class Engine(Inside):
     def _begin(self, encoder: Encoder) -> None:
         """The first record that could be encoded has said whether the stream holds words or vectors."""
         self._encoder = encoder
-        if isinstance(encoder, WordEncoder):
+        if isinstance(encoder, BagEncoder):
+            self._mean(encoder)
             self._start(new_search(self._blueprint, None))
+
+    def _mean(self, encoder: Encoder) -> None:
+        """Let the model be that for such records, where the settings leave it to them."""
+        self._blueprint = replace(self._blueprint, settings=meant_for(self.settings, encoder))
+        prior = self._blueprint.prior_for(sparse=encoder.sparse)
+        self._adaptive = prior if isinstance(prior, DistanceDependent) and self.settings.adapt else None
 
     def _may_be_right(self, record: Record, reject: Reject) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
@@ -270,8 +278,8 @@ class Engine(Inside):
         records = [record for _, record in self._pending]
         batch = encoder.take(np.array([time for time, _ in self._pending]))
         self._pending = []
-        labels, sizes = np.zeros(batch.size, np.int64), batch.sizes
-        if isinstance(encoder, WordEncoder):
+        labels, sizes = np.zeros(batch.size, np.int64), encoder.sizes(batch)
+        if isinstance(encoder, BagEncoder):
             search.ensure_words(encoder.vocabulary.unknown + 1)
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
@@ -289,7 +297,7 @@ class Engine(Inside):
             self._look_back(search, answers)
             if self._adaptive is not None:
                 adapt(search, self._adaptive, *self._retained.newest())
-        if isinstance(encoder, WordEncoder) and search.seq % EVICT_EVERY == 0:
+        if isinstance(encoder, BagEncoder) and search.seq % EVICT_EVERY == 0:
             self._evict(search, encoder.vocabulary)
         self.stage("encode")
 
@@ -347,6 +355,8 @@ class Engine(Inside):
         self = cls(settings, **options)
         self._order, self._encoder, self._pending = parts.order, parts.encoder, parts.pending
         self._moments, self._strays = parts.moments, list(parts.strays)
+        if parts.encoder is not None:
+            self._mean(parts.encoder)
         self._retained = self._announcer.retained = parts.retained
         self._announcer.load(parts.announced)
         if self._passes is not None and parts.passes is not None:

@@ -14,9 +14,9 @@ from streamdp.answers.templates import Templates
 from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer, refuse
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
@@ -75,7 +75,7 @@ class Inside:
         if self._templates is not None:
             counts = self._templates.counters()
         counts["held_back"] = self.held_back
-        if isinstance(self._encoder, WordEncoder):
+        if isinstance(self._encoder, BagEncoder):
             counts |= self._encoder.vocabulary.counters()
         return counts
 
@@ -130,7 +130,7 @@ class Inside:
             times = np.array([self._order.latest if r.time is None else r.time for r in taken])
             batch = encoder.take(times)
             out = self._search.score(batch)
-            self._announcer.announce_frozen(out, taken, batch.sizes, first, answers.lines)
+            self._announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
         return answers
 
     def stream(self) -> Stream | None:

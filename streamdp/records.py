@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float]"
-"""A text, a vector, or features: what is clustered."""
+Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str]"
+"""A text, a vector, features that are numbers, or fields that are categories: what is clustered."""
 
 Position = dict[str, Any]
 """Where a record stands in its source, as it is printed: ``{"file": ..., "line": n}`` or
@@ -36,7 +36,7 @@ class Raw(msgspec.Struct, frozen=True, gc=False):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One decoded event: a text, a dense vector, or a mapping from feature name to number.
+    """One decoded event: a text, a dense vector, or a mapping from names to numbers, or to categories.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     'storm over the coast'
     """
 
-    value: str | list[float] | dict[str, float]
+    value: str | list[float] | dict[str, Any]  # numbers, or categories as texts
     position: Position
     time: float | None = None
     id: str | int | None = None
@@ -54,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def plain(record: Any, position: Position) -> Record | Reject:
-    """A record made in Python, its value a text, a list of floats or a dict of floats.
+    """A record made in Python, its value a text, a list of floats, or a dict of floats or of texts.
 
     What is no record becomes one at that position. Arrays, tuples and sequences of numbers become lists,
     numbers of numpy plain ones. TypeError, with what was expected, for anything else.
@@ -65,6 +65,9 @@ def plain(record: Any, position: Position) -> Record | Reject:
     value = made.value
     try:
         if isinstance(value, Mapping):
+            if holds_categories(value):
+                fields = {str(name): written(found) for name, found in value.items() if found is not None}
+                return msgspec.structs.replace(made, value=fields)
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
         if not isinstance(value, str | bytes):
@@ -75,9 +78,27 @@ def plain(record: Any, position: Position) -> Record | Reject:
         if isinstance(value, str):
             return made
     raise TypeError(
-        "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers, "
-        f"not {_named(value)}"
+        "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers or to "
+        f"categories, not {_named(value)}"
     )
+
+
+def holds_categories(value: Any) -> bool:
+    """Whether a value is a mapping of which some value is a text: then all of them are categories."""
+    if isinstance(value, str | list) or not isinstance(value, Mapping):
+        return False
+    return str in set(map(type, value.values())) or any(isinstance(found, str) for found in value.values())
+
+
+def written(category: Any) -> str:
+    """How a category is written: a text as it is, 3 as 3, True as true. ValueError for what is none."""
+    if isinstance(category, str):
+        return category
+    if isinstance(category, bool | int):
+        return str(category).lower()
+    if isinstance(category, float) and category.is_integer():
+        return str(int(category))
+    raise ValueError(f"is no category (a text, a whole number, true or false): {_named(category)}")
 
 
 def all_plain(records: Iterable[Any], first: int = 0) -> list[Record | Reject]:

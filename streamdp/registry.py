@@ -9,10 +9,14 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+CATEGORICAL = "categorical"
+"""The likelihood of records whose fields are categories."""
+
 LIKELIHOODS = {
     "dirichlet-multinomial": "streamdp.likelihoods:DirichletMultinomial",
     "hierarchical-dirichlet": "streamdp.likelihoods:HierarchicalDirichlet",
     "hierarchical-pitman-yor": "streamdp.likelihoods:HierarchicalPitmanYor",
+    CATEGORICAL: "streamdp.likelihoods:Categorical",
     "gaussian": "streamdp.likelihoods:Gaussian",
     "normal-inverse-gamma": "streamdp.likelihoods:NormalInverseGamma",
     "normal-inverse-wishart": "streamdp.likelihoods:NormalInverseWishart",

@@ -24,6 +24,16 @@ def counted(n: int, seed: int) -> list[Record]:
     return made
 
 
+def categories(n: int, seed: int) -> list[Record]:
+    """Texts of which the first words are fields; the last of four is often missing."""
+    made = []
+    for item in texts(n, seed):
+        assert isinstance(item.value, str)
+        fields = dict(zip("abcd", item.value.split(), strict=False))
+        made.append(msgspec.structs.replace(item, value=fields))
+    return made
+
+
 WORDS: dict[str, Any] = {"likelihood": "hierarchical-pitman-yor"}
 CASES: dict[str, tuple[dict[str, Any], Maker]] = {
     "crp": ({"prior": "crp"}, texts),
@@ -44,6 +54,7 @@ CASES: dict[str, tuple[dict[str, Any], Maker]] = {
     "logistic": ({"decay": "logistic", "decay_scale": 5.0, "concentration": 1.0, "close_below": 0.05}, texts),
     "flat": ({"likelihood": "dirichlet-multinomial", "prior": "crp", "max_undecided": 9}, texts),
     "nothing retained": ({"prior": "crp", "retain": 0, "slack": 4.0}, texts),
+    "categories": ({"prior": "crp"}, categories),
     "vectors": ({"warmup": 20, "prior": "crp"}, vectors),
     "vectors greedy": ({"warmup": 20, "beam": 1, "forget": 0.95}, vectors),
     "vectors retiring": ({"warmup": 10, "prior": "crp", "retire_after": 6, "retain": 20}, vectors),

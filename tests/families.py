@@ -15,6 +15,7 @@ from oracle import vector_families as va
 
 from streamdp.likelihoods import (
     BetaBernoulli,
+    Categorical,
     DirichletMultinomial,
     GammaPoisson,
     Gaussian,
@@ -24,6 +25,7 @@ from streamdp.likelihoods import (
     NormalInverseGamma,
     NormalInverseWishart,
     VonMisesFisher,
+    WordFamily,
     WordStatistics,
 )
 from streamdp.likelihoods.words import WORD_SPACE
@@ -33,6 +35,8 @@ Records = st.SearchStrategy[Any]
 P = (0.4, 0.3, 0.15, 0.1, 0.05)
 V = len(P)
 BASE = dict(enumerate(P))
+OF_FIELDS = (0.0, -2.0, 1.5, 0.5, -3.0, 0.6, 1.2, 1.2)
+"""A base of categories: a field, word 1, with two values, and another, word 4, with three."""
 ROWS = ((2.0, 0.7, -0.3), (0.7, 1.0, 0.2), (-0.3, 0.2, 0.5))
 NORTH = (0.0, 0.6, 0.8)
 
@@ -54,6 +58,11 @@ class Case(NamedTuple):
     reversible: bool = True
     exact: float = 1e-9
     unseen: int = 0
+
+    @property
+    def by_token(self) -> bool:
+        """Whether records are words, each of which has a probability."""
+        return isinstance(self.family, WordFamily)
 
     @property
     def sparse(self) -> bool:
@@ -89,6 +98,8 @@ def _vectors(size: int, element: st.SearchStrategy[Any]) -> Records:
 
 _real = st.floats(-5.0, 5.0).map(lambda v: round(v, 3))
 _words = st.dictionaries(st.integers(0, V - 1), st.integers(1, 3), max_size=V).map(lambda d: list(d.items()))
+_values = st.tuples(st.sampled_from([(), (1, 2), (1, 3)]), st.sampled_from([(), (4, 5), (4, 6), (4, 7)]))
+_categories = _values.filter(any).map(lambda pairs: [(w, 1) for w in (0, *pairs[0], *pairs[1])])
 _points = _vectors(2, _real)
 _circle = st.floats(0.0, 2.0 * math.pi).map(lambda u: [math.cos(u), math.sin(u)])
 _sphere = _vectors(3, _real).filter(any).map(_unit)
@@ -115,6 +126,7 @@ CASES = {
     "hierarchical pitman-yor": Case(
         HierarchicalPitmanYor(3.0, 0.6), fa.HierarchicalPitmanYor(3.0, 0.6), _words, BASE, BASE, False
     ),
+    "categorical": Case(Categorical(0.3), fa.Categorical(0.3), _categories, OF_FIELDS, OF_FIELDS),
     "gaussian": Case(
         Gaussian(2, variance=0.7, mean_variance=2.0, mean=(0.3, -1.0)),
         fa.Gaussian(0.7, 2.0, (0.3, -1.0)),

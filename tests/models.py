@@ -29,7 +29,15 @@ PRIORS = (
     "exponential_seconds",
     "logistic",
 )
-SPARSE = ("flat", "flat_growing", "dirichlet", "dirichlet_document", "pitman_yor", "pitman_yor_fixed")
+SPARSE = (
+    "flat",
+    "flat_growing",
+    "dirichlet",
+    "dirichlet_document",
+    "pitman_yor",
+    "pitman_yor_fixed",
+    "categorical",
+)
 DENSE = (
     "gaussian",
     "gaussian_forget",
@@ -79,6 +87,8 @@ def pairs(chosen: tuple[str, ...] = PRIORS) -> list[tuple[str, str]]:
 
 def shaped(family: str, record: Any) -> Any:
     """A record of the kind that a family is for, made from words or from two numbers."""
+    if family == "categorical":
+        return categories([w for w, _ in record])
     if family in SPARSE:
         return record
     x, y = record
@@ -91,6 +101,15 @@ def shaped(family: str, record: Any) -> Any:
     if family == "sphere_wide":
         return wide([x, y])
     return record
+
+
+def categories(words: list[int]) -> list[tuple[int, int]]:
+    """A record of one or two fields, 1 with the values 2 and 3, and 4 with the values 5 to 7."""
+    found = [0]
+    for field, values in ((1, (2, 2, 3)), (4, (5, 6, 7))):
+        own = [w - 3 * (field > 1) for w in words if (w < 3) == (field == 1)]
+        found += [field, values[min(own)]] if own else []
+    return [(w, 1) for w in found]
 
 
 def wide(point: list[float]) -> list[float]:
@@ -137,6 +156,8 @@ def _words(name: str) -> tuple[Any, Any, Any]:
         family = lk.HierarchicalDirichlet(base_concentration=2.0, document_beta=beta, **base)
         learned = families.LearnedBase("tokens", 0.3, 1.5, 0.2)
         return family, families.HierarchicalDirichlet(2.0, beta), learned
+    if name == "categorical":
+        return lk.Categorical(0.4, 1.5), families.Categorical(0.4), families.FieldsSeen(1.5)
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
     pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)

@@ -33,6 +33,14 @@ def _words(rng: np.random.Generator) -> Kind:
     return Kind(values, {"text": "!?"}, "empty", None)
 
 
+def _categories(rng: np.random.Generator) -> Kind:
+    pairs = [np.array(topic.split()).reshape(3, 2) for topic in TOPICS]
+    values = [{name: str(rng.choice(pairs[i % 3][f])) for f, name in enumerate("abc")} for i in range(N)]
+    for i in range(5, N, 7):
+        del values[i]["abc"[i % 3]]
+    return Kind(values, {"a": "storm", "b": [1.0]}, "wrong_type", None)
+
+
 def _vectors(rows: np.ndarray, refused: list[float], reason: str = "wrong_value") -> Kind:
     centres = np.array([rows[k::3].mean(axis=0) for k in range(3)])
     return Kind([{"vector": row} for row in rows.tolist()], {"vector": refused}, reason, centres)
@@ -59,7 +67,12 @@ def _directions(rng: np.random.Generator) -> Kind:
     return _vectors(rows / np.linalg.norm(rows, axis=1, keepdims=True), [0.3] + [0.0] * 7)
 
 
-_MAKERS = {"beta-bernoulli": _bits, "gamma-poisson": _counts, "von-mises-fisher": _directions}
+_MAKERS = {
+    "beta-bernoulli": _bits,
+    "categorical": _categories,
+    "gamma-poisson": _counts,
+    "von-mises-fisher": _directions,
+}
 FAMILIES = tuple(LIKELIHOODS)
 WORDS = ("dirichlet-multinomial", "hierarchical-dirichlet", "hierarchical-pitman-yor")
 
@@ -79,7 +92,7 @@ def lines_of(family: str) -> list[str]:
 
 def settings_of(family: str) -> tuple[str, ...]:
     """Options for the family."""
-    warmup = () if family in WORDS else ("--warmup", "40")
+    warmup = () if family in (*WORDS, "categorical") else ("--warmup", "40")
     return ("--likelihood", family, "--prior", "crp", "--snapshot-every", "50", *warmup)
 
 

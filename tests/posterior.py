@@ -28,6 +28,7 @@ FAMILIES = (
     "bernoulli",
     "poisson",
     "sphere",
+    "categorical",
 )
 EXCHANGEABLE = {
     "crp": pr.CRP(0.9),
@@ -51,18 +52,25 @@ class Problem:
         rng = np.random.default_rng(seed)
         p = rng.dirichlet(np.full(5, 3.0))
         times = np.cumsum(rng.exponential(1.0, n))
-        self.n = n
+        self.n, named = n, family == "categorical"
         self.records: list[Any]
         if family in ("multinomial", "hierarchical_dirichlet", "hierarchical_pitman_yor"):
             lengths = rng.integers(1, 4, n)
             words = [np.sort(rng.choice(5, size, replace=False)) for size in lengths]
             self.records = [(w, rng.integers(1, 3, len(w))) for w in words]
             self.data = Data.of_words(self.records, times)
+        elif named:
+            fields = [rng.choice(2, rng.integers(1, 3), replace=False) for _ in range(n)]
+            values = [[(1 + 3 * f, 2 + 3 * f + rng.integers(2 + f)) for f in sorted(own)] for own in fields]
+            words = [np.array([0, *(w for pair in own for w in pair)]) for own in values]
+            self.records = [(w, np.ones(len(w), np.int64)) for w in words]
+            self.data = Data.of_words(self.records, times)
         else:
             self.records = list(self._vectors(family, rng, n))
             self.data = Data.of_vectors(np.array(self.records), times)
         self.likelihood: Any = {
             "multinomial": lk.DirichletMultinomial(0.5, 5),
+            "categorical": lk.Categorical(0.5),
             "hierarchical_dirichlet": lk.HierarchicalDirichlet(base_concentration=2.0, base=tuple(p)),
             "hierarchical_pitman_yor": lk.HierarchicalPitmanYor(
                 base_concentration=2.0, word_discount=0.4, base=tuple(p)
@@ -76,6 +84,7 @@ class Problem:
                 3, concentration=(2.0, 9.0), mean=(0.0, 0.0, 1.0), mean_concentration=0.7
             ),
         }[family]
+        self.base = self.likelihood.base_of_records(self.data.offsets, self.data.words) if named else None
         self._log_h: dict[tuple[int, ...], float] = {}
 
     @classmethod
@@ -84,7 +93,7 @@ class Problem:
         self = cls.__new__(cls)
         self.n, self.records, self.likelihood = len(records), list(records), likelihood
         self.data = Data.of_vectors(records, np.arange(float(len(records))))
-        self._log_h = {}
+        self._log_h, self.base = {}, None
         return self
 
     @staticmethod
@@ -104,7 +113,7 @@ class Problem:
             statistics = self.likelihood.empty()
             for i in members:
                 self.likelihood.add(statistics, self.records[i])
-            self._log_h[members] = self.likelihood.log_marginal(statistics)
+            self._log_h[members] = self.likelihood.log_marginal(statistics, self.base)
         return self._log_h[members]
 
     def log_likelihood(self, labels: Iterable[int]) -> float:
@@ -134,7 +143,7 @@ class Problem:
     def chain(self, prior: Any, seed: int = 0, **options: Any) -> Chain:
         """A chain over the records, started from singletons (which every prior but a finite one allows)."""
         start = np.zeros(self.n) if isinstance(prior, pr.FiniteMixture) else np.arange(self.n)
-        return Chain(self.data, self.likelihood, prior, start, seed=seed, **options)
+        return Chain(self.data, self.likelihood, prior, start, seed=seed, base=self.base, **options)
 
     def beside(self, frozen: Sequence[int], prior: Any, seed: int = 0, *, lumped: bool = False) -> Chain:
         """A chain over the later records, beside the first ones clustered so.

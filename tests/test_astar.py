@@ -16,6 +16,7 @@ from oracle.enumeration import restricted_growth_strings
 
 from streamdp.likelihoods import (
     BetaBernoulli,
+    Categorical,
     DirichletMultinomial,
     GammaPoisson,
     Gaussian,
@@ -47,7 +48,7 @@ Prefix = tuple[int, ...]
 Rng = np.random.Generator
 WORDS = 5
 WORD_FAMILIES = ("flat", "dirichlet", "pitman_yor")
-BELOW_ONE = (*WORD_FAMILIES, "bernoulli", "poisson")
+BELOW_ONE = (*WORD_FAMILIES, "categorical", "bernoulli", "poisson")
 FAMILIES = (*BELOW_ONE, "gaussian", "gamma", "wishart", "sphere")
 PRIORS = ("crp", "pitman_yor", "finite", "uniform", "window", "exponential_seconds", "logistic", "distances")
 ALIKE = ("crp", "pitman_yor", "finite")
@@ -82,6 +83,17 @@ def make_family(name: str, rng: Rng, n: int) -> tuple[Likelihood[Any, Any], list
             return HierarchicalDirichlet(base_concentration=5.0 * low), records, base / base.sum()
         tables = HierarchicalPitmanYor(base_concentration=5.0 * low, word_discount=rng.uniform(0.0, 0.9))
         return tables, records, base / base.sum()
+    if name == "categorical":
+        p = rng.dirichlet(np.full(3, 0.4), (3, 2))
+        fields = [np.flatnonzero(rng.random(2) < 0.8) for _ in range(n)]
+        values = [[int(rng.choice(3, p=p[rng.integers(3), f])) for f in own] for own in fields]
+        pairs = [
+            [(1 + 4 * f, 2 + 4 * f + v) for f, v in zip(*each, strict=True)]
+            for each in zip(fields, values, strict=True)
+        ]
+        bags = [np.array([0, *(w for pair in own for w in pair)], np.int32) for own in pairs]
+        base = np.array([0.0, -3.0, 0.5, 1.0, 1.5, -3.0, *(3.0 * rng.dirichlet(np.ones(3)) + 1e-6)])
+        return Categorical(low), [(w, np.ones(len(w), np.int32)) for w in bags], base
     centres = rng.normal(0.0, spread, (3, 2))
     points = centres[rng.integers(3, size=n)] + rng.normal(0.0, 1.0, (n, 2))
     match name:
@@ -583,7 +595,7 @@ def test_orders_find_the_same_and_answer_in_the_given_one(kind: str) -> None:
             assert found.log_joint == pytest.approx(given.log_joint, abs=1e-7)
             assert joints[tuple(found.labels.tolist())] == pytest.approx(given.log_joint, abs=1e-7)
         search = case.search(order="ascending")
-        alone = [case.log_h((i,)) for i in range(case.size)] + log_coefficients(search.store)
+        alone = [case.log_h((i,)) for i in range(case.size)] + log_coefficients(search.store, case.likelihood)
         order = search.order
         assert np.diff(np.array(alone)[order]).min() >= -1e-9
         order = case.search(order="descending").order

@@ -16,11 +16,13 @@ from oracle.announce import Announcer, Change
 from streams import encode, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
+from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.index import Index
 from streamdp.beam.pool import ALIVE, LANE, LEAD, SLOT_USED
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, REVISIONS, Output
 from streamdp.beam.words import WordClusters
+from streamdp.likelihoods.categorical import RECORD
 
 
 def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:
@@ -135,17 +137,21 @@ def check_pool(beam: BeamSearch) -> None:
             assert sizes.weight[c] == pytest.approx(pool.weight[members].sum(), rel=1e-9)
             assert sizes.top[c] == pool.weight[members].max()
         assert index.tokens[alive].tolist() == sizes.tokens[sizes.of[alive]].tolist()
-        check_postings(index, alive)
+        check_postings(index, alive, RECORD if isinstance(clusters, CategoryClusters) else None)
 
 
-def check_postings(index: Index, alive: np.ndarray) -> None:
-    """Every word of a cluster has a posting, and there are no others; each points back at the other."""
+def check_postings(index: Index, alive: np.ndarray, token: int | None) -> None:
+    """Every word of a cluster has a posting, and there are no others; each points back at the other.
+
+    ``token`` is the only word that counts as a token, None: all do.
+    """
     for slot in alive:
         entries = index.own["start"][slot] + np.arange(index.types[slot])
         postings = index.lists["start"][index.word[entries]] + index.where[entries]
         assert (index.slot[postings] == slot).all()
         assert index.back[postings].tolist() == list(range(index.types[slot]))
-        assert index.occurrences[postings].sum() == index.tokens[slot]
+        counted = np.full(len(entries), token is None) | (index.word[entries] == token)
+        assert index.occurrences[postings[counted]].sum() == index.tokens[slot]
     assert index.lists["length"].sum() == index.types[alive].sum() == index.posted[0]
 
 

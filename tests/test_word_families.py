@@ -19,7 +19,7 @@ from streamdp.likelihoods import (
 )
 
 
-@over(sparse=True)
+@over(by_token=True)
 @few
 @given(data=st.data())
 def test_one_token_has_total_probability_one(case: Case, data: st.DataObject) -> None:

@@ -33,7 +33,7 @@ def assignments(
         ``label``, ``probability``, ``new_probability``, ``founded`` and ``log_predictive`` of each: arrays of
         shape (n,).
     sizes
-        Tokens of each record, or numbers of its vector, shape (n,).
+        Tokens of each record, its fields, or numbers of its vector, shape (n,).
     records
         The records, n of them.
     first
@@ -64,7 +64,7 @@ def assignments(
 
 def _novelty(log_predictive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Nats of surprise by token or dimension: long records would else look novel."""
-    return np.asarray(-log_predictive / np.maximum(sizes, 1))
+    return np.asarray(0.0 - log_predictive / np.maximum(sizes, 1))  # never -0
 
 
 def _rounded(values: np.ndarray) -> list[float]:

@@ -15,6 +15,7 @@ from streamdp.beam.pool import CLOSED, OPEN, SCALE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, MOVES, Output
 from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import ClusterSummary, Event
 from streamdp.state.retained import Retained
 
@@ -77,14 +78,20 @@ def event_of(
 
 
 def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
-    """The most telling words of a slot: frequent in it, rare among the live clusters (tf-idf)."""
-    index, pool = search.words.inverted, search.state.pool
+    """The most telling words of a slot: frequent in it, rare among the live clusters (tf-idf).
+
+    Of categories its values that are more frequent than among all records.
+    """
+    index, pool, learned = search.words.inverted, search.state.pool, search.words.learned
     begin, n = int(index.own["start"][slot]), int(index.types[slot])
     own = index.word[begin : begin + n]
     lists, where = index.lists[own], index.where[begin : begin + n]
     counts = where if pool.state[slot] == CLOSED else index.occurrences[lists["start"] + where]
-    telling = counts * np.log((1.0 + pool.meta[OPEN]) / np.maximum(lists["length"], 1))
-    best = np.lexsort((np.arange(n), -telling))[:TOP]
+    if isinstance(learned, FieldsLearned):
+        telling = learned.telling(own, counts, float(index.tokens[slot]))
+    else:
+        telling = counts * np.log((1.0 + pool.meta[OPEN]) / np.maximum(lists["length"], 1))
+    best = np.lexsort((np.arange(n), -telling))[: min(TOP, np.count_nonzero(telling > -np.inf))]
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.records import Assignment, Record
+from streamdp.records import Assignment, Record, holds_categories
 
 CLUSTERS = 2_000
 """Clusters that samples are held of: those joined latest."""
@@ -22,14 +22,17 @@ Sample = tuple[int, float, str]
 
 
 def what_is_said(record: Record) -> str:
-    """The beginning of what a record says: its kept fields, else its text; empty for vectors."""
+    """The beginning of what a record says: its kept fields, else its value; empty for numbers."""
     if record.keep:
         said = ", ".join(
             value if isinstance(value, str) else msgspec.json.encode(value).decode()
             for value in record.keep.values()
         )
     else:
-        said = record.value if record.value.__class__ is str else ""
+        value = record.value
+        said = value if value.__class__ is str else ""
+        if holds_categories(value):
+            said = ", ".join(f"{name}={found}" for name, found in value.items())  # type: ignore[union-attr]
     return said[: 2 * LONGEST]
 
 

@@ -31,7 +31,7 @@ from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import longer, longer_chain, longer_rows, power_of_two, taller
-from streamdp.likelihoods.words import Learned
+from streamdp.likelihoods.categorical import UNKNOWN, FieldsLearned
 
 MOST_LINEAGES = 1 << LINEAGE_BITS
 """Clusters of all hypotheses and of the undecided records, as far as founders differ, that can be named."""
@@ -155,10 +155,14 @@ def _entries(index: Index, size: int) -> Index:
 
 def more_words(clusters: WordClusters, size: int) -> WordClusters:
     """Room for word ids below ``size``."""
-    learned = clusters.learned
+    learned: Any = clusters.learned
+    more = {"counts": longer(learned.counts, size)}
+    if isinstance(learned, FieldsLearned):
+        more["field"] = longer(learned.field, size, UNKNOWN)
+        more["values"] = longer(learned.values, size)
     return clusters._replace(
         inverted=clusters.inverted._replace(lists=longer_rows(clusters.inverted.lists, size, block=-1)),
-        learned=Learned(longer(learned.counts, size), learned.totals),
+        learned=learned._replace(**more),
     )
 
 

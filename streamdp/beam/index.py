@@ -7,12 +7,12 @@ knows where its posting stands, a posting knows which entry of its cluster it be
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.blocks import allocate, append_room, drop_list, new_header, shrink_list, size_index
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import generic, kernel
 from streamdp.kernels.rows import new_rows, row_type
 
 
@@ -199,16 +199,25 @@ def release_words(index: Index, slot: int) -> None:
     drop_list(index.entries, index.word, index.own, slot)
 
 
-@kernel
-def _telling(index: Index, word: int, count: int, clusters: int) -> float:
-    """How much a word says of a cluster: frequent in it, rare among the live clusters."""
-    return count * math.log((1.0 + clusters) / max(index.lists[word].length, 1))
+class ByClusters(NamedTuple):
+    """Words tell of a cluster what others lack."""
+
+    clusters: int  # live ones
+
+
+@generic
+def telling(by: Any, index: Index, slot: int, word: int, count: int) -> float:
+    """How much it says of a slot that it has so many of a word; -inf for what nobody is to be told."""
+    raise NotImplementedError
+
+
+@telling.of(ByClusters)
+def _telling(by: ByClusters, index: Index, slot: int, word: int, count: int) -> float:
+    return count * math.log((1.0 + by.clusters) / max(index.lists[word].length, 1))
 
 
 @kernel
-def top_words(
-    index: Index, slot: int, closed: bool, clusters: int, words: np.ndarray, counts: np.ndarray
-) -> None:
+def top_words(index: Index, by: Any, slot: int, closed: bool, words: np.ndarray, counts: np.ndarray) -> None:
     """Fill ``words``/``counts`` with the slot's most telling words (older entry first), -1 padded."""
     size = words.shape[0]
     for j in range(size):
@@ -219,13 +228,13 @@ def top_words(
         w = index.word[begin + i]
         where = index.where[begin + i]
         count = where if closed else index.occurrences[index.lists[w].start + where]
-        score = _telling(index, w, count, clusters)
-        j = size
-        while j > 0 and (words[j - 1] < 0 or _telling(index, words[j - 1], counts[j - 1], clusters) < score):
+        score = telling(by, index, slot, w, count)
+        j = size if score > -np.inf else 0
+        while j > 0 and (words[j - 1] < 0 or telling(by, index, slot, words[j - 1], counts[j - 1]) < score):
             if j < size:
                 words[j] = words[j - 1]
                 counts[j] = counts[j - 1]
             j -= 1
-        if j < size:
+        if j < size and score > -np.inf:
             words[j] = w
             counts[j] = count

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.choice import Choice, new_choice
 from streamdp.beam.expiry import new_expiry
 from streamdp.beam.growth import make_room, more_words
@@ -62,7 +63,8 @@ from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import power_of_two
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods import Categorical, Likelihood, VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned, fields_learned, forget_values
 from streamdp.likelihoods.words import SEEN, TOTAL, Learned
 
 SLOTS = 64
@@ -76,9 +78,10 @@ def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClust
         empty = likelihood.empty().row
         coarse = np.zeros((SLOTS, likelihood.coarse), np.float32)
         return VectorClusters(np.tile(empty, (SLOTS, 1)), empty, coarse)
-    index = new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS)
-    learned = Learned(np.zeros(SLOTS, np.int64), np.zeros(2, np.int64))
-    return WordClusters(index, new_sizes(SLOTS, SLOTS, 16 * SLOTS), learned)
+    index, sizes = new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
+    if isinstance(likelihood, Categorical):
+        return CategoryClusters(index, sizes, fields_learned(SLOTS))
+    return WordClusters(index, sizes, Learned(np.zeros(SLOTS, np.int64), np.zeros(2, np.int64)))
 
 
 def new_state(model: Model, likelihood: Likelihood[Any, Any]) -> State:
@@ -162,8 +165,10 @@ class BeamSearch:
     def forget_words(self, ids: np.ndarray) -> None:
         """Take words that no cluster holds out of the base measure; their ids may be given to others."""
         learned = self.words.learned
-        learned.totals[TOTAL] -= learned.counts[ids].sum()
         learned.totals[SEEN] -= np.count_nonzero(learned.counts[ids])
+        if isinstance(learned, FieldsLearned):
+            forget_values(learned, ids)
+        learned.totals[TOTAL] -= learned.counts[ids].sum()
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0
 

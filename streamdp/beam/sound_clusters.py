@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.index import Index
 from streamdp.beam.pool import ALIVE, VACANT, Pool
 from streamdp.beam.sizes import FREE, HIGH, USED, Sizes
@@ -12,6 +13,7 @@ from streamdp.beam.state import State
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
 from streamdp.kernels.rows import power_of_two
+from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
 from streamdp.likelihoods.words import SEEN, TOTAL, Learned
 
 COUNTS = 1 << 31
@@ -21,9 +23,12 @@ def check_clusters(state: State) -> None:
     """Raise UnsoundError unless the statistics match the pool; its own arrays have been checked."""
     clusters, pool = state.clusters, state.pool
     if isinstance(clusters, WordClusters):
-        _check_index(clusters.inverted, pool)
-        _check_learned(clusters.learned, len(clusters.inverted.lists))
-        _check_sizes(clusters.sizes, clusters.inverted, pool)
+        index, named = clusters.inverted, isinstance(clusters, CategoryClusters)
+        _check_index(index, pool, tokens_of=RECORD if named else None)
+        _check_learned(clusters.learned, len(index.lists))
+        if named:
+            _check_fields(clusters.learned, index)
+        _check_sizes(clusters.sizes, index, np.zeros_like(index.types) if named else index.types, pool)
     else:
         _check_rows(clusters, pool)
 
@@ -37,7 +42,8 @@ def _check_rows(clusters: VectorClusters, pool: Pool) -> None:
     finite(clusters.coarse[used], "a statistic")
 
 
-def _check_index(index: Index, pool: Pool) -> None:
+def _check_index(index: Index, pool: Pool, tokens_of: int | None) -> None:
+    """``tokens_of`` is the one word that counts as a token; None: all do."""
     slots, lists, types = len(pool.slots), index.lists, index.types
     require(len(index.own) == len(index.tokens) == len(types) == slots, "index of another length than slots")
     require(len(index.slot) == len(index.occurrences) == len(index.back), "postings of several lengths")
@@ -68,7 +74,7 @@ def _check_index(index: Index, pool: Pool) -> None:
     counts = np.where(shown, 0, where)
     counts[shown] = index.occurrences[at]
     sums = np.zeros(slots, np.int64)
-    np.add.at(sums, owner, counts)
+    np.add.at(sums, owner, counts if tokens_of is None else np.where(words == tokens_of, counts, 0))
     require((sums[used] == index.tokens[used]).all(), "the number of tokens of a cluster is wrong")
     most = np.zeros(len(lists), np.int64)
     np.maximum.at(most, words[shown], counts[shown])
@@ -95,7 +101,26 @@ def _check_learned(learned: Learned, words: int) -> None:
     require(totals[SEEN] == np.count_nonzero(learned.counts), "the words of the base measure are wrong")
 
 
-def _check_sizes(sizes: Sizes, index: Index, pool: Pool) -> None:
+def _check_fields(learned: FieldsLearned, index: Index) -> None:
+    words, field = len(learned.counts), learned.field
+    require(len(field) == len(learned.values) == words, "fields of another length than the words")
+    within(field, UNKNOWN, words, "the field of a value")
+    seen = learned.counts > 0
+    require((field[index.lists["length"] > 0] != UNKNOWN).all(), "a cluster holds a value of no field")
+    require((field[seen] != UNKNOWN).all() and (field[~seen] == UNKNOWN).all(), "a value of no field")
+    values = np.flatnonzero(field >= 0)
+    own = field[values]
+    require((own != RECORD).all() and (field[own] == FIELD).all(), "the field of a value is none")
+    counts, sizes = np.zeros(words, np.int64), np.zeros(words, np.int64)
+    np.add.at(counts, own, learned.counts[values])
+    np.add.at(sizes, own, 1)
+    fields = np.flatnonzero(field == FIELD)
+    fields = fields[fields != RECORD]
+    require((counts[fields] == learned.counts[fields]).all(), "a field is not as common as its values")
+    require((sizes == learned.values).all(), "the number of values of a field is wrong")
+
+
+def _check_sizes(sizes: Sizes, index: Index, types: np.ndarray, pool: Pool) -> None:
     slots, count, high = len(pool.slots), len(sizes.classes), int(sizes.meta[HIGH])
     by_class = (sizes.tokens, sizes.types, sizes.weight, sizes.top, sizes.agreed)
     require({len(array) for array in by_class} == {count}, "size classes of several lengths")
@@ -116,7 +141,7 @@ def _check_sizes(sizes: Sizes, index: Index, pool: Pool) -> None:
     chain(sizes.meta[FREE], sizes.classes["next"], np.flatnonzero(~used), "classes")
     of = sizes.of[alive]
     require((sizes.tokens[of] == index.tokens[alive]).all(), "a class has other tokens than its clusters")
-    require((sizes.types[of] == index.types[alive]).all(), "a class has other words than its clusters")
+    require((sizes.types[of] == types[alive]).all(), "a class has other words than its clusters")
     finite(sizes.tokens, "a class")
     finite(sizes.types, "a class")
     finite(sizes.weight, "the weight of a class")

@@ -231,7 +231,7 @@ def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: 
 
 
 @kernel
-def _values(
+def sum_values(
     pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
 ) -> float:
     """Values of the touched clusters and of the size classes, and their sums.
@@ -309,7 +309,7 @@ def score_words(
             _touch(index, inner, words, singles, b1, d)
         if repeats:
             _repeat_gains(index, inner, words, counts, singles, b1, d, extra)
-        best = _values(pool, sizes, scores, length, repeats, founds, log_base)
+        best = sum_values(pool, sizes, scores, length, repeats, founds, log_base)
         if not rare:
             break
         bound = unvisited_bound(index, sizes, inner, words, singles, frequent, b1, d)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from streamdp.beam.clusters import (
 )
 from streamdp.beam.evidence import may_found
 from streamdp.beam.index import (
+    ByClusters,
     Index,
     add_words,
     copy_words,
@@ -62,7 +63,7 @@ from streamdp.beam.state import (
     State,
 )
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, learn
+from streamdp.likelihoods.words import learn
 
 
 class WordClusters(NamedTuple):
@@ -70,7 +71,7 @@ class WordClusters(NamedTuple):
 
     inverted: Index
     sizes: Sizes
-    learned: Learned
+    learned: Any  # Learned, or of categories FieldsLearned
 
 
 @score_record.of(WordClusters)
@@ -210,7 +211,8 @@ def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: 
 @tell_slot.of(WordClusters)
 def _tell_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     words, counts = out.event_words[event], out.event_counts[event]
-    top_words(clusters.inverted, slot, pool.state[slot] == CLOSED, pool.meta[OPEN], words, counts)
+    by = ByClusters(pool.meta[OPEN])
+    top_words(clusters.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
 
 
 @enter_class.of(WordClusters)

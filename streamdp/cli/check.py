@@ -16,7 +16,7 @@ from streamdp.encode.encoders import Encoder
 from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
-from streamdp.records import Record, Reject
+from streamdp.records import Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.templates import for_templates
@@ -94,6 +94,8 @@ def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
         return f"texts, from {settings.text_field!r}"
     if isinstance(record.value, dict):
         names = ", ".join(map(repr, sorted(record.value)[:8]))
+        if holds_categories(record.value):
+            return f"{len(record.value)} fields, as categories: {names}"
         more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"
         return f"{len(record.value)} features, as {more}: {names}"
     return f"vectors of {len(record.value)} numbers, from {settings.vector_field!r}"

@@ -14,6 +14,7 @@ from streamdp.settings.assemble import (
     likelihood_class,
     warmup_length,
 )
+from streamdp.settings.categories import takes_categories
 from streamdp.settings.schema import AUTO, SettingField, setting_fields
 
 GROUPS = {
@@ -42,7 +43,8 @@ def automatic(settings: Settings) -> list[str]:
     """What the automatic settings come to, for texts and for vectors as far as both are possible."""
     sparse, found = is_sparse(settings), []
     if sparse is not False:
-        found.append(f"texts: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
+        what = "categories" if takes_categories(settings) else "texts"
+        found.append(f"{what}: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
     if sparse is not True:
         held = warmup_length(settings)
         scale = f", its scale learned from the first {held} vectors" if held else ""

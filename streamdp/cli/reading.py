@@ -26,6 +26,7 @@ from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.settings import Settings
+from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
 
 BOOTSTRAP = "localhost:9092"
@@ -155,7 +156,7 @@ def _shape(
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Rows as they are where they have a text, a vector or features, else with all numbers as features."""
     values = {settings.text_field, settings.vector_field, settings.features_field}
-    if values & set(names):
+    if values & set(names) or takes_categories(settings):
         return lambda row: row
     others = {settings.time_field, settings.id_field, TRUTH, *settings.keep}
     features = [name for name in names if name in numbers and name not in others]
@@ -197,6 +198,7 @@ def _decoder(settings: Settings, input_format: Format) -> Decoder:
             max_bytes=settings.max_record_bytes,
             timestamp_format=settings.timestamp_format,
             pattern=settings.pattern,
+            categories=settings.fields if takes_categories(settings) else None,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamdp import Engine
@@ -21,6 +21,7 @@ from streamdp.offline.refine import refine
 from streamdp.records import Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
+from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.templates import for_templates
 
@@ -55,6 +56,9 @@ def _streams(settings: Settings) -> Iterator[list[Value]]:
     """Records of each kind that the settings may be for."""
     sparse = True if for_templates(settings) else is_sparse(settings)
     count = max(settings.second_look, settings.refine_every) + BEYOND
+    if takes_categories(settings):
+        yield _categories(count, settings.fields or ("one", "two", "three"))
+        return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]
     if sparse is not True:
@@ -66,6 +70,19 @@ def _vectors(count: int, dimension: int) -> list[Value]:
     """Zeros and ones, which every family for vectors takes."""
     generator = random.Random(0)
     return [[1.0, *(float(generator.random() < 0.5) for _ in range(dimension - 1))] for _ in range(count)]
+
+
+def _categories(count: int, fields: Sequence[str]) -> list[Value]:
+    """Some values of each field, of which now and then one is missing."""
+    generator = random.Random(0)
+    return [
+        {
+            name: "abc"[generator.randrange(3)]
+            for name in fields
+            if name == fields[0] or generator.random() < 0.9
+        }
+        for _ in range(count)
+    ]
 
 
 def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:

@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Sequence
 
-from streamdp.decode.fields import Fields, Parts, RefusedError, number_cell, text_value, time_cell
+from streamdp.decode.fields import Fields, Parts, RefusedError, nothing_of, number_cell, text_value, time_cell
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 """What stands between two cells."""
@@ -18,11 +18,19 @@ TRUTH = "cluster"
 class Columns:
     """Knows what each column of one CSV header is for.
 
-    Without a text column, every column with a name becomes a feature, except time, id, the kept ones and
-    ``cluster``. Raises ValueError for a header that repeats a name or leaves nothing to cluster by.
+    ``categories`` are the columns that hold categories, () for all but time, id, the kept ones and
+    ``cluster``; None where there are none. Then, without a text column, every column with a name becomes a
+    feature, except time, id, the kept ones and ``cluster``. Raises ValueError for a header that repeats a
+    name, lacks a column that is named, or leaves nothing to cluster by.
     """
 
-    def __init__(self, header: Sequence[str], fields: Fields, delimiter: str = ",") -> None:
+    def __init__(
+        self,
+        header: Sequence[str],
+        fields: Fields,
+        delimiter: str = ",",
+        categories: Sequence[str] | None = None,
+    ) -> None:
         self._delimiter = delimiter
         self.header = tuple(header)
         named = [name for name in self.header if name]
@@ -37,6 +45,13 @@ class Columns:
         self._keep = [(name, at[name]) for name in fields.keep if name in at]
         other = {fields.time, fields.id, TRUTH, *fields.keep}
         self._features = [(name, i) for name, i in at.items() if name not in other]
+        self._categories = categories
+        if categories is not None:
+            lacking = [name for name in categories if name not in at]
+            if lacking:
+                raise ValueError(f"the CSV header has no column {', '.join(map(repr, lacking))}")
+            self._text = None
+            self._features = [(name, at[name]) for name in categories] or self._features
         if self._text is None and not self._features:
             raise ValueError(f"the CSV header has neither a column {fields.text!r} nor one for a feature")
 
@@ -49,8 +64,12 @@ class Columns:
                 "csv_columns", f"the row has {len(row)} columns, the header {len(self.header)}"
             )
         fields = self._fields
-        value: str | dict[str, float]
-        if self._text is None:
+        value: str | dict[str, float] | dict[str, str]
+        if self._categories is not None:
+            value = {name: row[i] for name, i in self._features if row[i] and not row[i].isspace()}
+            if not value:
+                raise RefusedError("missing_field", nothing_of(self._categories))
+        elif self._text is None:
             value = self._numbers(row, text)
         else:
             value = text_value(row[self._text], fields.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
+from streamdp.decode.categories import CategoryObjects
 from streamdp.decode.columns import DELIMITERS, Columns
 from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
 from streamdp.decode.log import LogLines
@@ -43,6 +44,10 @@ class Decoder:
     a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
     all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`.
 
+    With ``categories``, what these fields of an object or a row hold is the record, a category each; ()
+    stands for all fields but time, id, the kept ones and ``cluster``. What is absent, null or empty is
+    missing.
+
     ``max_bytes`` bounds a record. Raises ValueError for an unknown format and for field names that clash.
     """
 
@@ -61,6 +66,7 @@ class Decoder:
         header: Sequence[str] | None = None,
         timestamp_format: str | None = None,
         pattern: str | None = None,
+        categories: tuple[str, ...] | None = None,
     ) -> None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
@@ -72,8 +78,10 @@ class Decoder:
         self._columns: Columns | None = None
         self.log = LogLines(timestamp_format, pattern, keep) if format == "log" else None
         self._parse: Callable[[bytes], Parts]
+        self._categories = categories
         if format == "jsonl":
-            self._parse = Objects(self.fields).read
+            reader = Objects(self.fields) if categories is None else CategoryObjects(self.fields, categories)
+            self._parse = reader.read
         elif format in DELIMITERS:
             self._parse = self._row
         else:
@@ -88,7 +96,7 @@ class Decoder:
 
     @header.setter
     def header(self, names: Sequence[str]) -> None:
-        self._columns = Columns(names, self.fields, DELIMITERS[self.format])
+        self._columns = Columns(names, self.fields, DELIMITERS[self.format], self._categories)
 
     def decode(self, raw: Raw) -> Record | Reject:
         """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 _DEEPEST = 64  # levels inside a kept field; it is encoded again later, further down the call stack
 
 
-Parts = tuple[str | list[float] | dict[str, float], float | None, str | int | None, dict[str, Any] | None]
+Parts = tuple[
+    str | list[float] | dict[str, float] | dict[str, str],
+    float | None,
+    str | int | None,
+    dict[str, Any] | None,
+]
 """What every format gives: the value, the time in seconds, the id, and the kept fields."""
 
 
@@ -166,6 +172,13 @@ def kept_value(value: Any, name: str, depth: int = 0) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     return value
+
+
+def nothing_of(named: Sequence[str]) -> str:
+    """What is wrong with a record none of whose fields has a value."""
+    if not named:
+        return "there is no field with a value"
+    return f"there is no value in {' or '.join(map(repr, named))}"
 
 
 def kind(value: Any) -> str:

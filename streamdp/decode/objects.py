@@ -47,7 +47,6 @@ class Objects:
             gc=False,
         )
         self._typed: Callable[[bytes], Any] = msgspec.json.Decoder(event).decode
-        self._untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
         # A kept field that also plays a part has no slot of its own.
         self._simple = len(self._slots) == len(fields.keep)
 
@@ -90,12 +89,7 @@ class Objects:
     def _explain(self, data: bytes) -> Parts:
         """Read a record by the same rules, one field at a time."""
         fields = self._fields
-        try:
-            found = self._untyped(data)
-        except msgspec.ValidationError:
-            raise RefusedError("not_an_object", "the record is JSON, but not an object") from None
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise RefusedError("not_json", str(error)) from None
+        found = fields_of(data)
         given = [name for name in fields.values if name in found]
         if not given:
             wanted = " or ".join(repr(name) for name in fields.values)
@@ -107,26 +101,47 @@ class Objects:
             named = " and ".join(repr(name) for name in filled)
             raise RefusedError("ambiguous", f"fields {named} are both present; a record has one of them")
         name = filled[0]
-        plain = _plain(found[name], name, "not_finite")
+        plain = plain_value(found[name], name, "not_finite")
         value: str | list[float] | dict[str, float]
         if name == fields.text:
             value = text_value(plain, name)
         else:
             value = vector_value(plain, name) if name == fields.vector else features_value(plain, name)
-        time = identity = None
-        if fields.time in found:
-            time = time_value(_plain(found[fields.time], fields.time, "bad_time"), fields.time, fields.unit)
-        if fields.id in found:
-            identity = id_value(_plain(found[fields.id], fields.id, "wrong_type"), fields.id)
-        keep = {
-            name: kept_value(_plain(found[name], name, "not_finite"), name)
-            for name in fields.keep
-            if name in found
-        }
-        return value, time, identity, keep if fields.keep else None
+        return value, *rest_of(found, fields)
 
 
-def _plain(value: msgspec.Raw, name: str, out_of_range: str) -> Any:
+_untyped = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def fields_of(data: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of an object, none of them read yet; refuses ``not_json``, ``not_an_object``."""
+    try:
+        return _untyped(data)
+    except msgspec.ValidationError:
+        raise RefusedError("not_an_object", "the record is JSON, but not an object") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RefusedError("not_json", str(error)) from None
+
+
+def rest_of(
+    found: dict[str, msgspec.Raw], fields: Fields
+) -> tuple[float | None, str | int | None, dict[str, Any] | None]:
+    """What is beside the value: time, id and kept fields."""
+    time = identity = None
+    if fields.time in found:
+        time = time_value(plain_value(found[fields.time], fields.time, "bad_time"), fields.time, fields.unit)
+    if fields.id in found:
+        identity = id_value(plain_value(found[fields.id], fields.id, "wrong_type"), fields.id)
+    keep = {
+        name: kept_value(plain_value(found[name], name, "not_finite"), name)
+        for name in fields.keep
+        if name in found
+    }
+    return time, identity, keep if fields.keep else None
+
+
+def plain_value(value: msgspec.Raw, name: str, out_of_range: str) -> Any:
+    """What a field holds; refuses ``out_of_range`` for a number that is, ``not_json``."""
     try:
         return msgspec.json.decode(value)
     except msgspec.ValidationError:  # the only thing that can be wrong with a valid but untyped value

@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
+
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
-from streamdp.records import Record, Reject
+from streamdp.records import Record, Reject, holds_categories
+from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
+from streamdp.settings.categories import takes_categories
+from streamdp.settings.schema import AUTO
 
 DECAY_SCALE = 400.0
 """Seconds of the automatic decay for texts, the shorter one."""
@@ -23,6 +29,8 @@ STRAYS = ("wrong_kind", "wrong_length")
 def kind_of(record: Record) -> str | int:
     """What records must have in common to be of one stream: texts, features, or vectors of one length."""
     value = record.value
+    if holds_categories(value):
+        return CATEGORICAL
     return len(value) if isinstance(value, list) else type(value).__name__
 
 
@@ -54,13 +62,16 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
 
     ``sparse`` says whether the likelihood is for word counts; None: whether it is follows from the record.
     """
-    text = isinstance(record.value, str)
+    text, categories = isinstance(record.value, str), holds_categories(record.value)
+    if takes_categories(settings) or (categories and settings.likelihood == AUTO and sparse is not False):
+        return CategoryEncoder(Vocabulary(settings.max_words), settings.fields)
     if sparse is None:
         sparse = text
     if sparse:
         return WordEncoder(tokenizer_of(settings), Vocabulary(_most_words(settings)))
-    if text:
-        return refuse(record, "wrong_kind", "it holds a text, and the settings are for vectors")
+    if text or categories:
+        what = "a text" if text else "categories"
+        return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")
     return VectorEncoder.like(record, settings.likelihood, normalise=settings.normalise)
 
 
@@ -83,6 +94,13 @@ def encode_all(
     if encoder is not None:
         outcomes += encoder.add_all(records[len(outcomes) :])
     return encoder, outcomes
+
+
+def meant_for(settings: Settings, encoder: Encoder | None) -> Settings:
+    """The settings with the likelihood that is meant for such records, where only they say that."""
+    if isinstance(encoder, CategoryEncoder) and settings.likelihood == AUTO:
+        return msgspec.structs.replace(settings, likelihood=CATEGORICAL)
+    return settings
 
 
 def _most_words(settings: Settings) -> int:

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
-from streamdp.records import Record, Reject
+from streamdp.records import Record, Reject, holds_categories
 from streamdp.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
@@ -59,10 +61,13 @@ class VectorEncoder:
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""
-        value = record.value
+        value: Any = record.value
+        row: Any
         if isinstance(value, str):
             return refuse(record, "wrong_kind", "it holds a text where this stream holds vectors")
         if isinstance(value, dict):
+            if holds_categories(value):
+                return refuse(record, "wrong_kind", "it holds categories where this stream holds numbers")
             if self.names is None:
                 return refuse(record, "wrong_kind", "it holds features where this stream holds vectors")
             strange = value.keys() - set(self.names)
@@ -122,6 +127,10 @@ class VectorEncoder:
         """An encoder of the same vectors with a batch of its own."""
         return VectorEncoder(self.dimension, self.names, self.likelihood, normalise=self.normalise)
 
+    def sizes(self, batch: Batch) -> np.ndarray:
+        """By how many parts the novelty of each record is divided, shape (n,): its numbers."""
+        return batch.sizes
+
     @property
     def words(self) -> Sequence[str | None] | None:
         """None: vectors have no words."""
@@ -146,7 +155,7 @@ def _too_large(record: Record) -> Reject:
     return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
 
 
-Encoder = WordEncoder | VectorEncoder
+Encoder = BagEncoder | VectorEncoder
 
 
 class Encoded(NamedTuple):
@@ -162,6 +171,8 @@ class Encoded(NamedTuple):
 
 def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
     """The inverse of the encoders' ``dump``."""
+    if stored["kind"] == "categories":
+        return CategoryEncoder(Vocabulary.load(stored["vocabulary"]), stored["fields"])
     if stored["kind"] == "words":
         return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
     return VectorEncoder(

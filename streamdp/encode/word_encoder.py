@@ -4,45 +4,34 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
 from streamdp.encode.kernels.bags import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
-from streamdp.records import Record, Reject
+from streamdp.records import Record, Reject, holds_categories
 
 
-class WordEncoder:
+class WordEncoder(BagEncoder):
     """Texts (or features that are counts) to word counts over a vocabulary.
 
     Words of count one come first in each record. A ``frozen`` encoder learns no words: unknown ones share the
     first id that no word has (none has postings).
     """
 
-    sparse = True
-
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+        super().__init__(vocabulary, frozen=frozen)
         self.tokenizer = tokenizer
-        self.vocabulary = vocabulary
-        self.frozen = frozen
         self._strangers: dict[str, int] = {}
         self._pieces, self._bags = new_pieces(0, 0), new_bags(0, 0, 0)
         self._look_up, self._count = Bound(look_up), Bound(count)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._lengths: list[np.ndarray] = []
-        self._words: list[np.ndarray] = []
-        self._counts: list[np.ndarray] = []
-
-    def add(self, record: Record) -> Reject | None:
-        """Append a record to the batch, or say why it cannot be clustered."""
-        return self.add_all((record,))[0]
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -53,7 +42,8 @@ class WordEncoder:
             elif kind is dict:
                 outcomes += map(self._add_counts, alike)
             else:
-                detail = "it holds a vector where this stream holds texts"
+                what = "a vector" if kind is list else "categories"
+                detail = f"it holds {what} where this stream holds texts"
                 outcomes += (refuse(record, "wrong_kind", detail) for record in alike)
         return outcomes
 
@@ -134,11 +124,6 @@ class WordEncoder:
         self._append(lengths[lengths > 0], bags.words[:n].copy(), bags.counts[:n].copy())
         return lengths
 
-    def _append(self, lengths: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
-        self._lengths.append(lengths)
-        self._words.append(words)
-        self._counts.append(counts)
-
     # ---------------------------------------------------------------- counts
 
     def _add_counts(self, record: Record) -> Reject | None:
@@ -173,23 +158,15 @@ class WordEncoder:
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
-        offsets = np.zeros(len(times) + 1, np.int64)
-        np.cumsum(_joined(self._lengths), out=offsets[1:])
-        words, counts = _joined(self._words), _joined(self._counts)
+        batch = super().take(times)
         if self._strangers:
-            words = np.minimum(words, np.int32(self.vocabulary.unknown))
+            batch = replace(batch, words=np.minimum(batch.words, np.int32(self.vocabulary.unknown)))
             self._strangers.clear()
-        self._clear()
-        return Batch(offsets, words, counts, times=times)
+        return batch
 
     def for_scoring(self) -> WordEncoder:
         """An encoder that knows the same words and learns none."""
         return WordEncoder(self.tokenizer, self.vocabulary, frozen=True)
-
-    @property
-    def words(self) -> Sequence[str | None] | None:
-        """The word of each id."""
-        return self.vocabulary.words
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
@@ -202,10 +179,6 @@ _WIDEST = 18
 _NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
 
 
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate([_NONE, *parts])
-
-
 def _kind(record: Record) -> type | None:
     value = record.value
-    return str if isinstance(value, str) else dict if isinstance(value, dict) else None
+    return None if holds_categories(value) else type(value)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.encode.encoders import HUGE
+from streamdp.records import holds_categories, written
 from streamdp.settings.schema import AUTO
 
 ABSENT = 1 / 3
@@ -22,13 +23,13 @@ def named(value: Any) -> Any:
 
 
 def is_sparse(rows: Sequence[Any]) -> bool | None:
-    """Whether these first records are counts of words, texts among them; None where more must be seen.
+    """Whether these first records are bags of words or categories; None where more must be seen.
 
-    Texts and Counters are. Vectors are not. Of mappings, those are of which each lacks many of the names that
-    occur: the bag of words of a text has few words of all.
+    Texts, Counters and mappings to texts are. Vectors are not. Of other mappings, those are of which each
+    lacks many of the names that occur: the bag of words of a text has few words of all.
     """
     first = rows[0]
-    if isinstance(first, str | Counter):
+    if isinstance(first, str | Counter) or holds_categories(first):
         return True
     if not isinstance(first, Mapping):
         return False
@@ -45,6 +46,18 @@ def counts_of(x: Mapping[Any, Any]) -> dict[str, float]:
         if value > 0:
             counts[str(name)] = float(value) if value == int(value) else 1.0
     return counts
+
+
+def categories_of(x: Mapping[Any, Any]) -> dict[str, str]:
+    """Categories by field; None is none. ValueError, with what is wrong, for a value that is no category."""
+    found = {}
+    for name, value in x.items():
+        if value is not None:
+            try:
+                found[str(name)] = written(value)
+            except ValueError as error:
+                raise ValueError(f"feature {name!r} {error}") from None
+    return found
 
 
 def names_of(rows: Sequence[Any]) -> list[Any] | None:

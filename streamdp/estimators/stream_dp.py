@@ -17,12 +17,15 @@ from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
 from streamdp.estimators import stored
 from streamdp.estimators.frames import labels_like, records_of
-from streamdp.estimators.reading import counts_of, is_sparse, named, names_of, numbers_of
+from streamdp.estimators.reading import categories_of, counts_of, is_sparse, named, names_of, numbers_of
 from streamdp.estimators.vectors import Vectors
-from streamdp.records import ClusterSummary, Event, Record, Value
+from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
+from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.categories import takes_categories
+from streamdp.settings.schema import AUTO
 
 if TYPE_CHECKING:
     from streamdp.estimators.without_river import Clusterer
@@ -42,7 +45,8 @@ EVENTS = 1000
 class StreamDP(Clusterer):
     """Nonparametric Bayesian clustering of a stream: nobody says how many clusters there are.
 
-    Records are texts, mappings from features to numbers, or vectors. Texts and sparse mappings (a bag of
+    Records are texts, vectors, or mappings from features to numbers or to texts. Where a value is a text, the
+    features are categories, and one that is missing counts nowhere. Texts and sparse mappings (a bag of
     words) are clustered by their words, dense ones as vectors; a likelihood decides it at once, else the
     first ten records do. The scales of vectors are learned from the first: again after 10, 20, 50, 100 and
     200 records, which are clustered anew then; a cluster keeps the label that most of its records had. A
@@ -117,6 +121,7 @@ class StreamDP(Clusterer):
         self.settings = settings
         self._undecided: list[Any] = []
         self._words: Engine | None = None
+        self._kind = WORDS
         self._vectors: Vectors | None = None
         self._told: deque[Event] = deque(maxlen=EVENTS)
 
@@ -132,7 +137,8 @@ class StreamDP(Clusterer):
     def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
         """Let a record join; the label that it was given."""
         if self.time is not None and isinstance(x, Mapping):
-            t, x = x.get(self.time, t), self._without_time(x)
+            given: Any = x.get(self.time, t)
+            t, x = given, self._without_time(x)
         if self._vectors is not None:
             return self._vectors.learn(x, t)
         if self._words is not None:
@@ -142,7 +148,7 @@ class StreamDP(Clusterer):
     def _begin(self, x: Value, t: float | None) -> int | None:
         """Find out from the first records what they are."""
         held = self._undecided
-        if not isinstance(x, str):
+        if not isinstance(x, str) and not self._categories(x):
             numbers_of(x, names_of([x]))  # what is wrong is said before anything is kept
         held.append((dict(x) if isinstance(x, Mapping) else x, t))
         rows = [row for row, _ in held]
@@ -153,12 +159,17 @@ class StreamDP(Clusterer):
             return None
         self._undecided = []
         if sparse:
+            self._kind = CATEGORICAL if self._categories(held[0][0]) else WORDS
             self._words = self._engine(words=True)
             labels = [self._learn_words(row, t) for row, t in held]
         else:
             self._vectors = Vectors(self._engine, self._blueprint(), self._told)
             labels = [self._vectors.learn(row, t) for row, t in held]
         return labels[-1]
+
+    def _categories(self, x: Any) -> bool:
+        settings = self._blueprint().settings
+        return holds_categories(x) if settings.likelihood == AUTO else takes_categories(settings)
 
     def _blueprint(self, **more: Any) -> Blueprint:
         """Which model is meant. Raises ConfigError."""
@@ -168,9 +179,9 @@ class StreamDP(Clusterer):
         return Blueprint.of(settings, named(self.prior), named(self.likelihood))
 
     def _engine(self, state: bytes | None = None, *, words: bool = False, **more: Any) -> Engine:
-        """A new engine, or one that goes on from a state; ``words`` where mappings are counts of them."""
+        """A new engine, or one that goes on from a state; ``words``: of words or categories."""
         if words and self._blueprint().sparse is None:
-            more["likelihood"] = WORDS
+            more["likelihood"] = self._kind
         blueprint = self._blueprint(**more)
         options: dict[str, Any] = {
             "prior": blueprint.prior,
@@ -183,13 +194,19 @@ class StreamDP(Clusterer):
 
     def _learn_words(self, x: Any, t: float | None) -> int | None:
         assert self._words is not None
-        answers = self._words.advance([_record(x, t)])
+        answers = self._words.advance([self._record(x, t)])
         self._told.extend(answers.events)
         for reject in answers.rejects:
             if reject.reason != "empty":
                 raise ValueError(reject.detail)
         fresh = [line.cluster for line in answers.assignments if line.revision == 0]
         return fresh[-1] if fresh else None
+
+    def _record(self, x: Any, t: float | None) -> Record:
+        """A record of categories, or of words: counts where features are given."""
+        if isinstance(x, Mapping):
+            x = categories_of(x) if self._kind == CATEGORICAL else counts_of(x)
+        return Record(x, {}, time=t)
 
     def learn_many(self, X: Any) -> None:
         """Let every row of a data frame or matrix join, or every text of a column, in turn."""
@@ -237,7 +254,7 @@ class StreamDP(Clusterer):
         engine = self._words
         if engine is None or engine.search is None:
             return None, 0.0
-        found = engine.score([_record(self._without_time(x), None)]).assignments
+        found = engine.score([self._record(self._without_time(x), None)]).assignments
         if not found:
             return None, 0.0
         label = found[0].cluster
@@ -317,6 +334,7 @@ class StreamDP(Clusterer):
             "parameters": self._get_params(),
             "undecided": list(self._undecided),
             "words": None if self._words is None else self._words.dumps(),
+            "kind": self._kind,
             "vectors": None if self._vectors is None else self._vectors.dump(),
             "told": msgspec.to_builtins(list(self._told)),
         }
@@ -326,12 +344,8 @@ class StreamDP(Clusterer):
         type(self).__init__(self, **state["parameters"])
         self._undecided = [tuple(each) for each in state["undecided"]]
         self._told.extend(msgspec.convert(state["told"], list[Event]))
+        self._kind = state["kind"]
         if state["words"] is not None:
             self._words = self._engine(state["words"], words=True)
         if state["vectors"] is not None:
             self._vectors = Vectors.load(state["vectors"], self._engine, self._blueprint(), self._told)
-
-
-def _record(x: Any, t: float | None) -> Record:
-    """A record of words: counts where features are given."""
-    return Record(counts_of(x) if isinstance(x, Mapping) else x, {}, time=t)

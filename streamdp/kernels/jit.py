@@ -78,7 +78,8 @@ def routine(function: F) -> F:
 class Generic:
     """A function of kernels with an implementation for each type of its first argument.
 
-    The first argument is a named tuple. Which implementation is meant is settled when the caller is
+    The first argument is a named tuple; what a class has no implementation of is that of the class it is
+    derived from. Which implementation is meant is settled when the caller is
     compiled, so that a kernel holds the code of one prior and one family only. Called from Python, the
     implementation runs as it is written.
     """
@@ -111,13 +112,18 @@ class Generic:
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run the implementation for the first argument."""
-        found = self._implementations.get(type(first), self._default)
+        found = self._for_class(type(first))
         if found is None:
             raise TypeError(f"{self.__name__} is not implemented for {type(first).__name__}")
         return found(first, *rest)
 
     def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
-        return self._implementations.get(getattr(arguments[0], "instance_class", type(None)), self._default)
+        return self._for_class(getattr(arguments[0], "instance_class", type(None)))
+
+    def _for_class(self, kind: type) -> Callable[..., Any] | None:
+        """That of the class, else of the nearest that it is derived from."""
+        known = (self._implementations[each] for each in kind.__mro__ if each in self._implementations)
+        return next(known, self._default)
 
 
 class Entry:

@@ -2,6 +2,7 @@
 
 from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.beta_bernoulli import BetaBernoulli
+from streamdp.likelihoods.categorical import Categorical
 from streamdp.likelihoods.dirichlet_multinomial import DirichletMultinomial
 from streamdp.likelihoods.gamma_poisson import GammaPoisson
 from streamdp.likelihoods.gaussian import Gaussian
@@ -11,10 +12,12 @@ from streamdp.likelihoods.normal_inverse_gamma import NormalInverseGamma
 from streamdp.likelihoods.normal_inverse_wishart import NormalInverseWishart
 from streamdp.likelihoods.vectors import VectorFamily, VectorStatistics
 from streamdp.likelihoods.von_mises_fisher import VonMisesFisher
-from streamdp.likelihoods.words import WordFamily, WordStatistics
+from streamdp.likelihoods.words import BagFamily, WordFamily, WordStatistics
 
 __all__ = [
+    "BagFamily",
     "BetaBernoulli",
+    "Categorical",
     "DirichletMultinomial",
     "GammaPoisson",
     "Gaussian",

@@ -53,6 +53,9 @@ class Likelihood(ABC, Generic[S, X]):
     sparse: ClassVar[bool]
     """Whether records are word counts (else: vectors)."""
 
+    of_texts: ClassVar[bool] = False
+    """Whether records mostly stand for texts, so that what they are about comes and goes as that of texts."""
+
     settings: ClassVar[Mapping[str, str]]
     """The settings that mean something to the family, and the parameter that each of them is."""
 

@@ -51,6 +51,11 @@ class SharedBase(WordFamily):
             object.__setattr__(self, "base", _probabilities(self.base))
 
     @property
+    def learns_base(self) -> bool:
+        """Whether it is not fixed."""
+        return self.base is None
+
+    @property
     def fixed(self) -> np.ndarray:
         """The base measure where it is fixed, shape (V,); else of no size."""
         return np.array(() if self.base is None else self.base, dtype=np.float64)

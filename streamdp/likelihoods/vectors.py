@@ -156,9 +156,6 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     needs_moments: ClassVar[bool] = True
     """Whether automatic parameters follow from the moments of the records."""
 
-    of_texts: ClassVar[bool] = False
-    """Whether records mostly stand for texts, so that what they are about comes and goes as that of texts."""
-
     enough: ClassVar[tuple[str, ...]] = ()
     """Settings of which any, where it is given, makes a warm-up needless."""
 

@@ -134,10 +134,11 @@ class WordStatistics:
         return len(self.counts)
 
 
-class WordFamily(Likelihood[WordStatistics, Words]):
-    """Word counts, whose statistics no parameter enters."""
+class BagFamily(Likelihood[WordStatistics, Words]):
+    """Bags of counted words, whose statistics no parameter enters."""
 
     sparse = True
+    of_texts = True
 
     @abstractmethod
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> Any:
@@ -152,19 +153,35 @@ class WordFamily(Likelihood[WordStatistics, Words]):
         """
 
     @abstractmethod
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """How a token is predicted, and p_w."""
+    def measure(self, learned: Any) -> np.ndarray:
+        """The base measure of a set, by word, shape (V,), as a stream that has learned this has it."""
 
-    def measure(self, learned: Learned) -> np.ndarray:
-        """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
-        size = len(learned.counts)
-        inverse = np.ones(size)
-        _invert_base(self.terms(), learned, np.arange(size, dtype=np.int32), np.ones(size, np.int32), inverse)
-        return 1.0 / inverse
+    @property
+    def learns_base(self) -> bool:
+        """Whether the base measure is learned from the records."""
+        return False
 
-    def mass_beyond_one(self, terms: Any) -> float:
-        """log of by how much the p_w that ``terms`` hold sum to more than one, at least 0."""
-        return 0.0
+    def base_of_records(self, offsets: np.ndarray, words: np.ndarray) -> np.ndarray | None:
+        """The base measure that these records teach, where that takes more than totals by word; else None.
+
+        Record i has the words ``words[offsets[i]:offsets[i + 1]]``, in the order that its encoder gave them.
+        """
+        return None
+
+    def coefficients(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """log of in how many orders the tokens of each record may come, shape (N,), in nats."""
+        n = len(offsets) - 1
+        rows = np.repeat(np.arange(n), np.diff(offsets))
+        tokens = np.bincount(rows, counts, n).astype(np.int64)
+        table = np.zeros(int(tokens.max(initial=0)) + 1)
+        np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
+        return np.asarray(table[tokens] - np.bincount(rows, table[counts], n))
+
+    @abstractmethod
+    def upper_bounds(
+        self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
+        """No less than log H(x | S) of each record of a set, for any S of the others, shape (N,)."""
 
     def empty(self) -> WordStatistics:
         """Statistics of no record."""
@@ -173,7 +190,7 @@ class WordFamily(Likelihood[WordStatistics, Words]):
     def add(self, statistics: WordStatistics, x: Words) -> None:
         """Let a record join."""
         counts = statistics.counts
-        for w, c in _pairs(x):
+        for w, c in pairs_of(x):
             counts[w] = counts.get(w, 0) + c
             statistics.tokens += c
         statistics.records += 1
@@ -182,7 +199,7 @@ class WordFamily(Likelihood[WordStatistics, Words]):
         """Take a record out that had joined; ``ValueError`` where it cannot have."""
         held = statistics.counts
         gone: Counter[int] = Counter()
-        for w, c in _pairs(x):
+        for w, c in pairs_of(x):
             gone[w] += c
         left = statistics.tokens - gone.total()
         if statistics.records < 1 or (statistics.records == 1 and left != 0):
@@ -206,25 +223,9 @@ class WordFamily(Likelihood[WordStatistics, Words]):
         statistics.tokens += other.tokens
         statistics.records += other.records
 
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
-        """log H of the records of a cluster under p_w = ``base[w]``, as of a set; in nats."""
-        measure = self.token_predictive(base)[1]
-        words, held = list(statistics.counts), list(statistics.counts.values())
-        p = np.array([float(measure[w]) for w in words])
-        if not (p > 0.0).all():
-            return -math.inf
-        counts = np.array(held, np.int64)
-        terms = self.set_terms(counts, np.ones(len(counts), np.int64), p)
-        total: float = whole(terms, statistics.tokens, statistics.types)
-        return total + math.fsum(gain(terms, i, n, 0) for i, n in enumerate(held))
 
-    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
-        """log H(x | S) under p_w = ``base[w]``, as of the stream: token by token; in nats."""
-        tokens, measure = self.token_predictive(base)
-        return tokens.log(statistics, x, measure)
-
-
-def _pairs(x: Words) -> list[tuple[int, int]]:
+def pairs_of(x: Words) -> list[tuple[int, int]]:
+    """The words of a record, each with its count; ``ValueError`` where it is none."""
     words, counts = np.asarray(x[0]), np.asarray(x[1])
     if words.ndim != 1 or words.shape != counts.shape:
         raise ValueError(f"a record is two arrays of one length, not {words.shape} and {counts.shape}")
@@ -259,7 +260,7 @@ class TokenPredictive:
     def log(self, statistics: WordStatistics, x: Words, base: BaseMeasure) -> float:
         """log H(x | S) in nats under p_w = ``base[w]``; -inf where a word has no mass."""
         inverse = self.inverse_document_beta
-        pairs = _pairs(x)
+        pairs = pairs_of(x)
         grown: dict[int, int] = {}
         tokens, types, position = statistics.tokens, statistics.types, 0
         total = 0.0
@@ -280,8 +281,64 @@ class TokenPredictive:
         return total
 
 
+class WordFamily(BagFamily):
+    """Word counts that are scored token by token."""
+
+    @abstractmethod
+    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
+        """How a token is predicted, and p_w."""
+
+    def measure(self, learned: Learned) -> np.ndarray:
+        """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
+        size = len(learned.counts)
+        inverse = np.ones(size)
+        _invert_base(self.terms(), learned, np.arange(size, dtype=np.int32), np.ones(size, np.int32), inverse)
+        return 1.0 / inverse
+
+    def mass_beyond_one(self, terms: Any) -> float:
+        """log of by how much the p_w that ``terms`` hold sum to more than one, at least 0."""
+        return 0.0
+
+    def upper_bounds(
+        self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
+        """sum_w c_w log(c_w / |x|), the multinomial density at its own frequencies.
+
+        It holds under a Pitman-Yor process with one table per word, too. H(S) is there the mean, over the
+        random weights of endlessly many tables and their words, of the sum over choices of a table for each
+        word of S of the product of the tables' weights, each to the power of the word's tokens. The tokens of
+        x multiply a choice by the weights of its tables and of those chosen for new words, to the power of
+        c_w; summed over the new choices that is at most the product of theta_w^c_w, theta_w being the weight
+        of all tables of the word. These add up to one, so H(S + x) <= H(S) max prod theta_w^c_w.
+
+        A base measure that sums to more than one multiplies the probability of a token by at most its sum.
+        """
+        lengths = np.diff(offsets)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        tokens = np.asarray(np.diff(np.append(0.0, np.cumsum(counts))[offsets]))
+        own = np.bincount(rows, weights=counts * np.log(counts / tokens[rows]), minlength=len(lengths))
+        return np.asarray(own + tokens * self.mass_beyond_one(terms))
+
+    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
+        """log H of the records of a cluster under p_w = ``base[w]``, as of a set; in nats."""
+        measure = self.token_predictive(base)[1]
+        words, held = list(statistics.counts), list(statistics.counts.values())
+        p = np.array([float(measure[w]) for w in words])
+        if not (p > 0.0).all():
+            return -math.inf
+        counts = np.array(held, np.int64)
+        terms = self.set_terms(counts, np.ones(len(counts), np.int64), p)
+        total: float = whole(terms, statistics.tokens, statistics.types)
+        return total + math.fsum(gain(terms, i, n, 0) for i, n in enumerate(held))
+
+    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
+        """log H(x | S) under p_w = ``base[w]``, as of the stream: token by token; in nats."""
+        tokens, measure = self.token_predictive(base)
+        return tokens.log(statistics, x, measure)
+
+
 @kernel
-def count_word(learned: Learned, word: int, step: int) -> None:
+def count_word(learned: Any, word: int, step: int) -> None:
     """Count a word of an absorbed record."""
     if learned.counts[word] == 0:
         learned.totals[SEEN] += 1

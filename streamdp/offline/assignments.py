@@ -32,4 +32,5 @@ def assignments_of(collection: Collection, found: Solution) -> list[Assignment]:
     }
     linked = isinstance(found.chain.prior, DistanceDependent) and found.chain.distances is None
     told = links if linked else repeat(None)
-    return assignments(rows, collection.encoded.batch.sizes, collection.records, 0, links=told)
+    sizes = collection.encoded.encoder.sizes(collection.encoded.batch)
+    return assignments(rows, sizes, collection.records, 0, links=told)

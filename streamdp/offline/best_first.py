@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from streamdp.checks import whole_or_none
-from streamdp.likelihoods import Likelihood
-from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.offline.bounds import upper_bounds
 from streamdp.offline.heuristic import all_link_weights, from_each_on, new_heuristic, with_long_tables
 from streamdp.offline.kernels.astar import (
@@ -77,7 +76,7 @@ class Search:
             self.store = with_long_tables(self.store, likelihood, base)
         prepare(self.store)
         fresh = self.store.fresh
-        self.order = _placed(fresh + log_coefficients(self.store), order, seed)
+        self.order = _placed(fresh + log_coefficients(self.store, likelihood), order, seed)
         self.link_weights = all_link_weights(prior, data, distances)
         most = upper_bounds(self.store, self.order, likelihood)
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
@@ -87,7 +86,7 @@ class Search:
         )
         self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
-        learned = isinstance(likelihood, SharedBase) and likelihood.base is None and base is None
+        learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
         bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
         self.exact = bounded and queue == 0 and mode == "joint" and not learned
         """Whether the next complete state is the best; not once ``max_states`` is reached."""

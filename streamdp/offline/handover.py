@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 
-from streamdp.encode.choice import order_of
+from streamdp.encode.bag_encoder import BagEncoder
+from streamdp.encode.choice import meant_for, order_of
 from streamdp.encode.encoders import Encoded
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine, new_search
 from streamdp.offline.task import Stream
 from streamdp.settings import Settings
@@ -49,9 +49,9 @@ def engine_of(
     """
     batch, moments = encoded.batch, encoded.moments
     encoder = copy.deepcopy(encoded.encoder)  # what this engine learns is no business of another
-    search = new_search(settings, moments)
+    search = new_search(meant_for(settings, encoder), moments)
     first = np.unique(labels, return_index=True)[1]
-    if isinstance(encoder, WordEncoder):
+    if isinstance(encoder, BagEncoder):
         search.ensure_words(encoder.vocabulary.unknown + 1)
         encoder.vocabulary.touch(batch.words, batch.rows)
     announced = np.zeros(batch.size, np.int64)

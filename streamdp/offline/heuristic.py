@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.likelihoods import Likelihood, WordFamily
+from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.offline.distances import MOST, link_weights_of
 from streamdp.offline.exchangeable import weight_tables, weights_of
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
@@ -59,10 +59,12 @@ def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.nd
     """The same with tables for clusters that N copies of the longest record join; to be prepared."""
     if not isinstance(store, WordStore) or not store.words.size:
         return store
-    assert isinstance(likelihood, WordFamily)
+    assert isinstance(likelihood, BagFamily)
     lengths = np.diff(np.append(0, np.cumsum(store.counts))[store.offsets])
     by_word, by_record = word_totals(store.words, store.counts)
     by_word[by_word.argmax()] += len(lengths) * lengths.max()
+    if base is None:
+        base = likelihood.base_of_records(store.offsets, store.words)
     longer = likelihood.set_terms(by_word, by_record, base)
     if "mass" in longer._fields:
         longer = longer._replace(mass=store.terms.mass)

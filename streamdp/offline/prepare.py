@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.likelihoods import Likelihood, VectorFamily, WordFamily
+from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
@@ -57,23 +57,31 @@ def new_store(
         assert data.vectors is not None
         rows, frozen = _rows(data.vectors, likelihood), None if anchors is None else anchors.rows
         return vector_store(likelihood.terms(), rows, likelihood.width, capacity, frozen)
-    if not isinstance(likelihood, WordFamily):
+    if not isinstance(likelihood, BagFamily):
         raise ValueError(f"{name} is neither a family of words nor of vectors")
     _check_words(data)
     if anchors is not None:
         data = Batch.concatenate([data, anchors.words])
     offsets, words = np.ascontiguousarray(data.offsets, np.int64), np.ascontiguousarray(data.words, np.int32)
     counts = np.ascontiguousarray(data.counts, np.int32)
-    terms = likelihood.set_terms(*word_totals(words, counts), base)
+    terms = _bag_terms(likelihood, offsets, words, counts, base)
     return word_store(terms, offsets, words, counts, capacity, places)
 
 
 def new_terms(store: Any, likelihood: Likelihood[Any, Any], base: np.ndarray | None = None) -> Any:
     """What the kernels read of another likelihood of the same family."""
-    if isinstance(likelihood, WordFamily):
+    if isinstance(likelihood, BagFamily):
         assert isinstance(store, WordStore)
-        return likelihood.set_terms(*word_totals(store.words, store.counts), base)
+        return _bag_terms(likelihood, store.offsets, store.words, store.counts, base)
     return likelihood.terms()
+
+
+def _bag_terms(
+    likelihood: BagFamily, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray, base: np.ndarray | None
+) -> Any:
+    if base is None:
+        base = likelihood.base_of_records(offsets, words)
+    return likelihood.set_terms(*word_totals(words, counts), base)
 
 
 def word_totals(words: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,19 +112,14 @@ def _rows(values: np.ndarray, likelihood: VectorFamily) -> np.ndarray:
     return np.ascontiguousarray(likelihood.read(values), likelihood.dtype)
 
 
-def log_coefficients(store: Any) -> np.ndarray:
+def log_coefficients(store: Any, likelihood: Likelihood[Any, Any]) -> np.ndarray:
     """log of the multinomial coefficient of every record, shape (N,), in nats; 0 for vectors.
 
     No clustering depends on it, so the kernels leave it out.
     """
-    n = len(store.fresh)
-    if not isinstance(store, WordStore):
-        return np.zeros(n)
-    rows = np.repeat(np.arange(n), np.diff(store.offsets))
-    tokens = np.bincount(rows, store.counts, n).astype(np.int64)
-    table = np.zeros(int(tokens.max(initial=0)) + 1)
-    np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
-    return np.asarray(table[tokens] - np.bincount(rows, table[store.counts], n))
+    if isinstance(likelihood, BagFamily):
+        return likelihood.coefficients(store.offsets, store.counts)
+    return np.zeros(len(store.fresh))
 
 
 def counts_of(data: Data, likelihood: SharedBase, labels: np.ndarray) -> np.ndarray:

@@ -9,7 +9,9 @@ import msgspec
 import numpy as np
 
 from streamdp.encode.batch import Batch
+from streamdp.encode.choice import meant_for
 from streamdp.encode.encoders import Encoded
+from streamdp.likelihoods import BagFamily
 from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.anchors import Anchors
@@ -18,6 +20,7 @@ from streamdp.offline.collection import likelihood_of
 from streamdp.offline.schedule import Trace
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
+from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
 from streamdp.settings.assemble import build_prior, likelihood_class
@@ -40,12 +43,12 @@ class Problem:
     @property
     def learned(self) -> bool:
         """Whether part of the model is learned from the records, so that nothing can be proved."""
-        return isinstance(self.likelihood, SharedBase) and self.likelihood.base is None
+        return isinstance(self.likelihood, BagFamily) and self.likelihood.learns_base
 
     @property
     def counts_words(self) -> bool:
         """Whether the base measure is to be counted from the clustering of these records."""
-        return self.learned and self.base is None
+        return isinstance(self.likelihood, SharedBase) and self.learned and self.base is None
 
     def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
         """A chain over it."""
@@ -87,7 +90,7 @@ def problem_of(
     """What is clustered, and under which model."""
     batch, sparse = encoded.batch, encoded.moments is None
     dated = batch.times is not None and bool(batch.times.any())
-    settings = offline_settings(settings, sparse, dated)
+    settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
     likelihood = likelihood_of(settings, encoded)
     return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
 
@@ -100,7 +103,8 @@ def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
     """
     changes: dict[str, object] = {}
     if settings.prior == "auto" and settings.decay is None and settings.decay_scale is None:
-        changes["prior"] = STREAM_PRIOR if sparse and dated else "crp"
+        texts = sparse and settings.likelihood != CATEGORICAL
+        changes["prior"] = STREAM_PRIOR if texts and dated else "crp"
     if not sparse and settings.forget is None and "forget" in likelihood_class(settings, 1).settings:
         changes["forget"] = 1.0
     return msgspec.structs.replace(settings, **changes)

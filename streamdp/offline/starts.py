@@ -51,7 +51,7 @@ def order_of(chain: Chain, order: Order) -> np.ndarray:
         raise ValueError(f"under {type(chain.prior).__name__} the order is part of the model: it is given")
     if order == "random":
         return chain.generator().permutation(chain.size)
-    ascending = np.argsort(chain.store.fresh + log_coefficients(chain.store), kind="stable")
+    ascending = np.argsort(chain.store.fresh + log_coefficients(chain.store, chain.likelihood), kind="stable")
     return ascending if order == "ascending" else ascending[::-1].copy()
 
 

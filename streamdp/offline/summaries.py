@@ -6,6 +6,8 @@ import numpy as np
 
 from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
+from streamdp.encode.category_encoder import CategoryEncoder
+from streamdp.likelihoods.categorical import learned_from_records
 from streamdp.offline.collection import Collection
 from streamdp.records import ClusterSummary
 
@@ -35,7 +37,7 @@ def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
 
 
 def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list[tuple[str, int]]]:
-    """By cluster, words that are frequent in it and rare among the clusters (tf-idf)."""
+    """By cluster, words that are frequent in it and rare among the clusters (tf-idf), or telling values."""
     batch, names = collection.encoded.batch, collection.encoded.encoder.words
     if batch.vectors is not None or names is None:
         return {}
@@ -43,9 +45,15 @@ def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list
     cells, where = np.unique(owner * len(names) + batch.words, return_inverse=True)
     counts = np.bincount(where, weights=batch.counts)
     cluster, word = np.divmod(cells, len(names))
-    spread = np.bincount(word, minlength=len(names))
-    telling = counts * np.log((1.0 + len(np.unique(labels))) / spread[word])
+    if isinstance(collection.encoded.encoder, CategoryEncoder):
+        records = dict(zip(*np.unique(labels, return_counts=True), strict=True))
+        of_values = learned_from_records(batch.offsets, batch.words)
+        telling = of_values.telling(word, counts, np.array([records[k] for k in cluster], float))
+    else:
+        spread = np.bincount(word, minlength=len(names))
+        telling = counts * np.log((1.0 + len(np.unique(labels))) / spread[word])
     order = np.lexsort((word, -telling, cluster))
+    order = order[telling[order] > -np.inf]
     found: dict[int, list[tuple[str, int]]] = {}
     for i in order.tolist():
         top = found.setdefault(int(cluster[i]), [])

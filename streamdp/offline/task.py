@@ -13,7 +13,7 @@ import numpy as np
 from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded
-from streamdp.likelihoods import WordFamily
+from streamdp.likelihoods import BagFamily
 from streamdp.offline.frozen import frozen_of
 from streamdp.offline.plan import Plan
 from streamdp.offline.problem import Problem, Solution
@@ -38,7 +38,7 @@ class Stream(NamedTuple):
     def base(self) -> np.ndarray | None:
         """p_w by word as the stream has learned it, shape (V,); None for vectors."""
         family = self.search.likelihood
-        return family.measure(self.search.words.learned) if isinstance(family, WordFamily) else None
+        return family.measure(self.search.words.learned) if isinstance(family, BagFamily) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
 from streamdp.priors import DistanceDependent, Exponential, Prior
-from streamdp.registry import LIKELIHOODS, PRIORS, TEMPLATE, find
+from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
+from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
 
@@ -46,9 +47,12 @@ def likelihood_class(settings: Settings, dimension: int | None) -> type[Likeliho
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
-    """The prior that the settings mean: for embeddings of texts that of texts. Raises ConfigError."""
+    """The prior that the settings mean: for embeddings of texts that of texts. Raises ConfigError.
+
+    ``sparse`` says whether records are texts, where the settings do not name a likelihood.
+    """
     named = _named(settings)
-    like_texts = sparse or (named != AUTO and getattr(_family(named), "of_texts", False))
+    like_texts = sparse if named == AUTO else _family(named).of_texts
     kind = PRIOR if settings.prior == AUTO else settings.prior
     found = _class(PRIORS, kind, Prior)
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
@@ -67,7 +71,8 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
     kind = _kind(settings, None if moments is None else len(moments.mean))
     found = _family(kind)
     if found.sparse != (moments is None):
-        raise ConfigError(f"the {kind} likelihood is for {'texts' if found.sparse else 'vectors'}")
+        what = "categories" if kind == CATEGORICAL else "texts" if found.sparse else "vectors"
+        raise ConfigError(f"the {kind} likelihood is for {what}")
     if found.sparse and settings.normalise:
         raise ConfigError(
             f"normalise has no meaning with the {kind} likelihood: leave it out, or choose another"
@@ -134,6 +139,8 @@ def _named(settings: Settings) -> str:
     """The likelihood, where the settings alone say which."""
     if settings.likelihood == AUTO and settings.format == "log":
         return TEMPLATE
+    if takes_categories(settings):
+        return CATEGORICAL
     return DIRECTIONS if settings.likelihood == AUTO and settings.normalise else settings.likelihood
 
 

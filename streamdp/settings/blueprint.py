@@ -23,6 +23,7 @@ from streamdp.settings.assemble import (
     second_look_of,
     warmup_length,
 )
+from streamdp.settings.categories import check_categories
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.schema import AUTO, Settings
 from streamdp.settings.templates import check_templates
@@ -78,6 +79,7 @@ class Blueprint:
     def check(self) -> None:
         """Raise ConfigError where no model can be made, before any record is there."""
         check_templates(self.settings)
+        check_categories(self.settings)
         if self.sparse is not None:
             self.likelihood_for(None if self.sparse else ANY)
         self.prior_for(sparse=self.sparse is not False)

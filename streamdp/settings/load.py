@@ -83,7 +83,7 @@ def checked(settings: Settings) -> Settings:
 def model_settings(settings: Settings) -> dict[str, Any]:
     """The settings under which a state was made and under which alone it may be resumed."""
     plain: dict[str, Any] = msgspec.to_builtins(settings)
-    return {name: value for name, value in plain.items() if name not in _FREE_TO_CHANGE}
+    return {name: _stored(value) for name, value in plain.items() if name not in _FREE_TO_CHANGE}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -91,13 +91,18 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
     A setting that one side does not know (a state of another release) counts as its default.
     """
-    defaults = {field.name: field.default for field in setting_fields()}
+    defaults = {field.name: _stored(field.default) for field in setting_fields()}
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
         if before != after:
             found.append(f"{name}: was {_written(before)}, is {_written(after)}")
     return found
+
+
+def _stored(value: Any) -> Any:
+    """A value as it comes back from a file of settings."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _from_file(path: str | None, fields: dict[str, SettingField]) -> dict[str, Any]:

@@ -72,6 +72,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     features_field: Annotated[
         Name, _input(description="field that holds the mapping from feature name to number")
     ] = "features"
+    fields: Annotated[
+        tuple[Name, ...],
+        _input(description="fields that hold categories, comma-separated: a record is what these hold"),
+    ] = ()
     time_field: Annotated[Name, _input(description="field that holds the event time")] = "time"
     time_unit: Annotated[
         Literal["auto", "s", "ms", "us", "ns"],
@@ -138,7 +142,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     word_discount: Annotated[
         Discount | None, _model(description="discount of words within a cluster (hierarchical Pitman-Yor)")
     ] = None
-    beta: Annotated[Positive | None, _model(description="prior mass per word (Dirichlet-multinomial)")] = None
+    beta: Annotated[
+        Positive | None,
+        _model(description="prior mass per word (Dirichlet-multinomial) or value (categorical)"),
+    ] = None
     document_beta: Annotated[
         Positive | None, _model(description="document level's concentration (hierarchical Dirichlet)")
     ] = None
@@ -149,7 +156,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         NonNegative | None, _model(description="mass added to every word seen in the shared base")
     ] = None
     base_escape: Annotated[
-        Positive | None, _model(description="concentration of the shared base: mass of words not yet seen")
+        Positive | None,
+        _model(description="concentration of the shared base: mass of words, or values, not yet seen"),
     ] = None
     vocabulary_size: Annotated[
         Count | None, _model(description="fixed vocabulary size (Dirichlet-multinomial)")

@@ -17,13 +17,11 @@ from streamdp.beam.pool import ALIVE, NEXT_LABEL, SEQ, VACANT
 from streamdp.beam.search import BeamSearch, new_state
 from streamdp.beam.sound import check_state, finite, require, within
 from streamdp.beam.sound_clusters import check_clusters
-from streamdp.beam.vectors import VectorClusters
-from streamdp.beam.words import WordClusters
+from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import Vocabulary
-from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Moments
 from streamdp.lines.state import CLUSTERS, RECORDS
@@ -70,7 +68,7 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     _check_order(parts.order)
     encoder, moments = parts.encoder, parts.moments
     require((encoder is None) <= (search is None and not parts.pending), "a beam without an encoder")
-    if isinstance(encoder, WordEncoder):
+    if isinstance(encoder, BagEncoder):
         require(search is not None and moments is None, "words without a beam")
         _check_vocabulary(encoder.vocabulary)
     elif encoder is not None:
@@ -88,13 +86,12 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
         require(held is None and not undecided, "records are retained without a beam")
         return
     state = search.state
-    require(
-        isinstance(state.clusters, WordClusters if encoder.sparse else VectorClusters),
-        "clusters of another kind",
-    )
-    check_state(state, new_state(search.model, search.likelihood), search.model.max_undecided)
+    fresh = new_state(search.model, search.likelihood)
+    require(encoder.sparse == search.likelihood.sparse, "clusters of another kind")
+    require(type(state.clusters) is type(fresh.clusters), "clusters of another kind")
+    check_state(state, fresh, search.model.max_undecided)
     check_clusters(state)
-    if isinstance(encoder, WordEncoder):
+    if isinstance(encoder, BagEncoder):
         _check_held_words(search, encoder.vocabulary)
     if held is not None:
         _check_retained(held, search, encoder)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.expiry import Expiry
 from streamdp.beam.index import Index
 from streamdp.beam.members import Members
@@ -15,6 +16,7 @@ from streamdp.beam.state import State
 from streamdp.beam.trellis import Lineages, Trellis
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
+from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.likelihoods.words import Learned
 from streamdp.state.arrays import pack, unpack
 
@@ -44,7 +46,12 @@ def _load(name: str, stored: Any) -> Any:
         return unpack(stored)
     parts = {field: _load(field, value) for field, value in stored.items()}
     if name == "clusters":
-        return (VectorClusters if "block" in parts else WordClusters)(**parts)
+        if "block" in parts:
+            return VectorClusters(**parts)
+        named = isinstance(parts["learned"], FieldsLearned)
+        return (CategoryClusters if named else WordClusters)(**parts)
+    if name == "learned" and "field" in parts:
+        return FieldsLearned(**parts)
     return PARTS[name](**parts)
 
 

@@ -111,6 +111,30 @@ class HierarchicalPitmanYor(Family):
         return total
 
 
+def fields(x: Sparse) -> dict[int, int]:
+    """The value of every field that a record has: after the word of all records come pairs of such words."""
+    words = [w for w, _ in x][1:]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+@dataclass(frozen=True)
+class Categorical(Family):
+    """(n_fv + V_f beta p_fv) / (n_f + V_f beta) for each field f that the record has, v being its value.
+
+    The base view holds V_f p_fv by value, and V_f, of whatever sign, by field.
+    """
+
+    beta: float
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
+        total = 0.0
+        for f, v in fields(x).items():
+            values = [fields(y)[f] for y in members if f in fields(y)]
+            numerator = values.count(v) + self.beta * base[v]
+            total += safe_log(numerator / (len(values) + self.beta * abs(base[f])))
+        return total
+
+
 @dataclass(frozen=True)
 class Gaussian(Family):
     """Variance s2 I known, mean ~ N(m0, v0 I): predictive N(v (m0/v0 + S/s2), (v + s2) I).
@@ -192,6 +216,26 @@ class FixedBase(NoBase):
 
     def view(self, x: Sparse) -> dict[int, float]:
         return {w: self.p[w] for w, _ in x}
+
+
+class FieldsSeen(NoBase):
+    """p_fv = N_fv / (N_f + e) of the values seen of a field, e / (N_f + e) of all others; V_f is one more."""
+
+    def __init__(self, escape: float) -> None:
+        self.e = escape
+        self.N: dict[int, Counter[int]] = {}
+
+    def view(self, x: Sparse) -> dict[int, float]:
+        found = {}
+        for f, v in fields(x).items():
+            seen = self.N.get(f, Counter())
+            found[f] = len(seen) + 1.0
+            found[v] = found[f] * (seen[v] or self.e) / (seen.total() + self.e)
+        return found
+
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+        for f, v in fields(x).items():
+            self.N.setdefault(f, Counter())[v] += 1
 
 
 class WordsSeen(NoBase):

@@ -1,0 +1,185 @@
+"""Clusters of named categories: what is theirs alone, the rest being as that of words.
+
+What a cluster that shares nothing with a record scores depends on its records alone (n_k), as long as all
+records have a field; a field that some lack makes the postings of its own word be visited besides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.beam.clusters import enter_class, join_slot, leave_slot, score_record, tell_slot
+from streamdp.beam.evidence import may_found
+from streamdp.beam.index import Index, add_words, take_words, telling, top_words
+from streamdp.beam.model import Model
+from streamdp.beam.pool import CLOSED, Pool
+from streamdp.beam.scores import TICK, TOUCHED, Scores, WordScores
+from streamdp.beam.sizes import HIGH, Sizes, join_class
+from streamdp.beam.sparse import SHORT, sum_values
+from streamdp.beam.state import Incoming, Output, State
+from streamdp.beam.words import WordClusters
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.categorical import (
+    FIELD,
+    RECORD,
+    FieldsLearned,
+    field_of,
+    mass_of_field,
+    mass_of_value,
+    rising,
+)
+
+
+class CategoryClusters(WordClusters):
+    """The same, where ``learned`` is :class:`~streamdp.likelihoods.categorical.FieldsLearned`.
+
+    The tokens of a slot are its records, so that a size class is of clusters with as many records.
+    """
+
+    __slots__ = ()
+
+
+@kernel
+def _count_records(index: Index, slot: int, words: np.ndarray, counts: np.ndarray, sign: int) -> None:
+    """Let a slot's tokens be its records, after words have joined (1) or left (-1) it."""
+    for i in range(words.shape[0]):
+        if words[i] != RECORD:
+            index.tokens[slot] -= sign * counts[i]
+
+
+@kernel
+def _flush(scores: WordScores, met: int) -> None:
+    """Take the logarithms of gains, before one leaves the range of a double."""
+    for j in range(met):
+        slot = scores.touched[j]
+        scores.log_gain[slot] += math.log(scores.gain[slot])
+        scores.gain[slot] = 1.0
+
+
+@kernel
+def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float, sign: int, met: int) -> int:
+    """Walk the postings of a word; returns how many slots have been met.
+
+    Sign is 1 for a value and -1 for a field: by how much likelier the records are where the cluster holds
+    some of them, or less likely.
+    """
+    stamp, tick = scores.stamp, scores.meta[TICK]
+    start = index.lists[word].start
+    alone = rising(mass, count) if count > 1 else 0.0
+    for e in range(start, start + index.lists[word].length):
+        slot = np.int64(index.slot[e])
+        if stamp[slot] != tick:
+            stamp[slot] = tick
+            scores.gain[slot] = 1.0
+            scores.loss[slot] = 1.0
+            scores.log_gain[slot] = 0.0
+            scores.touched[met] = slot
+            met += 1
+        held = mass + index.occurrences[e]
+        if count > 1:
+            scores.log_gain[slot] += sign * (rising(held, count) - alone)
+        elif sign > 0:
+            scores.gain[slot] *= held / mass
+        else:
+            scores.gain[slot] *= mass / held
+    return met
+
+
+@kernel
+def _score_classes(sizes: Sizes, scores: WordScores, high: int, mass: float, count: int) -> None:
+    """Count a field that all records have into the classes: what it costs where there are n records."""
+    alone = rising(mass, count)
+    for c in range(high):
+        if sizes.tokens[c] > 0.0:
+            scores.log_ratio[c] += alone - rising(mass + sizes.tokens[c], count)
+
+
+@kernel
+def score_categories(
+    model: Model,
+    pool: Pool,
+    index: Index,
+    sizes: Sizes,
+    learned: FieldsLearned,
+    scores: Scores,
+    words: np.ndarray,
+    counts: np.ndarray,
+    founds: bool,
+) -> None:
+    """Fill ``scores``: the value of every size class and of every cluster that shares a value."""
+    inner, family, high = scores.words, model.family, sizes.meta[HIGH]
+    inner.meta[TICK] += 1
+    for c in range(high):
+        inner.log_ratio[c] = 0.0
+    log_base, met = 0.0, 0
+    for i in range(words.shape[0]):
+        word, count = words[i], counts[i]
+        if word == RECORD:
+            continue
+        field = field_of(learned, words, i)
+        if field != FIELD:
+            mass = mass_of_value(family, learned, field, word)
+            log_base += rising(mass, count)
+            met = _touch(index, inner, word, count, mass, 1, met)
+        else:
+            mass = mass_of_field(family, learned, word)
+            log_base -= rising(mass, count)
+            if learned.counts[word] == learned.counts[RECORD]:
+                _score_classes(sizes, inner, high, mass, count)
+            else:
+                met = _touch(index, inner, word, count, mass, -1, met)
+        if i % SHORT == SHORT - 1:
+            _flush(inner, met)
+    inner.meta[TOUCHED] = met
+    for c in range(high):
+        inner.partial[c] = inner.log_ratio[c]
+    sum_values(pool, sizes, scores, SHORT + 1, False, founds, log_base)
+
+
+@score_record.of(CategoryClusters)
+def _score_record(
+    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
+) -> None:
+    score_categories(
+        model,
+        state.pool,
+        clusters.inverted,
+        clusters.sizes,
+        clusters.learned,
+        scores,
+        record.words,
+        record.counts,
+        may_found(model, state.beam),
+    )
+
+
+@join_slot.of(CategoryClusters)
+def _join_slot(clusters: CategoryClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+    add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
+    _count_records(clusters.inverted, slot, record.words, record.counts, 1)
+
+
+@leave_slot.of(CategoryClusters)
+def _leave_slot(clusters: CategoryClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    take_words(clusters.inverted, slot, record.words, record.counts)
+    _count_records(clusters.inverted, slot, record.words, record.counts, -1)
+
+
+@enter_class.of(CategoryClusters)
+def _enter_class(clusters: CategoryClusters, slot: int) -> None:
+    join_class(clusters.sizes, slot, clusters.inverted.tokens[slot], 0)
+
+
+@telling.of(FieldsLearned)
+def _telling(by: FieldsLearned, index: Index, slot: int, word: int, count: int) -> float:
+    """A value that is frequent in the cluster, and more so than among all records (see FieldsLearned)."""
+    more = (by.counts[RECORD] + 1.0) / by.counts[word] * count / index.tokens[slot]
+    return count * math.log(more) if by.field[word] != FIELD and more > 1.0 else -np.inf
+
+
+@tell_slot.of(CategoryClusters)
+def _tell_slot(clusters: CategoryClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+    closed, words, counts = pool.state[slot] == CLOSED, out.event_words[event], out.event_counts[event]
+    top_words(clusters.inverted, clusters.learned, slot, closed, words, counts)

@@ -1,0 +1,74 @@
+"""What the encoders of records to bags of words share: a vocabulary, and the batch that they fill."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamdp.encode.batch import NO_INTS, Batch
+from streamdp.encode.vocabulary import Vocabulary
+from streamdp.records import Record, Reject
+
+
+class BagEncoder(ABC):
+    """Records to counts over a vocabulary.
+
+    A ``frozen`` encoder learns no words: unknown ones share the first id that no word has, nor any posting.
+    """
+
+    sparse: ClassVar[bool] = True
+
+    def __init__(self, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
+        self.vocabulary = vocabulary
+        self.frozen = frozen
+        self._clear()
+
+    def _clear(self) -> None:
+        self._lengths: list[np.ndarray] = []
+        self._words: list[np.ndarray] = []
+        self._counts: list[np.ndarray] = []
+
+    def _append(self, lengths: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
+        self._lengths.append(lengths)
+        self._words.append(words)
+        self._counts.append(counts)
+
+    def add(self, record: Record) -> Reject | None:
+        """Append a record to the batch, or say why it cannot be clustered."""
+        return self.add_all((record,))[0]
+
+    @abstractmethod
+    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
+        """Append records to the batch, or say of each why it cannot be clustered."""
+
+    def take(self, times: np.ndarray) -> Batch:
+        """The batch, with the event time of each of its records; a new one is begun."""
+        offsets = np.zeros(len(times) + 1, np.int64)
+        np.cumsum(_joined(self._lengths), out=offsets[1:])
+        words, counts = _joined(self._words), _joined(self._counts)
+        self._clear()
+        return Batch(offsets, words, counts, times=times)
+
+    @abstractmethod
+    def for_scoring(self) -> BagEncoder:
+        """An encoder that knows the same words and learns none."""
+
+    def sizes(self, batch: Batch) -> np.ndarray:
+        """By how many parts the novelty of each record is divided, shape (n,): its tokens."""
+        return batch.sizes
+
+    @property
+    def words(self) -> Sequence[str | None] | None:
+        """The word of each id."""
+        return self.vocabulary.words
+
+    @abstractmethod
+    def dump(self) -> dict[str, Any]:
+        """Everything that must be known to encode the next record, as plain values."""
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate([NO_INTS, *parts])

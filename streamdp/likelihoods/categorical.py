@@ -1,0 +1,287 @@
+"""Records of named categories: each field a Dirichlet over its values, with a base that the stream teaches.
+
+A record is a bag of words of three kinds, each of count one, in this order: the word 0, which every record
+has; then for each field that it has the word of the field, and that of its value. So n_0 of a cluster is how
+many records it has, that of a field's word how many have the field, and that of a value's how many have the
+value: all that the model asks for are sums of word counts, which add, leave and merge as those of texts do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from streamdp.checks import positive
+from streamdp.kernels.jit import kernel, shared
+from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.words import (
+    TOTAL,
+    BagFamily,
+    BaseMeasure,
+    Words,
+    WordStatistics,
+    count_word,
+    gain,
+    learn,
+    pairs_of,
+    whole,
+)
+
+RECORD = 0
+"""The word that every record has."""
+
+FIELD, UNKNOWN = -1, -2
+"""In the place of a value's field: the word is that of a field (or of all records); nobody has counted it."""
+
+
+class CategoricalTerms(NamedTuple):
+    """What the stream's kernels read."""
+
+    beta: float
+    escape: float
+
+
+class CategoricalSetTerms(NamedTuple):
+    """What the kernels read of a set."""
+
+    mass: np.ndarray  # float64[V] of a value its prior mass, of a field minus the sum of its values', else 0
+
+
+class FieldsLearned(NamedTuple):
+    """What a stream has taught of fields and their values."""
+
+    counts: np.ndarray  # int64[V] records that have the field, or the value
+    totals: np.ndarray  # int64[2] their sum, and the number of words with any
+    field: np.ndarray  # int64[V] the word of a value's field; FIELD, UNKNOWN
+    values: np.ndarray  # int64[V] of a field how many values it has
+
+    def telling(self, words: np.ndarray, counts: np.ndarray, records: float | np.ndarray) -> np.ndarray:
+        """How much it says of a cluster of so many records that so many have each value.
+
+        It is -inf for a field, and for a value that is no more frequent there than among all records.
+        """
+        known = np.maximum(self.counts[words], 1)
+        more = (self.counts[RECORD] + 1.0) / known * counts / records
+        return np.where((self.field[words] != FIELD) & (more > 1.0), counts * np.log(more), -np.inf)
+
+
+def fields_learned(words: int) -> FieldsLearned:
+    """Nothing yet, with room for so many words."""
+    counts, values = np.zeros(words, np.int64), np.zeros(words, np.int64)
+    return FieldsLearned(counts, np.zeros(2, np.int64), np.full(words, UNKNOWN, np.int64), values)
+
+
+def learned_from_records(offsets: np.ndarray, words: np.ndarray) -> FieldsLearned:
+    """What a stream of these records would have learned, in the order of their words as encoders give it."""
+    place = np.arange(len(words)) - np.repeat(offsets[:-1], np.diff(offsets))
+    counts = np.bincount(words, minlength=1)
+    values = np.flatnonzero((place > 0) & (place % 2 == 0))
+    field = np.where(counts > 0, FIELD, UNKNOWN)
+    field[words[values]] = words[values - 1]
+    sizes = np.bincount(field[field >= 0], minlength=len(counts))
+    return FieldsLearned(counts, np.array([counts.sum(), np.count_nonzero(counts)]), field, sizes)
+
+
+def forget_values(learned: FieldsLearned, ids: np.ndarray) -> None:
+    """Take values, by their words, out of the counts of their fields; their own are taken by the caller."""
+    values = ids[learned.field[ids] >= 0]
+    fields = learned.field[values]
+    learned.totals[TOTAL] -= learned.counts[values].sum()
+    np.subtract.at(learned.counts, fields, learned.counts[values])
+    np.subtract.at(learned.values, fields, learned.counts[values] > 0)
+    learned.field[ids] = UNKNOWN
+
+
+@shared
+def rising(start: float, steps: int) -> float:
+    """log of start (start + 1) ... (start + steps - 1)."""
+    if steps == 1:
+        return math.log(start)
+    return math.lgamma(start + steps) - math.lgamma(start)
+
+
+@dataclass(frozen=True)
+class Categorical(BagFamily):
+    """Named fields that each have one of several values, in a cluster independent of each other.
+
+    Parameters
+    ----------
+    beta
+        Prior mass of a cluster for each value that a field has, in records, > 0. A field of V values has
+        V beta in all, which follows how common the values are.
+    escape
+        Prior mass of all values of a field that are not seen yet, in records of the stream, > 0.
+
+    Examples
+    --------
+    Word 0 is every record's, 1 stands for a field, 2 and 3 for its values, which are as common as each other.
+
+    >>> import numpy as np
+    >>> family, base = Categorical(beta=0.5), [0.0, -2.0, 1.0, 1.0]
+    >>> statistics, x = family.empty(), (np.array([0, 1, 2]), np.array([1, 1, 1]))
+    >>> round(np.exp(family.log_predictive(statistics, x, base)), 4)
+    0.5
+    >>> family.add(statistics, x)
+    >>> round(np.exp(family.log_predictive(statistics, x, base)), 4)
+    0.75
+
+    Notes
+    -----
+    With n_f records of the cluster that have field f, n_fv that have its value v, and m_fv = V_f beta p_fv,
+
+        p(v given k) = (n_fv + m_fv) / (n_f + V_f beta)
+
+    A field that a record lacks is a factor of 1, and is counted nowhere (the latent class model: Lazarsfeld
+    and Henry 1968). In a stream p_fv = N_fv / (N_f + escape), where N_f of its records so far have had the
+    field, N_fv with this value; V_f counts one value more than was seen, and p of any value not seen yet is
+    escape / (N_f + escape). A set is closed: p_fv = N_fv / N_f, and V_f is how many values there are.
+
+    Where a base is asked for it holds, by word, V_f p_fv for a value, -V_f for the word of a field, and 0 for
+    the word of every record.
+    """
+
+    beta: float = 0.2
+    escape: float = 1.0
+
+    settings = {"beta": "beta", "base_escape": "escape"}  # noqa: RUF012
+    drawn = ("beta",)
+    of_texts = False
+
+    def __post_init__(self) -> None:
+        positive("beta", self.beta)
+        positive("escape", self.escape)
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The defaults."""
+        return cls(**given)
+
+    @property
+    def learns_base(self) -> bool:
+        """It is."""
+        return True
+
+    def terms(self) -> CategoricalTerms:
+        """What the stream's kernels read."""
+        return CategoricalTerms(float(self.beta), float(self.escape))
+
+    def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
+        """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""
+        found = np.asarray(self._given(base), np.float64)
+        if len(found) < len(by_word) or not found[np.flatnonzero(by_word[1:]) + 1].all():
+            raise ValueError("the base measure must know every field and every value of the records")
+        return CategoricalSetTerms(self.beta * found[: len(by_word)])
+
+    def measure(self, learned: FieldsLearned) -> np.ndarray:
+        """The base measure of a set, by word, shape (V,), as a stream that has learned this has it."""
+        sizes = learned.values + 1.0
+        found = np.where(learned.field == FIELD, -sizes, 0.0)
+        values = np.flatnonzero(learned.field >= 0)
+        own = learned.field[values]
+        found[values] = sizes[own] * learned.counts[values] / (learned.counts[own] + self.escape)
+        found[RECORD] = 0.0
+        return found
+
+    def base_of_records(self, offsets: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """The base measure of a set of these records."""
+        learned = learned_from_records(offsets, words)
+        found = -learned.values.astype(np.float64)
+        known = np.flatnonzero(learned.field >= 0)
+        own = learned.field[known]
+        found[known] = learned.values[own] * learned.counts[known] / learned.counts[own]
+        return found
+
+    def coefficients(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Fields have names, and no order: 0."""
+        return np.zeros(len(offsets) - 1)
+
+    def upper_bounds(
+        self, terms: CategoricalSetTerms, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
+    ) -> np.ndarray:
+        """Each value as probable as where all others that have it, and nobody else, are in the cluster."""
+        rows, mass = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), terms.mass[words]
+        others = np.bincount(words, counts)[words] - counts
+        values = np.flatnonzero(mass > 0.0)
+        whole_field = -terms.mass[words[values - 1]]
+        alone, best = (
+            mass[values] / whole_field,
+            (others[values] + mass[values]) / (others[values] + whole_field),
+        )
+        return np.bincount(rows[values], np.log(np.maximum(alone, best)), len(offsets) - 1)
+
+    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
+        """log H of the records of a cluster, as of a set; in nats."""
+        return self._raised({}, statistics.counts, self._given(base))
+
+    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
+        """log H(x | S), in nats."""
+        return self._raised(statistics.counts, dict(pairs_of(x)), self._given(base))
+
+    def _raised(self, held: Mapping[int, int], more: Mapping[int, int], base: BaseMeasure) -> float:
+        """What more words add to log H of the words held."""
+        found = []
+        for word, count in more.items():
+            mass = self.beta * float(base[word])
+            if word != RECORD and mass == 0.0:
+                return -math.inf
+            if word != RECORD:
+                found.append(math.copysign(1.0, mass) * rising(abs(mass) + held.get(word, 0), count))
+        return math.fsum(found)
+
+    def _given(self, base: BaseMeasure | None) -> BaseMeasure:
+        if base is None:
+            raise ValueError("the base measure is learned from the records: give it by word")
+        return base
+
+
+@kernel
+def field_of(learned: FieldsLearned, words: np.ndarray, i: int) -> int:
+    """The word of the field of the record's i-th word, a value; FIELD where that is no value."""
+    field = learned.field[words[i]]
+    if field == UNKNOWN:  # never counted: so it stands in a record, where words come in order
+        return words[i - 1] if i % 2 == 0 and i > 0 else FIELD
+    return field
+
+
+@kernel
+def mass_of_field(family: CategoricalTerms, learned: FieldsLearned, field: int) -> float:
+    """Prior mass of all values of a field together, those not seen yet too."""
+    return family.beta * (learned.values[field] + 1.0)
+
+
+@kernel
+def mass_of_value(family: CategoricalTerms, learned: FieldsLearned, field: int, value: int) -> float:
+    """Prior mass of a value; of any that is not seen yet, that of all of them."""
+    known = learned.counts[value]
+    common = known if known > 0 else family.escape
+    return mass_of_field(family, learned, field) * common / (learned.counts[field] + family.escape)
+
+
+@learn.of(CategoricalTerms)
+def _learn(
+    family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+) -> None:
+    for i in range(words.shape[0]):
+        word, field = words[i], field_of(learned, words, i)
+        if field != FIELD and learned.counts[word] == 0:
+            learned.values[field] += 1
+        learned.field[word] = field
+        count_word(learned, word, 1)
+
+
+@whole.of(CategoricalSetTerms)
+def _whole(terms: CategoricalSetTerms, tokens: int, types: int) -> float:
+    return 0.0
+
+
+@gain.of(CategoricalSetTerms)
+def _gain(terms: CategoricalSetTerms, word: int, count: int, held: int) -> float:
+    mass = terms.mass[word]
+    if mass == 0.0:
+        return 0.0
+    step = rising(abs(mass) + held, count)
+    return step if mass > 0.0 else -step
