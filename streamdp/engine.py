@@ -85,7 +85,7 @@ class Engine(Inside):
         self._templates = Templates.of(settings, self._retained, final_only=final_only)
         if self._templates is None:
             self._blueprint.check()
-        self.with_events = with_events
+        self.with_events = self._remember_ended = with_events
         self.stage: Callable[[str], None] = _untimed
         """Told when the search (kernel), its answers (announce) and encoding (encode) begin, by the batch."""
         self._order = order_of(settings)
@@ -162,6 +162,10 @@ class Engine(Inside):
         self._encode(ready, answers)
         self._run(answers)
         return answers
+
+    def tell_events(self) -> None:
+        """Report cluster events from now on, whatever was asked for; the state stays as it would be."""
+        self.with_events = True
 
     # ---------------------------------------------------------------- inside
 
@@ -298,7 +302,8 @@ class Engine(Inside):
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
         events = events_of(search, out, first, times, self._words)
-        self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        if self._remember_ended:
+            self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
         answers.events.extend(events)
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:

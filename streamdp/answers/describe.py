@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
@@ -88,10 +88,13 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 
 
-def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[ClusterSummary]:
+def summarise(
+    search: BeamSearch, words: Sequence[str | None] | None, among: Container[int] | None = None
+) -> list[ClusterSummary]:
     """The live clusters of the best hypothesis, largest first, the older first among equals.
 
     Those too that can never grow again while the hypotheses differ on their records: their weight is 0.
+    ``among`` are the labels of those that are wanted; None: all.
     """
     pool, labels = search.state.pool, search.state.lineages.rows["label"]
     founders = search.state.lineages.rows["founder"]
@@ -99,12 +102,14 @@ def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[Cl
     family, found = search.likelihood, []
     for slot in search.head_slots().tolist():
         row = pool.slots[slot]
-        mean = None
+        label, mean = int(labels[row["lineage"]]), None
+        if among is not None and label not in among:
+            continue
         if isinstance(family, VectorFamily):
             mean = family.centre(search.state.clusters.block[slot]).tolist()
         found.append(
             ClusterSummary(
-                cluster=int(labels[row["lineage"]]),
+                cluster=label,
                 size=int(row["size"]),
                 first_time=_time(row["first_time"]),
                 last_time=_time(row["last_time"]),
