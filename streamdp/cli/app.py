@@ -25,6 +25,14 @@ Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
 ]
 
+PagePort = Annotated[
+    int | None, typer.Option("--page", min=0, help="serve a live page at this port", metavar="PORT")
+]
+PageHost = Annotated[str, typer.Option(help="address to serve the page at")]
+PageToken = Annotated[
+    str | None,
+    typer.Option(help="file with the token that strangers need (default: one is made up)", metavar="PATH"),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is there already")]
 Sort = Literal["size", "new", "growing"]
 OnGap = Literal["stop", "earliest", "latest"]
@@ -133,6 +141,12 @@ def consume(
         int | None, typer.Option(min=0, help="serve /metrics, /livez and /readyz at this port")
     ] = None,
     metrics_host: Annotated[str, typer.Option(help="address to serve them at")] = "127.0.0.1",
+    page: PagePort = None,
+    page_host: PageHost = "127.0.0.1",
+    page_token: PageToken = None,
+    page_linger: Annotated[
+        bool, typer.Option("--page-linger", help="serve it on when the input has ended, until Ctrl-C")
+    ] = False,
     log_format: Annotated[
         LogFormat,
         typer.Option(
@@ -145,6 +159,7 @@ def consume(
 ) -> int:
     """Read records in time order, say of each at once which cluster it belongs to."""
     from streamdp.cli.consume import consume
+    from streamdp.cli.live import page_at
     from streamdp.cli.reading import one_file, origin_of
     from streamdp.cli.writing import Paths, rotation_of
 
@@ -179,6 +194,7 @@ def consume(
         frozen=frozen,
         start_from=start_from,
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
+        page=page_at(page, page_host, page_token, linger=page_linger),
     )
 
 
@@ -187,12 +203,17 @@ def consume(
 def demo(
     settings: Settings,
     records: Annotated[int, typer.Option(min=1, help="records to generate")] = 5000,
+    page: Annotated[
+        bool, typer.Option("--page", help="show a live page, and take the time to look at it")
+    ] = False,
+    page_port: Annotated[int, typer.Option(min=0, help="port of the page, 0 for any free one")] = 8080,
     config: Config = None,
 ) -> None:
     """Cluster a generated stream of news whose stories are born, drift and die; score it at the end."""
     from streamdp.cli.demo import demo
+    from streamdp.cli.live import page_at
 
-    demo(settings, records)
+    demo(settings, records, page_at(page_port if page else None, linger=True))
 
 
 Budget = Annotated[str, typer.Option(help="when to stop: 30s, 10m, 1h, or a number of rounds")]
@@ -324,6 +345,22 @@ def show(
     from streamdp.cli.show import show
 
     show(state, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+
+
+@app.command()
+def page(
+    state: Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")],
+    port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
+    page_host: PageHost = "127.0.0.1",
+    page_token: PageToken = None,
+) -> None:
+    """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
+    from streamdp.cli.live import page_at
+    from streamdp.cli.page import serve_state
+
+    at = page_at(port, page_host, page_token)
+    assert at is not None
+    serve_state(state, at)
 
 
 @app.command()
