@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -224,7 +224,7 @@ class Inside:
         undecided = self._announcer.undecided
         return [(seq, label, text, undecided.get(seq)) for seq, label, text in self._announcer.samples.all()]
 
-    def clusters(self, among: Container[int] | None = None) -> ClusterList:
+    def clusters(self, among: Collection[int] | None = None) -> ClusterList:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
         if self._templates is not None:
             lines, samples = self._templates.summaries(), self._announcer.samples

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -77,6 +79,7 @@ class Run:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     made = Run(tmp_path_factory.mktemp("run"))
     made.give(800)
+    until(lambda: answers(made.port))
     yield made
     made.close()
 
@@ -102,6 +105,13 @@ def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
     yield page, told
     page.close()
     assert told.strange == []
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
 
 
 def visit(page: Page, port: int) -> bool:

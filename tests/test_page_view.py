@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from feeds import headlines
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.routing import Route
 
 from streamdp.engine import Engine
 from streamdp.page import colours, lives, shown, table, timeline
+from streamdp.page.api import Api
 from streamdp.page.colours import SLOTS, Colours
+from streamdp.page.guard import Allowance
+from streamdp.page.hub import Hub
 from streamdp.page.questions import BusyError, Questions
 from streamdp.page.timeline import BINS, Timeline
 from streamdp.page.view import View
@@ -105,6 +112,8 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert max(len(record.text) for record in view.records.latest) <= 300
     assert len(view.lives._lives) == lives.CLUSTERS
     assert max(len(e.name) for e in view.lives.latest) <= 60
+    assert len(view._labels) <= 100_000
+    view._sum_up()
     assert len(view.table._novelty) == table.DESCRIBED
     assert max(map(len, view.graph.timeline._bins)) <= 4 * timeline.KEPT + 190
     assert len(view._waiting) <= 20_000
@@ -255,3 +264,42 @@ def test_questions_wait_for_the_run_and_not_for_ever() -> None:
     assert not waiting[1].done()  # one turn, one question; the cancelled one was passed over
     questions.answer(engine, seconds=10.0)
     assert all(each.done() for each in waiting)
+
+
+API = (Path(__file__).parents[1] / "docs" / "page.md").read_text("utf-8")
+
+
+def documented(title: str) -> set[str]:
+    """The names in the first column of a section's table."""
+    section = API.split(f"\n### {title}\n")[1].split("\n### ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) -> None:
+    engine, view = run
+    later = {"lag", "read", "written"}
+    assert set(view.status) == documented("Status") - later
+    assert set(view.first_tick()) == {"status", "graph", "records", "revised", "events"}
+    drawing = view.drawing(None, None, 100)
+    assert set(drawing) | set(drawing["bands"][0]) >= documented("Graph")
+    clusters = view.clusters("", "size", True, 0, 1)
+    assert set(clusters) == {"version", "live", "found", "clusters"}
+    assert set(clusters["clusters"][0]) == documented("Clusters")
+    one = view.cluster(clusters["clusters"][0]["cluster"])
+    assert one is not None
+    detail = in_detail(engine, one["cluster"], [])
+    assert set(one) | set(detail) == documented("One cluster")
+    assert set(view.latest(None, 1)[0]) == documented("Records")
+    assert set(view.events(0, 1)[0]) == documented("Events")
+    assert set(where_to(engine, "storm")["candidates"][0]) | {"name", "slot"} == documented("Scores")
+    paths = {re.sub(r":\w+", "", path) for path in api_paths()}
+    told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)
+    assert set(told) == paths
+    assert set(re.findall(r"`(\w+)`", API.split("`sort` (")[1].split(")")[0])) == set(get_args(table.Sort))
+
+
+def api_paths() -> set[str]:
+    view = View("nothing")
+    app = Api(view, Hub("x", view.first_tick), Questions(), print, Allowance(1, 1)).app()
+    return {route.path for route in app.routes if isinstance(route, Route) and "/api/" in route.path}

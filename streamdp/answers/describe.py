@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -89,7 +89,7 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
 
 
 def summarise(
-    search: BeamSearch, words: Sequence[str | None] | None, among: Container[int] | None = None
+    search: BeamSearch, words: Sequence[str | None] | None, among: Collection[int] | None = None
 ) -> list[ClusterSummary]:
     """The live clusters of the best hypothesis, largest first, the older first among equals.
 
@@ -100,16 +100,16 @@ def summarise(
     founders = search.state.lineages.rows["founder"]
     scale = float(search.state.beam.sums[SCALE])
     family, found = search.likelihood, []
-    for slot in search.head_slots().tolist():
-        row = pool.slots[slot]
-        label, mean = int(labels[row["lineage"]]), None
-        if among is not None and label not in among:
-            continue
+    slots = search.head_slots()
+    if among is not None:
+        slots = slots[np.isin(labels[pool.slots["lineage"][slots]], sorted(among))]
+    for slot in slots.tolist():
+        row, mean = pool.slots[slot], None
         if isinstance(family, VectorFamily):
             mean = family.centre(search.state.clusters.block[slot]).tolist()
         found.append(
             ClusterSummary(
-                cluster=label,
+                cluster=int(labels[row["lineage"]]),
                 size=int(row["size"]),
                 first_time=_time(row["first_time"]),
                 last_time=_time(row["last_time"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 from streamdp.answers.times import is_date
 from streamdp.page.colours import Colours
 from streamdp.page.table import Table
-from streamdp.page.timeline import Timeline
+from streamdp.page.timeline import Timeline, summed
 
 BANDS = 12
 """Clusters that are drawn."""
@@ -20,6 +21,9 @@ GROWING = 3
 
 STRETCHES = 6
 """Of time, of which each has its largest cluster drawn."""
+
+CHOSEN_EVERY = 3
+"""Ticks after which it is said anew who is drawn."""
 
 STAYS = 2 * BANDS
 """A cluster that is drawn stays as long as it is among so many: bands do not come and go with every tick."""
@@ -39,6 +43,7 @@ class Graph:
         self.drawn: list[int] = []
         self.why: dict[int, str] = {}
         self._last = -np.inf
+        self._ticks = 0
 
     def add(self, times: Sequence[float | None], seq: int, labels: np.ndarray) -> None:
         """Records, numbered from ``seq`` on, have joined clusters at these times."""
@@ -57,13 +62,17 @@ class Graph:
 
     def choose(self, table: Table) -> None:
         """Say anew who is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
-        sums = self.timeline.sums(0, len(self.timeline))
+        self._ticks += 1
+        if self.drawn and self._ticks % CHOSEN_EVERY:
+            return
+        stretches = self._stretches()
+        sums = summed(stretches)
         live = set(table.census.label.tolist())
         growing = sorted(
             (label for label in table.trend if label in live and table.growth(label) > 0 and label in sums),
             key=lambda label: (-table.growth(label), label),
         )
-        leaders = self._leaders()
+        leaders = [min(s, key=lambda label: (-s[label], label)) for s in stretches if s]
         ranked = sorted(sums, key=lambda label: (-sums[label], label))
         fast = [label for label in growing if sums[label] > 2][:GROWING]
         held = [label for label in ranked[:STAYS] if label in self.drawn and label not in fast]
@@ -73,13 +82,11 @@ class Graph:
         self.drawn = sorted(chosen)
         self.colours.give(self.drawn)
 
-    def _leaders(self) -> list[int]:
-        """The largest cluster of each stretch of time: no time stands empty where others were large."""
-        n, found = len(self.timeline), []
-        for i in range(STRETCHES):
-            sums = self.timeline.sums(i * n // STRETCHES, (i + 1) * n // STRETCHES)
-            found += sorted(sums, key=lambda label: (-sums[label], label))[:1]
-        return found
+    def _stretches(self) -> list[dict[int, int]]:
+        """Records by cluster in each stretch of time."""
+        n = len(self.timeline)
+        bounds = [i * n // STRETCHES for i in range(STRETCHES + 1)]
+        return [self.timeline.sums(first, last) for first, last in itertools.pairwise(bounds)]
 
     def drawing(
         self, table: Table, begin: float | None = None, end: float | None = None, bins: int = COLUMNS

@@ -75,22 +75,16 @@ class Table:
         """Clusters that are to be described yet."""
 
     def joined(self, labels: np.ndarray, novelty: np.ndarray) -> None:
-        """Records have joined these clusters, so novel (NaN: not known); both of shape (n,)."""
+        """Records have joined these clusters, so novel; both of shape (n,)."""
         found, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
         means = (np.bincount(inverse, novelty, len(found)) / counts).tolist()
-        for label, count, mean in zip(found.tolist(), counts.tolist(), means, strict=True):
-            self._now[label] += count
-            if np.isnan(mean):
-                continue
-            before = self._novelty.get(label, mean)
-            self._novelty[label] = before + (mean - before) * min(1.0, 0.1 * count)
-            self._novelty.move_to_end(label)
-        while len(self._novelty) > DESCRIBED:
-            self._novelty.popitem(last=False)
-
-    def pass_over(self) -> None:
-        """What has joined so far did so before this run: it counts in no rate."""
-        self._now.clear()
+        known, held = found.tolist(), self._novelty
+        self._now.update(dict(zip(known, counts.tolist(), strict=True)))
+        for label, count, mean in zip(known, counts.tolist(), means, strict=True):
+            before = held.pop(label, mean)
+            held[label] = before + (mean - before) * min(1.0, 0.1 * count)
+        while len(held) > DESCRIBED:
+            held.popitem(last=False)
 
     def tick(self, now: float, labels: np.ndarray) -> None:
         """Work out rates, as of ``now`` in seconds, and trends, by labels of the latest records."""

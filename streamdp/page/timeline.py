@@ -61,7 +61,7 @@ class Timeline:
 
     def _fold(self) -> None:
         pairs = range(0, len(self._bins), 2)
-        self._bins = [_largest(_sum(self._bins[i : i + 2])) for i in pairs]
+        self._bins = [_largest(summed(self._bins[i : i + 2])) for i in pairs]
         self._totals = [sum(self._totals[i : i + 2]) for i in pairs]
         self.width *= 2.0
 
@@ -76,7 +76,7 @@ class Timeline:
 
     def sums(self, first: int, last: int) -> dict[int, int]:
         """Records by cluster in bins ``first`` to ``last`` - 1."""
-        return _sum(self._bins[first:last])
+        return summed(self._bins[first:last])
 
     def counts(self, labels: Sequence[int], first: int, last: int, most: int) -> tuple[int, list[list[int]]]:
         """Records by cluster and bin, each cluster a list, and a last list of all others.
@@ -94,7 +94,8 @@ class Timeline:
         return step, [*rows, others]
 
 
-def _sum(parts: Sequence[dict[int, int]]) -> dict[int, int]:
+def summed(parts: Sequence[dict[int, int]]) -> dict[int, int]:
+    """The counts of several bins together."""
     found: dict[int, int] = {}
     for part in parts:
         for label, count in part.items():

@@ -23,7 +23,10 @@ from streamdp.page.text import name_of, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 
 WHOLE = 200
-"""Of a batch of up to so many records all are shown; of a larger one the latest of each cluster."""
+"""Of a batch of up to so many records all are shown; of a larger one some of the last so many."""
+
+COUNTED = 100_000
+"""Records that are counted no later than together."""
 
 WAITING = 20_000
 """Records whose texts are remembered while they wait for their turn."""
@@ -46,6 +49,10 @@ class View:
         """Forget everything."""
         self.table, self.graph, self.lives, self.records = Table(), Graph(), Lives(), ShownRecords()
         self.refused: Counter[str] = Counter()
+        self._first = 0
+        self._labels: list[int] = []
+        self._novelties: list[float] = []
+        self._times: list[float | None] = []
         self._waiting: dict[int, tuple[Position, str]] = {}
         self._batch: list[Record | Reject] = []
         self._fresh: list[Shown] = []
@@ -63,8 +70,6 @@ class View:
             if len(labels):
                 first = engine.seq - len(labels)
                 self.graph.add([None] * len(labels) if times is None else times.tolist(), first, labels)
-                self.table.joined(labels, np.full(len(labels), np.nan))
-                self.table.pass_over()
             self.records.add(
                 Shown(
                     seq,
@@ -118,22 +123,33 @@ class View:
             self._waiting.clear()
 
     def _count(self, first: list[Assignment]) -> None:
-        labels = np.array([line.cluster for line in first], np.int64)
-        self.table.joined(labels, np.array([line.novelty for line in first], float))
-        self.graph.add([line.time for line in first], first[0].seq, labels)
+        if not self._labels:
+            self._first = first[0].seq
+        self._labels += [line.cluster for line in first]
+        self._novelties += [line.novelty for line in first]
+        self._times += [line.time for line in first]
+        if len(self._labels) > COUNTED:
+            self._sum_up()
         self._records += len(first)
-        shown = (
-            first
-            if len(first) <= WHOLE
-            else sorted({line.cluster: line for line in first}.values(), key=lambda line: line.seq)
-        )
-        texts = {id(r.position): r for r in self._batch if r.__class__ is Record}
-        made = [shown_of(line, self._text(texts, line)) for line in shown]
+        shown = first
+        if len(first) > WHOLE:
+            latest = {line.cluster: line for line in first[-WHOLE:]}
+            shown = sorted(latest.values(), key=lambda line: line.seq)
+        read = {id(r.position): r for r in self._batch[-2 * WHOLE :] if r.__class__ is Record}
+        made = [shown_of(line, self._text(read, line)) for line in shown]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-TOLD["records"] :]
 
-    def _text(self, texts: Mapping[int, Any], line: Assignment) -> str:
-        record = texts.get(id(line.position))
+    def _sum_up(self) -> None:
+        """Count the records that came since the last time."""
+        if self._labels:
+            labels = np.array(self._labels, np.int64)
+            self.table.joined(labels, np.array(self._novelties))
+            self.graph.add(self._times, self._first, labels)
+            self._labels, self._novelties, self._times = [], [], []
+
+    def _text(self, read: Mapping[int, Any], line: Assignment) -> str:
+        record = read.get(id(line.position))
         if record is not None:
             return short(what_is_said(record), 300)
         waited = self._waiting.get(id(line.position))
@@ -150,6 +166,7 @@ class View:
         """Take a census at a time in seconds; what pages are told, with a run's own ``status``."""
         census, (latest, _) = engine.census(), engine.lately()
         with self.lock:
+            self._sum_up()
             self.table.take(census)
             self.table.tick(now, latest)
             self.graph.choose(self.table)
