@@ -89,7 +89,7 @@ def draw(chromium: Any, port: int, name: str, path: str, scheme: str, width: int
     page.fill("#text", TEXTS[name])
     page.click("#score button")
     page.wait_for_selector("#scored li", timeout=30_000)
-    page.evaluate("document.activeElement.blur()")
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     page.screenshot(path=f"{path}.png")
     if scheme == "light" and width < 800:
         page.screenshot(path=f"{path}-whole.png", full_page=True)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 EVERY = 1.0
 """Seconds between two ticks."""
 
-SHARE = 25.0
-"""So many times as long as a tick took is waited for the next: ticks cost a twenty-fifth at most."""
+SHARE = 33.0
+"""So many times as long as a tick took is waited for the next: ticks cost three per cent at most."""
 
 
 class PageAt(NamedTuple):

@@ -111,15 +111,13 @@ class Table:
     def stale(self, prominent: Iterable[int]) -> set[int]:
         """Clusters to be described: those that are drawn, those never described, those that have grown."""
         wanted = set(prominent)
-        known = np.array([self._size_described(label) for label in self.census.label.tolist()], np.int64)
+        get = self.about.get
+        sizes = [0 if (held := get(label)) is None else held.size for label in self.census.label.tolist()]
+        known = np.array(sizes, np.int64)
         behind = np.flatnonzero(self.census.size > 1.2 * known)
         order = behind[np.argsort(-self.census.last_seq[behind], kind="stable")]
         self.behind = max(len(order) - AT_ONCE, 0)
         return wanted | set(self.census.label[order[:AT_ONCE]].tolist())
-
-    def _size_described(self, label: int) -> int:
-        held = self.about.get(label)
-        return 0 if held is None else held.size
 
     def describe(self, clusters: Iterable[ClusterSummary]) -> None:
         """What these clusters are about."""

@@ -51,6 +51,11 @@ class Timeline:
             self._totals[i] += n
         known = labels >= 0
         keys, counts = np.unique((index[known] << _LABEL) | labels[known], return_counts=True)
+        order = np.lexsort((-counts, keys >> _LABEL))
+        keys, counts = keys[order], counts[order]
+        begins = np.searchsorted(keys >> _LABEL, keys >> _LABEL)
+        large = np.arange(len(keys)) - begins < 4 * KEPT
+        keys, counts = keys[large], counts[large]
         places, found = (keys >> _LABEL).tolist(), (keys & ((1 << _LABEL) - 1)).tolist()
         for i, label, n in zip(places, found, counts.tolist(), strict=True):
             held = self._bins[i]

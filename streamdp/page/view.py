@@ -23,7 +23,10 @@ from streamdp.page.text import name_of, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 
 WHOLE = 200
-"""Of a batch of up to so many records all are shown; of a larger one some of the last so many."""
+"""Of a batch of up to so many records all can be shown."""
+
+SOME = 40
+"""Of a larger one so many."""
 
 COUNTED = 100_000
 """Records that are counted no later than together."""
@@ -133,9 +136,8 @@ class View:
         self._records += len(first)
         shown = first
         if len(first) > WHOLE:
-            latest = {line.cluster: line for line in first[-WHOLE:]}
-            shown = sorted(latest.values(), key=lambda line: line.seq)
-        read = {id(r.position): r for r in self._batch[-2 * WHOLE :] if r.__class__ is Record}
+            shown = first[-1 :: -(len(first) // SOME)][:SOME][::-1]
+        read = {id(r.position): r for r in self._batch if r.__class__ is Record}
         made = [shown_of(line, self._text(read, line)) for line in shown]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-TOLD["records"] :]
