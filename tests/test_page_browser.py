@@ -138,7 +138,9 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
     told.errors.clear()
     before, drawn = records(page), page.evaluate("document.getElementById('graph').toDataURL()")
     assert page.locator("#legend button").count() > 3
-    run.give(700)
+    for _ in range(7):  # a few at a time: of a fast stream a page is shown some records only
+        run.give(100)
+        page.wait_for_timeout(300)
     until(lambda: records(page) > before)
     until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
     page.wait_for_selector("#records li.was del", timeout=30_000)  # a revision strikes the old label through
@@ -159,6 +161,7 @@ def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) 
     expect(panel.locator("h2")).to_contain_text(word)
     expect(panel).to_contain_text("and how much oftener than elsewhere")
     assert panel.locator(".bars li").count() > 3
+    assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
     assert panel.locator(".records li").count() > 0
     assert panel.locator(".events li").count() > 0
     page.keyboard.press("Escape")
@@ -190,6 +193,7 @@ def test_time_is_zoomed_and_stands_still(opened: tuple[Page, Told], run: Run) ->
     page.click("[data-zoom='10']")
     expect(page.locator("[data-zoom='10']")).to_have_attribute("aria-pressed", "true")
     page.click("#pause")
+    page.wait_for_timeout(2000)  # what was asked for before it is answered
     drawn = page.evaluate("document.getElementById('graph').toDataURL()")
     before = page.locator("#records li").first.get_attribute("data-seq")
     run.give(100)

@@ -22,11 +22,11 @@ from streamdp.page.table import Sort, Table
 from streamdp.page.text import name_of, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 
-WHOLE = 200
-"""Of a batch of up to so many records all can be shown."""
+WHOLE = 1000
+"""Between two ticks so many records are taken whole, by the batch."""
 
 SOME = 40
-"""Of a larger one so many."""
+"""Of each batch beyond them so many."""
 
 COUNTED = 100_000
 """Records that are counted no later than together."""
@@ -52,7 +52,7 @@ class View:
         """Forget everything."""
         self.table, self.graph, self.lives, self.records = Table(), Graph(), Lives(), ShownRecords()
         self.refused: Counter[str] = Counter()
-        self._first = 0
+        self._first, self._room = 0, WHOLE
         self._labels: list[int] = []
         self._novelties: list[float] = []
         self._times: list[float | None] = []
@@ -135,7 +135,8 @@ class View:
             self._sum_up()
         self._records += len(first)
         shown = first
-        if len(first) > WHOLE:
+        self._room -= len(first)
+        if self._room < 0 and len(first) > SOME:
             shown = first[-1 :: -(len(first) // SOME)][:SOME][::-1]
         read = {id(r.position): r for r in self._batch if r.__class__ is Record}
         made = [shown_of(line, self._text(read, line)) for line in shown]
@@ -178,6 +179,7 @@ class View:
         with self.lock:
             self.table.describe(clusters)
             self.version += 1
+            self._room = WHOLE
             self.status = {
                 "stream": self.stream,
                 "chosen": _of_kind(self.chosen, engine),
