@@ -23,7 +23,7 @@ from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
 from streamdp.encode.bag_encoder import BagEncoder
-from streamdp.encode.choice import STRAYS, choose_encoder, kind_of, meant_for, order_of, tokenizer_of
+from streamdp.encode.choice import STRAYS, encode_all, kind_of, meant_for, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.order import Ready, refuse
 from streamdp.encode.vocabulary import EVICT_EVERY, Vocabulary
@@ -86,7 +86,7 @@ class Engine(Inside):
         self._templates = Templates.of(settings, self._retained, final_only=final_only)
         if self._templates is None:
             self._blueprint.check()
-        self.with_events = with_events
+        self.with_events = self._remember_ended = with_events
         self.stage: Callable[[str], None] = _untimed
         """Told when the search (kernel), its answers (announce) and encoding (encode) begin, by the batch."""
         self._order = order_of(settings)
@@ -210,13 +210,9 @@ class Engine(Inside):
 
     def _encoded(self, records: list[Record]) -> list[Reject | None]:
         """Encode records; why each cannot be clustered. The first record of all comes alone."""
-        if self._encoder is not None or not records:
-            return self._encoder.add_all(records) if self._encoder is not None else []
-        encoder = choose_encoder(records[0], self.settings, self._blueprint.sparse)
-        if isinstance(encoder, Reject):
-            return [encoder]
-        outcomes = encoder.add_all(records)
-        if outcomes[0] is None:
+        sparse = self._blueprint.sparse
+        encoder, outcomes = encode_all(records, self._encoder, self.settings, sparse)
+        if self._encoder is None and encoder is not None and outcomes[0] is None:
             self._begin(encoder)
         return outcomes
 
@@ -306,7 +302,8 @@ class Engine(Inside):
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
         events = events_of(search, out, first, times, self._words)
-        self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        if self._remember_ended:
+            self._announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
         answers.events.extend(events)
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
+from streamdp.answers.census import Census, census_of, census_of_all
 from streamdp.answers.describe import described, of_closed, summarise
 from streamdp.answers.listing import ClusterList
 from streamdp.answers.templates import Templates
+from streamdp.answers.whereto import Candidate, candidates
 from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer, refuse
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.words import TOTAL
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
 from streamdp.priors import DistanceDependent, Exponential
-from streamdp.records import Answers, Record, Reject, Value, all_plain
+from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Retained
@@ -31,6 +35,7 @@ class Inside:
     """The parts of an engine, and what can be read off them."""
 
     settings: Settings
+    with_events: bool
     _blueprint: Blueprint
     _order: ReorderBuffer
     _retained: Retained
@@ -91,6 +96,10 @@ class Inside:
             found["final_lag"] = seq - 1 - self._announcer.final
             found["agreement"] = 1.0 - pool[CONTESTED] / max(pool[SLOT_USED], 1)
         return found | {"revisions": self._announcer.revised}
+
+    def tell_events(self) -> None:
+        """Report cluster events from now on, whatever was asked for; the state stays as it would be."""
+        self.with_events = True
 
     def close_answers(self) -> None:
         """Revise nothing that was answered so far: whoever runs the search tells of it otherwise."""
@@ -161,14 +170,78 @@ class Inside:
         """By how much second looks have raised the log joint."""
         return 0.0 if self._search is None else float(self._search.state.beam.sums[WON])
 
-    def clusters(self) -> ClusterList:
-        """The live clusters of the best hypothesis, largest first."""
+    def whereto(self, record: Record | Value, most: int = 5) -> list[Candidate] | Reject:
+        """The likeliest clusters of a record that may come next, a new one (-1) among them; learns nothing.
+
+        Of lines of logs there is one, the template that it fits.
+        """
+        if self._templates is not None:
+            scored = self.score([record])
+            told = [Candidate(cluster=a.cluster, probability=a.probability) for a in scored.assignments]
+            return told or scored.rejects[0]
+        (made,) = all_plain([record])
+        if isinstance(made, Reject):
+            return made
+        if self._encoder is None or self._search is None:
+            return refuse(made, "untrained", "nothing has been learned yet")
+        encoder = self._encoder.for_scoring()
+        reject = encoder.add(made)
+        if reject is not None:
+            return reject
+        batch = encoder.take(np.array([self._order.latest if made.time is None else made.time]))
+        return candidates(self._search, batch, self._words, most)
+
+    def census(self) -> Census:
+        """Figures of all live clusters of the best hypothesis, without what they are about."""
+        if self._templates is not None:
+            found = census_of_all(self._templates.summaries())
+        elif self._search is None:
+            found = census_of_all([])
+        else:
+            found = census_of(self._search)
+        if self._order.dated:
+            return found
+        return found._replace(
+            first_time=np.full(len(found.label), np.nan), last_time=np.full(len(found.label), np.nan)
+        )
+
+    def base_of(self, words: Iterable[str]) -> dict[str, float]:
+        """Share of each word in the base measure that all clusters have learned; {} where there is none."""
+        if self._search is None or not isinstance(self._encoder, WordEncoder):
+            return {}
+        learned, ids = self._search.words.learned, self._encoder.vocabulary.ids
+        total = float(learned.totals[TOTAL])
+        known = {word: ids[word] for word in words if word in ids}
+        return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
+
+    def tokens_of(self, label: int) -> int:
+        """Words, repetitions counted, of a live cluster of words; 0 for any other."""
+        if self._search is None or not self._search.sparse:
+            return 0
+        slots = self._search.head_slots()
+        lineages = self._search.state.pool.slots["lineage"][slots]
+        mine = slots[self._search.state.lineages.rows["label"][lineages] == label]
+        return int(self._search.words.inverted.tokens[mine].sum())
+
+    def lately(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The newest label of each retained record, and its time where records have one."""
+        labels, times = self._retained.newest()
+        return labels, times if self._order.dated else None
+
+    def spoken(self) -> list[tuple[int, int, str, Assignment | None]]:
+        """What some records say: seq, label, text, and the answer where it is open still."""
+        undecided = self._announcer.undecided
+        return [(seq, label, text, undecided.get(seq)) for seq, label, text in self._announcer.samples.all()]
+
+    def clusters(self, among: Collection[int] | None = None) -> ClusterList:
+        """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
         if self._templates is not None:
             lines, samples = self._templates.summaries(), self._announcer.samples
+            lines = [line for line in lines if among is None or line.cluster in among]
             return ClusterList(described(lines, self._retained, samples, dated=self._order.dated))
         if self._search is None or self._encoder is None:
             return ClusterList()
-        found = summarise(self._search, self._words)
+        found = summarise(self._search, self._words, among)
         dated = self._order.dated
         return ClusterList(described(found, self._retained, self._announcer.samples, dated=dated))
 

@@ -29,7 +29,7 @@ LAYERS = (
     "engine",
     "offline.handover",
     "offline.refine offline.fit",
-    "estimators scoring monitor demo plots streamdp_connectors",
+    "estimators scoring monitor demo plots page streamdp_connectors",
     "cli",
     "__main__ streamdp",
 )

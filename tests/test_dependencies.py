@@ -33,7 +33,7 @@ def normalised(name: str) -> str:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("streamdp", ("metrics", "plot", "river", "sklearn")),
+        ("streamdp", ("metrics", "page", "plot", "river", "sklearn")),
         ("connectors", ("kafka", "parquet", "zst")),
         ("tests", ("test",)),
     ],

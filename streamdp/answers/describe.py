@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -95,18 +95,23 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 
 
-def summarise(search: BeamSearch, words: Sequence[str | None] | None) -> list[ClusterSummary]:
+def summarise(
+    search: BeamSearch, words: Sequence[str | None] | None, among: Collection[int] | None = None
+) -> list[ClusterSummary]:
     """The live clusters of the best hypothesis, largest first, the older first among equals.
 
     Those too that can never grow again while the hypotheses differ on their records: their weight is 0.
+    ``among`` are the labels of those that are wanted; None: all.
     """
     pool, labels = search.state.pool, search.state.lineages.rows["label"]
     founders = search.state.lineages.rows["founder"]
     scale = float(search.state.beam.sums[SCALE])
     family, found = search.likelihood, []
-    for slot in search.head_slots().tolist():
-        row = pool.slots[slot]
-        mean = None
+    slots = search.head_slots()
+    if among is not None:
+        slots = slots[np.isin(labels[pool.slots["lineage"][slots]], sorted(among))]
+    for slot in slots.tolist():
+        row, mean = pool.slots[slot], None
         if isinstance(family, VectorFamily):
             mean = family.centre(search.state.clusters.block[slot]).tolist()
         found.append(

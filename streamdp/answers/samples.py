@@ -50,6 +50,12 @@ class Samples:
         """What the samples of a cluster say, by number of record; [] where none are held."""
         return list(dict.fromkeys(shown(text) for _, _, text in sorted(self._held.get(label, []))))
 
+    def all(self) -> list[tuple[int, int, str]]:
+        """Number, label and text of all samples, by number."""
+        return sorted(
+            (seq, label, shown(text)) for label, held in self._held.items() for seq, _, text in held
+        )
+
     def extend(self, first: int, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
         """Records, numbered from ``first`` on, have joined clusters."""
         for seq, (record, answer) in enumerate(zip(records, answers, strict=True), first):

@@ -59,6 +59,7 @@ from streamdp.beam.step import Records, advance, score_only
 from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.walk import new_walk
+from streamdp.beam.weigh import weigh
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
@@ -123,7 +124,7 @@ class BeamSearch:
         self._choice = new_choice(model.beam, 1)
         self._walk = new_walk(1, model.beam)
         self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
-        self._advance, self._answer = Bound(advance), Bound(score_only)
+        self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
 
     @property
     def out(self) -> Output:
@@ -285,6 +286,17 @@ class BeamSearch:
         records = self.prepare(batch)
         self._answer(self._lasting(), records)
         return self._out
+
+    def weigh(self, batch: Batch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Probability and log predictive, each of shape (n, slots + 1), of joining clusters or a new one.
+
+        Learns nothing, as :meth:`score`; the last column is that of a new cluster.
+        """
+        records = self.prepare(batch)
+        shares, logs = np.zeros((2, batch.size, len(slots) + 1))
+        lasting = self.model, self.state, self.scores, self._choice
+        self._weigh(lasting, records, slots.astype(np.int64), shares, logs)
+        return shares, logs
 
     def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
         """Give the clusters of one hypothesis other labels, before any of them was told.

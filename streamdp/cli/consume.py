@@ -12,17 +12,19 @@ from typing import Any
 import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
+from streamdp.cli.config import automatic
 from streamdp.cli.display import Display
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
+from streamdp.cli.live import LivePage, PageAt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots
 from streamdp.cli.standby import wait_for_turn
 from streamdp.cli.status import Status, counted
 from streamdp.cli.summary import exit_code, tell_summary
-from streamdp.cli.watch import Served, Watch
+from streamdp.cli.watch import Served, Together, Watch
 from streamdp.cli.writing import (
     Paths,
     Sinks,
@@ -248,6 +250,7 @@ class Run:
         total = time.perf_counter() - began
         held_back = 0 if self.frozen else self.engine.held_back
         self.watch.batch(answers, self.answered, held_back, advanced, total)
+        self.watch.told(answers, held_back)
 
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
@@ -285,8 +288,10 @@ class Run:
         if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
-            self.sinks.write(self.engine.finish())
+            last = self.engine.finish()
+            self.sinks.write(last)
             self.sinks.flush(sync=True)
+            self.watch.told(last, 0)
 
 
 def continued(settings: Settings, header: Header, name: str) -> Settings:
@@ -325,15 +330,18 @@ def consume(
     frozen: bool,
     start_from: str | None,
     metrics: tuple[str, int] | None,
+    page: PageAt | None = None,
 ) -> int:
     """Run until the source ends, the reader of the output goes away, or a signal comes.
 
-    Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, if they
-    are.
+    Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, ``page``
+    where a page is, if they are.
     """
     speak_warnings()
     watch = Watch() if metrics is None else Served(*metrics)
     try:
+        if page is not None:
+            watch = Together(watch, LivePage(page, origin.label, automatic(settings)))
         resumable = origin.topic is not None or paths.state is not None
         limit = None if origin.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
@@ -371,7 +379,10 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
                 run.step()
             run.interrupted = interrupt.number
             run.end(stopped=interrupt.asked)
-        tell_summary(run, working_time() - started)
+        seconds = working_time() - started
+        if not interrupt.asked:
+            run.watch.ended(run.engine, lambda: interrupt.asked)
+        tell_summary(run, seconds)
         return exit_code(run)
     except SinkClosed:
         return 0

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.live import Live
 
+from streamdp.cli.config import automatic
 from streamdp.cli.display import Display
 from streamdp.cli.errors import say
+from streamdp.cli.live import LivePage, PageAt
 from streamdp.cli.score import agreement_table
 from streamdp.cli.show import cluster_table
-from streamdp.demo.stream import demo_stream
+from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment, Record
+from streamdp.records import Answers, Assignment, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
 BATCH = 100
+
+PACE = 80.0
+"""Records a second, where there is a page."""
 
 
 def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
@@ -31,8 +38,12 @@ def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
                 newest[line.seq] = line.cluster
 
 
-def demo(settings: Settings, records: int) -> None:
-    """Generate, cluster, show and score."""
+def demo(settings: Settings, records: int, page: PageAt | None = None) -> None:
+    """Generate, cluster, show and score; with a page so slowly that one can look at it."""
+    if page is not None:
+        with contextlib.closing(LivePage(page, "the demo", automatic(settings))) as live:
+            _paced(settings, records, live)
+        return
     engine = Engine(settings)
     stream = list(demo_stream(records, settings.seed))
     numbers: dict[str, int] = {}
@@ -41,22 +52,19 @@ def demo(settings: Settings, records: int) -> None:
     newest: list[int] = []
     screen = Console(stderr=True)
 
-    def records_from(at: int) -> list[Record]:
-        return [
-            Record(item.text, {"file": "demo", "line": at + i + 1}, item.time, item.id)
-            for i, item in enumerate(stream[at : at + BATCH])
-        ]
+    def records_from(at: int) -> list[Record | Reject]:
+        return _records(stream[at : at + BATCH], at)
 
     with Display():
         _collect(engine.advance(records_from(0)), first, newest)
     started = time.process_time()
-    with Live(console=screen, auto_refresh=False, transient=True) as live:
+    with Live(console=screen, auto_refresh=False, transient=True) as shown:
         for at in range(BATCH, records, BATCH):
             _collect(engine.advance(records_from(at)), first, newest)
             if screen.is_terminal:
                 title = f"{min(at + BATCH, records):,} of {records:,} records"
                 lately = sorted(engine.clusters(), key=lambda c: -c.weight)[:15]
-                live.update(cluster_table(title, lately), refresh=True)
+                shown.update(cluster_table(title, lately), refresh=True)
     _collect(engine.finish(), first, newest)
     spent = time.process_time() - started
     console = Console(width=None if sys.stdout.isatty() else 110)
@@ -66,3 +74,28 @@ def demo(settings: Settings, records: int) -> None:
     console.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
     if records > BATCH:
         say(f"{(records - BATCH) / spent:,.0f} records per CPU second, tables included")
+
+
+def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
+    return [
+        Record(item.text, {"file": "demo", "line": first + i + 1}, item.time, item.id)
+        for i, item in enumerate(stream)
+    ]
+
+
+def _paced(settings: Settings, records: int, live: LivePage) -> None:
+    """Show the stream on a page: a quarter of it at once, then as fast as one can read."""
+    engine, stream = Engine(settings), list(demo_stream(records, settings.seed))
+    at, began = 0, time.monotonic()
+    while at < records:
+        live.beat(engine, None, at)
+        stop = min(records, records // 4 + int((time.monotonic() - began) * PACE), at + BATCH)
+        batch = _records(stream[at:stop], at)
+        if batch:
+            live.taken(batch)
+            live.told(engine.advance(batch), 0)
+        else:
+            time.sleep(0.02)
+        at = stop
+    live.told(engine.finish(), 0)
+    live.ended(engine, lambda: False)

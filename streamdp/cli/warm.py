@@ -6,12 +6,12 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from streamdp import Engine
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.cli.display import Display
 from streamdp.cli.errors import say
 from streamdp.cli.status import counted
 from streamdp.demo.stream import demo_stream
+from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.cache import cache_folder
 from streamdp.likelihoods.neighbours import FULL

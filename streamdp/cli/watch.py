@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from streamdp.cli.reading import Reader
 from streamdp.decode import decoder
@@ -41,6 +41,12 @@ class Watch:
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """A batch was answered, so many records in all and not yet; seconds in the engine and in all."""
 
+    def told(self, answers: Answers, held_back: int) -> None:
+        """These answers were written; so many records wait for theirs."""
+
+    def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
+        """The input has ended, and all is written; returns when nobody is to look on, or an end is asked."""
+
     def snapshot(self, seconds: float, size: int) -> None:
         """A snapshot of so many bytes was written."""
 
@@ -49,6 +55,59 @@ class Watch:
 
     def close(self) -> None:
         """Stop serving."""
+
+
+class Together(Watch):
+    """Several watches of one run; the first has its stages."""
+
+    def __init__(self, *watches: Watch) -> None:
+        self._all = watches
+        self.stages = watches[0].stages
+
+    def ready(self) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.ready()
+
+    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.beat(engine, reader, answered)
+
+    def taken(self, records: list[Record | Reject]) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.taken(records)
+
+    def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.batch(answers, answered, held_back, advance, total)
+
+    def told(self, answers: Answers, held_back: int) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.told(answers, held_back)
+
+    def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
+        """All are told, one after the other."""
+        for watch in self._all:
+            watch.ended(engine, asked)
+
+    def snapshot(self, seconds: float, size: int) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.snapshot(seconds, size)
+
+    def snapshot_failed(self) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.snapshot_failed()
+
+    def close(self) -> None:
+        """All are closed."""
+        for watch in self._all:
+            watch.close()
 
 
 class Served(Watch):

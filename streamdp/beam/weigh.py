@@ -1,0 +1,58 @@
+"""How a record would be shared out among clusters, if it came next: for people who ask where it would go."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.beam.aging import scale_at
+from streamdp.beam.choice import NEW, Choice
+from streamdp.beam.clusters import score_record, value_of
+from streamdp.beam.evidence import mass_of, normalise
+from streamdp.beam.lane import mass_of_voters, try_lane
+from streamdp.beam.model import Model
+from streamdp.beam.pool import ALIVE, SCALE, SEQ
+from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.state import State
+from streamdp.beam.step import Records, record_at
+from streamdp.kernels.jit import entry
+
+
+@entry
+def weigh(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    records: Records,
+    slots: np.ndarray,
+    shares: np.ndarray,
+    logs: np.ndarray,
+) -> None:
+    """Write what each record gives each of ``slots``, and a new cluster, without learning anything.
+
+    ``shares`` and ``logs``, float64 of shape (n, slots + 1), receive the probability and the log predictive;
+    the last column is that of a new cluster. Weights are taken as ``score_only`` takes them.
+    """
+    beam, pool = state.beam, state.pool
+    seq, scale, last = beam.meta[SEQ], beam.sums[SCALE], slots.shape[0]
+    for i in range(records.times.shape[0]):
+        record = record_at(records, i, seq)
+        if seq > 0:
+            beam.sums[SCALE] = scale_at(model.prior, state, record)
+        score_record(state.clusters, model, state, scores, record)
+        log_evidence, mass = normalise(model, state, scores, choice)
+        try_lane(model, beam, scores, choice, log_evidence)
+        mass = mass_of_voters(beam, scores, choice, mass)
+        for j in range(last):
+            slot, value = slots[j], 0.0
+            if pool.state[slot] == ALIVE:
+                value = value_of(state.clusters, scores, slot)
+                scores.value[slot] = value
+            shares[i, j] = min(mass_of(state, scores, choice, slot) / mass, 1.0) if value > 0.0 else 0.0
+            logs[i, j] = math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -math.inf
+        value = scores.sums[NEW_VALUE]
+        shares[i, last] = min(mass_of(state, scores, choice, NEW) / mass, 1.0)
+        logs[i, last] = math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -math.inf
+        beam.sums[SCALE] = scale

@@ -1,0 +1,246 @@
+"""What is served: the page's files, and its figures as JSON under /api/ (docs/page.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from importlib.resources import files
+from typing import Any, get_args
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from streamdp.page.guard import Allowance
+from streamdp.page.hub import FullError, Hub
+from streamdp.page.plain import with_table
+from streamdp.page.questions import BusyError, Questions
+from streamdp.page.table import Sort
+from streamdp.page.view import View
+from streamdp.page.whereto import in_detail, where_to
+
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+LONGEST = 10_000
+"""Characters of a text that is scored."""
+
+PATIENCE = 10.0
+"""Seconds that an answer of the stream is waited for."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class AskError(Exception):
+    """What was asked cannot be answered: a status and one line."""
+
+    def __init__(self, status: int, message: str, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.message, self.wait = status, message, wait
+
+
+class _Same:
+    """Answers that are the same for all pages until the next tick: worked out once."""
+
+    def __init__(self, version: Callable[[], int]) -> None:
+        self._version, self._at, self._held = version, -1, dict[Any, bytes]()
+
+    def get(self, key: Any, make: Callable[[], Any]) -> bytes:
+        if self._at != self._version() or len(self._held) > 64:
+            self._held, self._at = {}, self._version()
+        if key not in self._held:
+            self._held[key] = msgspec.json.encode(make())
+        return self._held[key]
+
+
+class Api:
+    """The answers to all paths."""
+
+    def __init__(
+        self, view: View, hub: Hub, questions: Questions, drop: Callable[[Any], None], allowance: Allowance
+    ) -> None:
+        self._view, self._hub, self._questions = view, hub, questions
+        self._drop, self._allowance = drop, allowance
+        self._same = _Same(lambda: view.version)
+        self._files = {
+            each.name: each.read_bytes()
+            for each in (files("streamdp.page") / "static").iterdir()
+            if "." + each.name.rpartition(".")[2] in KINDS
+        }
+
+    def app(self) -> Starlette:
+        """As ASGI has it."""
+        paths: dict[str, Endpoint] = {
+            "/": self.index,
+            "/api/status": self.status,
+            "/api/graph": self.graph,
+            "/api/clusters": self.clusters,
+            "/api/clusters/{label:int}": self.cluster,
+            "/api/records": self.records,
+            "/api/events": self.events,
+            "/api/stream": self.stream,
+            "/{name}": self.file,
+        }
+        routes = [Route(path, _told(answer), methods=["GET"]) for path, answer in paths.items()]
+        routes.insert(0, Route("/api/score", _told(self.score), methods=["POST"]))
+        return Starlette(routes=routes)
+
+    async def index(self, request: Request) -> Response:
+        """The page, with a table for browsers without scripts."""
+        made = with_table(self._files["index.html"].decode(), self._view)
+        return _file(made.encode(), "index.html")
+
+    async def file(self, request: Request) -> Response:
+        """A file of the page."""
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise AskError(404, "there is no such page")
+        return _file(self._files[name], name)
+
+    async def status(self, request: Request) -> Response:
+        """How the run stands."""
+        return _json(self._same.get("status", lambda: self._view.status))
+
+    async def graph(self, request: Request) -> Response:
+        """Counts of the clusters that are drawn."""
+        begin, end = _number(request, "from"), _number(request, "to")
+        bins = _whole(request, "bins", 160, 1, 480)
+        key = "graph", begin, end, bins
+        return _json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
+
+    async def clusters(self, request: Request) -> Response:
+        """The table."""
+        search = request.query_params.get("search", "")[:200]
+        sort: Any = request.query_params.get("sort", "size")
+        if sort not in get_args(Sort):
+            raise AskError(400, f"sort: one of {', '.join(get_args(Sort))}")
+        order = request.query_params.get("order", "descending")
+        if order not in ("ascending", "descending"):
+            raise AskError(400, "order: ascending or descending")
+        start, most = _whole(request, "start", 0, 0, 10**9), _whole(request, "limit", 50, 1, 500)
+        key = "clusters", search, sort, order, start, most
+        return _json(
+            self._same.get(key, lambda: self._view.clusters(search, sort, order == "descending", start, most))
+        )
+
+    async def cluster(self, request: Request) -> Response:
+        """One cluster, its words against the base."""
+        label = int(request.path_params["label"])
+        found = self._view.cluster(label)
+        if found is None:
+            raise AskError(404, f"cluster {label} is not known here")
+        words = [word for word, _ in found["words"]]
+        base = await self._ask(lambda engine: in_detail(engine, label, words), or_else=None)
+        return _json(msgspec.json.encode({**found, **(base or {})}))
+
+    async def records(self, request: Request) -> Response:
+        """The latest records."""
+        cluster = _number(request, "cluster")
+        most = _whole(request, "limit", 40, 1, 40)
+        label = None if cluster is None else int(cluster)
+        return _json(msgspec.json.encode({"records": self._view.latest(label, most)}))
+
+    async def events(self, request: Request) -> Response:
+        """The latest events."""
+        after, most = _whole(request, "after", 0, 0, 10**12), _whole(request, "limit", 50, 1, 200)
+        return _json(msgspec.json.encode({"events": self._view.events(after, most)}))
+
+    async def stream(self, request: Request) -> Response:
+        """Ticks, as server-sent events."""
+        last = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+        client = tuple(request.scope.get("client") or ())
+        try:
+            listening = self._hub.join(last, lambda: self._drop(client))
+        except FullError:
+            raise AskError(503, "too many pages listen already", 10.0) from None
+        return StreamingResponse(
+            listening, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def score(self, request: Request) -> Response:
+        """Where a text would go."""
+        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+            raise AskError(415, 'send JSON: {"text": "..."}')
+        wait = self._allowance.take()
+        if wait:
+            raise AskError(429, "too many texts at once: wait a moment", wait)
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > 4 * LONGEST:
+                raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
+        try:
+            text = msgspec.json.decode(body, type=dict[str, str])["text"]
+        except (msgspec.DecodeError, KeyError):
+            raise AskError(400, 'send {"text": "..."}') from None
+        if len(text) > LONGEST:
+            raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
+        found = await self._ask(lambda engine: where_to(engine, text))
+        return _json(msgspec.json.encode(self._view_names(found)))
+
+    def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
+        with self._view.lock:
+            for candidate in found.get("candidates", ()):
+                label = candidate["cluster"]
+                candidate["name"] = self._view.table.name(label)
+                candidate["slot"] = self._view.graph.colours.of(label)
+        return found
+
+    async def _ask(self, question: Callable[[Any], Any], **otherwise: Any) -> Any:
+        """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time."""
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(self._questions.ask(question)), PATIENCE)
+        except (BusyError, TimeoutError):
+            if otherwise:
+                return otherwise["or_else"]
+            raise AskError(503, "the stream is busy: ask again in a moment", 2.0) from None
+
+
+def _told(answer: Endpoint) -> Endpoint:
+    """The same, with what cannot be answered told as JSON."""
+
+    @wraps(answer)
+    async def told(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except AskError as error:
+            headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
+            return _json(msgspec.json.encode({"error": error.message}), error.status, headers)
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    return told
+
+
+def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
+
+
+def _file(body: bytes, name: str) -> Response:
+    kind = KINDS["." + name.rpartition(".")[2]]
+    return Response(body, 200, {"cache-control": "no-cache"}, kind)
+
+
+def _number(request: Request, name: str) -> float | None:
+    text = request.query_params.get(name)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise AskError(400, f"{name}: a number")
+    return value
+
+
+def _whole(request: Request, name: str, default: int, least: int, most: int) -> int:
+    value = _number(request, name)
+    if value is None:
+        return default
+    if not value.is_integer() or not least <= value <= most:
+        raise AskError(400, f"{name}: a whole number from {least} to {most}")
+    return int(value)

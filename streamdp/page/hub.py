@@ -1,0 +1,131 @@
+"""Ticks for pages that listen: each encoded once, told to all, the last ones kept for those who come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+HELD = 60
+"""Ticks that are kept for pages which were away for a moment."""
+
+BEHIND = 12
+"""Ticks that may wait for a page; one that is further behind is dropped."""
+
+PAGES = 64
+"""Pages that may listen at once."""
+
+ALIVE = 5.0
+"""Seconds of silence after which pages are told that the run is still there."""
+
+
+class FullError(Exception):
+    """Too many pages listen already."""
+
+
+class _Listener:
+    def __init__(self, drop: Callable[[], None]) -> None:
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
+        self.drop = drop
+
+
+class Hub:
+    """Who listens, and what was told last; lives in the loop of the server, but for ``publish``.
+
+    Parameters
+    ----------
+    run
+        What tells this run from those before and after it.
+    first
+        Gives what a page is told that was not here before.
+    """
+
+    def __init__(self, run: str, first: Callable[[], dict[str, Any]]) -> None:
+        self.run, self._first = run, first
+        self._held: deque[tuple[int, bytes]] = deque(maxlen=HELD)
+        self._listeners: set[_Listener] = set()
+        self._encode = msgspec.json.Encoder().encode
+        self.number = self.dropped = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self) -> None:
+        """The loop of the server runs, and is this one."""
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def listening(self) -> int:
+        """Pages that listen."""
+        return len(self._listeners)
+
+    def publish(self, tick: dict[str, Any]) -> None:
+        """Tell all pages, from any thread."""
+        if self._loop is None or self._loop.is_closed():
+            return
+        data = self._encode(tick)
+        self._loop.call_soon_threadsafe(self._spread, data)
+
+    def _spread(self, data: bytes) -> None:
+        self.number += 1
+        message = self._message("tick", self.number, data)
+        self._held.append((self.number, message))
+        for listener in list(self._listeners):
+            try:
+                listener.queue.put_nowait(message)
+            except asyncio.QueueFull:
+                self.dropped += 1
+                self._listeners.discard(listener)
+                listener.drop()
+
+    def _message(self, kind: str, number: int, data: bytes) -> bytes:
+        return b"event: %s\nid: %s-%d\ndata: %s\n\n" % (kind.encode(), self.run.encode(), number, data)
+
+    def _missed(self, last: str | None) -> list[bytes] | None:
+        """What a page has missed since that id; None where that is not known any more."""
+        run, _, number = (last or "").rpartition("-")
+        if run != self.run or not number.isdecimal() or int(number) > self.number:
+            return None
+        known = int(number)
+        if known < self.number and (not self._held or self._held[0][0] > known + 1):
+            return None
+        return [message for n, message in self._held if n > known]
+
+    def close(self) -> None:
+        """Tell all pages to go, from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        for listener in list(self._listeners):
+            if listener.queue.full():
+                listener.queue.get_nowait()
+            listener.queue.put_nowait(None)
+
+    def join(self, last: str | None, drop: Callable[[], None]) -> AsyncIterator[bytes]:
+        """Listen, from the tick after ``last`` on where that is known; ``drop`` cuts off who does not read.
+
+        Raises FullError.
+        """
+        if len(self._listeners) >= PAGES:
+            raise FullError
+        missed, listener = self._missed(last), _Listener(drop)
+        self._listeners.add(listener)
+        if missed is None:
+            missed = [self._message("hello", self.number, self._encode(self._first()))]
+        return self._listen(listener, missed)
+
+    async def _listen(self, listener: _Listener, missed: list[bytes]) -> AsyncIterator[bytes]:
+        try:
+            yield b"retry: 1000\n\n" + b"".join(missed)
+            while listener in self._listeners:
+                try:
+                    message = await asyncio.wait_for(listener.queue.get(), ALIVE)
+                except TimeoutError:
+                    message = b": still here\n\n"
+                if message is None:
+                    return
+                yield message
+        finally:
+            self._listeners.discard(listener)

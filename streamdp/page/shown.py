@@ -1,0 +1,103 @@
+"""The records that the page can show: the latest of each cluster, with what was said of them before."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+
+import msgspec
+
+from streamdp.records import Assignment
+
+OF_CLUSTER = 12
+"""Records of a cluster that are held."""
+
+CLUSTERS = 2000
+"""Clusters that records are held of: those joined latest."""
+
+LATEST = 40
+"""Records, of whatever cluster, that a page which opens is shown."""
+
+WERE = 8
+"""Earlier labels of a record that are told."""
+
+
+class Shown(msgspec.Struct, gc=False):
+    """A record as the page has it; ``was`` are the labels that it had before."""
+
+    seq: int
+    time: float | None
+    cluster: int
+    probability: float
+    novelty: float
+    new: bool
+    text: str
+    id: str
+    was: tuple[int, ...] = ()
+
+
+def shown_of(answer: Assignment, text: str) -> Shown:
+    """An answer, and what its record says."""
+    named = "" if answer.id is None else str(answer.id)[:80]
+    return Shown(
+        answer.seq,
+        answer.time,
+        answer.cluster,
+        answer.probability,
+        answer.novelty,
+        answer.new,
+        text,
+        named,
+    )
+
+
+class ShownRecords:
+    """At most ``CLUSTERS`` x ``OF_CLUSTER`` records."""
+
+    def __init__(self) -> None:
+        self._clusters: OrderedDict[int, deque[Shown]] = OrderedDict()
+        self._by_seq: dict[int, Shown] = {}
+        self.latest: deque[Shown] = deque(maxlen=LATEST)
+
+    def __len__(self) -> int:
+        return len(self._by_seq)
+
+    def add(self, records: Iterable[Shown]) -> None:
+        """Take records in, in processing order."""
+        for record in records:
+            self._by_seq[record.seq] = record
+            self._put(record)
+            self.latest.append(record)
+
+    def _put(self, record: Shown) -> None:
+        held = self._clusters.get(record.cluster)
+        if held is None:
+            held = self._clusters[record.cluster] = deque()
+            if len(self._clusters) > CLUSTERS:
+                for gone in self._clusters.popitem(last=False)[1]:
+                    self._by_seq.pop(gone.seq, None)
+        else:
+            self._clusters.move_to_end(record.cluster)
+        held.append(record)
+        if len(held) > OF_CLUSTER:
+            self._by_seq.pop(held.popleft().seq, None)
+
+    def revise(self, answer: Assignment) -> Shown | None:
+        """A record has another label now; the record, where it is held and the label differs."""
+        record = self._by_seq.get(answer.seq)
+        if record is None:
+            return None
+        before, record.probability = record.cluster, answer.probability
+        if before == answer.cluster:
+            return None
+        held = self._clusters.get(before)
+        if held is not None and record in held:
+            held.remove(record)
+        record.was = (*record.was, before)[-WERE:]
+        record.cluster = answer.cluster
+        self._put(record)
+        return record
+
+    def of(self, cluster: int) -> list[Shown]:
+        """Records of a cluster, the newest first."""
+        return sorted(self._clusters.get(cluster, ()), key=lambda record: -record.seq)

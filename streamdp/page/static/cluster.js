@@ -1,0 +1,133 @@
+// One cluster: what it is about, its records, its life, and who is near.
+
+import { $, el, fill } from "./dom.js";
+import { get } from "./api.js";
+import { colour, swatch } from "./colours.js";
+import { age, count, percent, rate, short, when } from "./format.js";
+import { event, record } from "./records.js";
+
+export class Cluster {
+  constructor(open, close) {
+    this.open = open;
+    this.close = close;
+    this.label = null;
+    this.panel = $("cluster");
+  }
+
+  async show(label) {
+    this.label = label;
+    await this.load();
+    this.panel.hidden = false;
+    document.body.classList.add("one");
+    this.panel.querySelector("h2")?.focus({ preventScroll: true });
+    if (matchMedia("(max-width: 60rem)").matches) scrollTo({ top: 0 });
+  }
+
+  hide() {
+    this.label = null;
+    this.panel.hidden = true;
+    document.body.classList.remove("one");
+  }
+
+  async load() {
+    if (this.label === null) return;
+    const label = this.label;
+    let told;
+    try {
+      told = await get(`api/clusters/${label}`);
+    } catch (error) {
+      if (this.panel.hidden || !this.panel.childElementCount) fill(this.panel, this.head({ name: `cluster ${label}`, slot: null }), el("p", { class: "faint" }, error.message));
+      return;
+    }
+    if (label !== this.label) return;
+    const focused = this.panel.contains(document.activeElement) ? document.activeElement.dataset.key || document.activeElement.tagName : null;
+    const scroll = this.panel.scrollTop;
+    fill(this.panel, this.head(told), this.about(told), this.line(told), this.words(told), this.records(told), this.life(told), this.near(told));
+    this.panel.scrollTop = scroll;
+    if (focused === "close") this.panel.querySelector("[data-key=close]").focus({ preventScroll: true });
+    else if (focused) this.panel.querySelector("h2").focus({ preventScroll: true });
+  }
+
+  head(told) {
+    const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this cluster", onclick: this.close }, "×");
+    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name), close);
+  }
+
+  about(told) {
+    const row = told.figures;
+    if (told.merged_into) return el("p", { class: "gone" }, "It is now part of ", this.link(told.merged_into), ".");
+    if (!row) return el("p", { class: "gone" }, "It is not live any more.");
+    const more = row.recent - row.before;
+    const pairs = [
+      ["records", count(row.size)],
+      ["now", row.rate ? `${rate(row.rate)}/s` : "–"],
+      ["trend", more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : "="],
+      ["life", age(row)],
+      ["novelty", row.novelty === null ? "–" : row.novelty.toFixed(1)],
+      ["number", String(told.cluster)],
+    ];
+    return [told.template ? el("p", { class: "template" }, told.template) : null, el("dl", { class: "figures" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))];
+  }
+
+  line(told) {
+    const { counts, start, width, axis } = told.over_time;
+    if (counts.length < 2) return null;
+    const top = Math.max(1, ...counts);
+    const ns = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(ns, "svg");
+    svg.setAttribute("viewBox", `0 0 ${counts.length - 1} 40`);
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", `Its records over time, at most ${top} at once`);
+    const path = document.createElementNS(ns, "path");
+    path.setAttribute("d", `M0 40 ${counts.map((n, i) => `L${i} ${(40 - 38 * (n / top)).toFixed(1)}`).join(" ")} L${counts.length - 1} 40Z`);
+    path.setAttribute("fill", told.slot === null ? "currentColor" : colour(told.slot));
+    svg.append(path);
+    const end = start + width * counts.length;
+    const say = (t) => (axis === "dates" ? when(t, end - start) : short(t));
+    return el("figure", { class: "line" }, svg, el("figcaption", {}, el("span", {}, say(start)), el("span", {}, say(end))));
+  }
+
+  words(told) {
+    const found = told.against_base || told.words.map(([word, n]) => ({ word, count: n, base: null }));
+    if (!found.length || told.template) return null;
+    const most = Math.max(...found.map((w) => w.count));
+    const tokens = told.tokens || 0;
+    return [
+      el("h3", {}, "Its words", el("span", { class: "faint" }, tokens ? " and how much oftener than elsewhere" : "")),
+      el("ul", { class: "bars" }, found.map((w) => {
+        const lift = tokens && w.base ? w.count / tokens / w.base : null;
+        const bar = el("span", { class: "bar" });
+        bar.style.width = `${Math.max(2, (100 * w.count) / most)}%`;
+        if (told.slot !== null) bar.style.background = colour(told.slot);
+        return el("li", {}, el("span", { class: "word" }, w.word), el("span", { class: "track" }, bar), el("span", { class: "number" }, count(w.count)), el("span", { class: "number faint" }, lift === null ? "" : `${lift >= 9.5 ? count(lift) : lift.toFixed(1)} ×`));
+      })),
+    ];
+  }
+
+  records(told) {
+    const seen = new Set(told.records.map((r) => r.text));
+    const samples = (told.samples || []).filter((text) => !seen.has(text));
+    const list = told.records.map((r) => record(r, this.open, told.cluster));
+    if (!list.length && !samples.length) return null;
+    return [
+      el("h3", {}, "Its records", el("span", { class: "faint" }, " newest first")),
+      el("ol", { class: "records" }, list, samples.map((text) => el("li", {}, el("p", {}, text), el("div", { class: "meta" }, "typical")))),
+    ];
+  }
+
+  life(told) {
+    if (!told.life.length) return null;
+    return [el("h3", {}, "Its life"), el("ol", { class: "events" }, told.life.map((e) => event(e, this.open, told.cluster)))];
+  }
+
+  near(told) {
+    if (!told.near.length) return null;
+    return [el("h3", {}, "Near it"), el("ul", { class: "near" }, told.near.map((n) => el("li", {}, this.link(n), el("span", { class: "faint", title: "share of top words in common" }, percent(n.likeness)))))];
+  }
+
+  link(to) {
+    return el("button", { type: "button", class: "link", onclick: () => this.open(to.cluster) }, to.name);
+  }
+}
+

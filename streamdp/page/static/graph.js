@@ -1,0 +1,254 @@
+// The streamgraph: drawn by hand on a canvas, once a second.
+
+import { $, el, fill, say } from "./dom.js";
+import { colour, ink, isDark, onScheme, paint, swatch } from "./colours.js";
+import { count, full, ticks, when } from "./format.js";
+import { stack } from "./stack.js";
+
+const FOOT = 26;
+
+export class Graph {
+  constructor(open) {
+    this.open = open;
+    this.canvas = $("graph");
+    this.context = this.canvas.getContext("2d");
+    this.tip = $("tip");
+    this.data = null;
+    this.lit = null;
+    this.at = null;
+    this.buttons = new Map();
+    this.withOthers = false;
+    $("others").addEventListener("click", () => {
+      this.withOthers = !this.withOthers;
+      $("others").setAttribute("aria-pressed", String(this.withOthers));
+      if (this.data) { this.stack(); this.draw(); }
+    });
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    onScheme(() => this.draw());
+    const c = this.canvas;
+    c.addEventListener("pointermove", (e) => this.move(e));
+    c.addEventListener("pointerleave", () => this.leave());
+    c.addEventListener("click", (e) => { this.move(e); if (this.lit !== null) this.open(this.lit); });
+    c.addEventListener("blur", () => this.leave());
+    c.addEventListener("keydown", (e) => this.key(e));
+  }
+
+  show(data) {
+    this.data = data;
+    const sum = (row) => row.reduce((a, b) => a + b, 0);
+    const inside = data.bands.reduce((total, b) => total + sum(b.counts), 0);
+    const whole = inside + sum(data.others);
+    say($("drawn"), whole ? `${data.bands.length} of them, ${Math.round((100 * inside) / whole)} % of the records` : "");
+    this.stack();
+    this.draw();
+    this.legend();
+    const names = data.bands.map((b) => b.name).join("; ");
+    const label = data.bands.length ? `Streamgraph of ${data.bands.length} clusters: ${names}` : "Streamgraph, empty still";
+    if (this.canvas.getAttribute("aria-label") !== label) this.canvas.setAttribute("aria-label", label);
+  }
+
+  stack() {
+    const { bands, others } = this.data;
+    this.stacked = stack(bands.map((b) => b.counts), this.withOthers ? others : others.map(() => 0));
+  }
+
+  draw() {
+    const ratio = devicePixelRatio || 1;
+    const w = this.canvas.clientWidth;
+    const h = this.canvas.clientHeight;
+    if (!w || !h) return;
+    if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(h * ratio)) {
+      this.canvas.width = Math.round(w * ratio);
+      this.canvas.height = Math.round(h * ratio);
+    }
+    const c = this.context;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.clearRect(0, 0, w, h);
+    if (!this.data || !this.data.others.length) return;
+    const n = this.data.others.length;
+    const inner = h - FOOT;
+    this.x = (j) => (n === 1 ? (j ? w : 0) : (j / (n - 1)) * w);
+    this.y = (v) => inner / 2 - (v / this.stacked.top) * (inner - 8);
+    this.axis(c, w, h);
+    const dim = this.lit !== null;
+    c.fillStyle = isDark() ? "#2a2e35" : "#e6e3dd";
+    for (const band of this.stacked.rest) { this.path(c, band); c.fill(); }
+    c.lineWidth = 0.75;
+    c.strokeStyle = isDark() ? "#17191d" : "#ffffff";
+    this.data.bands.forEach((band, i) => {
+      c.globalAlpha = dim && band.cluster !== this.lit ? 0.28 : 1;
+      this.path(c, this.stacked.bands[i]);
+      c.fillStyle = paint(c, band.slot);
+      c.fill();
+      c.stroke();
+    });
+    c.globalAlpha = 1;
+    this.names(c, w);
+    if (this.at !== null) {
+      c.strokeStyle = isDark() ? "#e6e4df99" : "#1d1f2199";
+      c.lineWidth = 1;
+      c.beginPath();
+      c.moveTo(this.x(this.at), 0);
+      c.lineTo(this.x(this.at), inner);
+      c.stroke();
+    }
+  }
+
+  path(c, band) {
+    const n = band.low.length;
+    if (n === 1) {
+      c.beginPath();
+      c.rect(this.x(0), this.y(band.high[0]), this.x(1) - this.x(0), this.y(band.low[0]) - this.y(band.high[0]));
+      return;
+    }
+    c.beginPath();
+    c.moveTo(this.x(0), this.y(band.high[0]));
+    for (let j = 0; j < n - 1; j++) this.curve(c, band.high, j, j + 1);
+    c.lineTo(this.x(n - 1), this.y(band.low[n - 1]));
+    for (let j = n - 1; j > 0; j--) this.curve(c, band.low, j, j - 1);
+    c.closePath();
+  }
+
+  // From one place to the next, without a corner at either.
+  curve(c, values, from, to) {
+    const n = values.length;
+    const slope = (j) => (values[Math.min(n - 1, j + 1)] - values[Math.max(0, j - 1)]) / 2;
+    const step = to - from;
+    const third = (this.x(to) - this.x(from)) / 3;
+    const leave = values[from] + (step * slope(from)) / 3;
+    const reach = values[to] - (step * slope(to)) / 3;
+    c.bezierCurveTo(this.x(from) + third, this.y(leave), this.x(to) - third, this.y(reach), this.x(to), this.y(values[to]));
+  }
+
+  axis(c, w, h) {
+    const { start, width, others, axis } = this.data;
+    const end = start + width * others.length;
+    c.font = "12px Inter, system-ui, sans-serif";
+    c.textBaseline = "alphabetic";
+    const places = ticks(start, end, Math.max(2, Math.floor(w / 120)));
+    c.fillStyle = isDark() ? "#a3a098" : "#67645e";
+    c.strokeStyle = isDark() ? "#2b2f36" : "#e8e5df";
+    c.lineWidth = 1;
+    for (const at of places) {
+      const x = ((at - start) / (end - start)) * w;
+      c.beginPath();
+      c.moveTo(x, 0);
+      c.lineTo(x, h - FOOT + 5);
+      c.stroke();
+      const text = axis === "dates" ? when(at, end - start) : count(at);
+      const half = c.measureText(text).width / 2;
+      if (x - half > 2 && x + half < w - 2) c.fillText(text, x - half, h - 7);
+    }
+  }
+
+  // In the widest place of each band that has room, its first words.
+  names(c, w) {
+    this.data.bands.forEach((band, i) => {
+      const { low, high } = this.stacked.bands[i];
+      const words = band.name.split(" ");
+      let best = 0;
+      for (let j = 1; j < low.length; j++) if (high[j] - low[j] > high[best] - low[best]) best = j;
+      const tall = this.y(low[best]) - this.y(high[best]);
+      if (tall < 15) return;
+      const size = Math.min(15, Math.max(11, tall * 0.32));
+      c.font = `600 ${size}px Inter, system-ui, sans-serif`;
+      for (let take = Math.min(3, words.length); take > 0; take--) {
+        const text = words.slice(0, take).join(" ");
+        const half = c.measureText(text).width / 2 + 5;
+        const x = Math.min(Math.max(this.x(best), half), w - half);
+        const from = Math.max(0, Math.floor(((x - half) / w) * (low.length - 1)));
+        const to = Math.min(low.length - 1, Math.ceil(((x + half) / w) * (low.length - 1)));
+        let floor = -Infinity;
+        let ceiling = Infinity;
+        for (let j = from; j <= to; j++) { floor = Math.max(floor, low[j]); ceiling = Math.min(ceiling, high[j]); }
+        if (this.y(floor) - this.y(ceiling) < size + 3) continue;
+        const dimmed = this.lit !== null && band.cluster !== this.lit;
+        c.globalAlpha = dimmed ? 0.3 : 1;
+        c.fillStyle = ink(colour(band.slot));
+        c.textBaseline = "middle";
+        c.fillText(text, x - half + 5, (this.y(floor) + this.y(ceiling)) / 2);
+        c.globalAlpha = 1;
+        return;
+      }
+    });
+  }
+
+  move(event) {
+    if (!this.data || !this.y) return;
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const n = this.data.others.length;
+    this.at = Math.max(0, Math.min(n - 1, Math.round((x / box.width) * (n - 1))));
+    const i = this.stacked.bands.findIndex((b) => y <= this.y(b.low[this.at]) && y >= this.y(b.high[this.at]));
+    this.light(i < 0 ? null : this.data.bands[i].cluster);
+    this.describe(x, y, i, box.width);
+  }
+
+  describe(x, y, i, w) {
+    const { start, width, bands, others } = this.data;
+    const from = start + this.at * width;
+    const time = this.data.axis === "dates" ? full(from) : `${this.data.axis === "records" ? "record " : ""}${count(from)}`;
+    const head = i < 0 ? "other clusters" : bands[i].name;
+    const records = i < 0 ? others[this.at] : bands[i].counts[this.at];
+    fill(this.tip, el("strong", {}, i >= 0 && el("span", { class: swatch(bands[i].slot) }), head), el("span", {}, `${count(records)} records`), el("span", { class: "faint" }, time));
+    this.tip.hidden = false;
+    const room = this.tip.offsetWidth;
+    this.tip.style.left = `${Math.max(4, Math.min(x + 14, w - room - 4))}px`;
+    this.tip.style.top = `${Math.max(4, y - 70)}px`;
+    return `${head}: ${count(records)} records, ${time}`;
+  }
+
+  leave() {
+    this.at = null;
+    this.tip.hidden = true;
+    this.light(null, true);
+  }
+
+  light(cluster, always = false) {
+    if (cluster !== this.lit || always) {
+      this.buttons.forEach((b, label) => b.classList.toggle("lit", label === cluster));
+    }
+    this.lit = cluster;
+    this.draw();
+  }
+
+  key(event) {
+    if (!this.data || !this.data.bands.length) return;
+    const n = this.data.others.length;
+    const order = this.data.bands.map((b) => b.cluster);
+    let i = order.indexOf(this.lit);
+    if (this.at === null) this.at = n - 1;
+    if (event.key === "ArrowLeft") this.at = Math.max(0, this.at - 1);
+    else if (event.key === "ArrowRight") this.at = Math.min(n - 1, this.at + 1);
+    else if (event.key === "ArrowUp") i = Math.min(order.length - 1, i + 1);
+    else if (event.key === "ArrowDown") i = i < 0 ? order.length - 1 : Math.max(0, i - 1);
+    else if (event.key === "Enter" && i >= 0) { this.open(order[i]); return; }
+    else if (event.key === "+" || event.key === "-") { this.zoomed?.(event.key === "+"); return; }
+    else if (event.key === "Escape") { this.leave(); return; }
+    else return;
+    event.preventDefault();
+    if (i < 0) i = 0;
+    this.light(order[i]);
+    const band = this.stacked.bands[i];
+    const y = (this.y(band.low[this.at]) + this.y(band.high[this.at])) / 2;
+    say($("graph-said"), this.describe(this.x(this.at), y, i, this.canvas.clientWidth));
+  }
+
+  legend() {
+    const list = $("legend");
+    const wanted = new Set(this.data.bands.map((b) => b.cluster));
+    for (const [label, button] of this.buttons) if (!wanted.has(label)) { button.parentNode.remove(); this.buttons.delete(label); }
+    for (const band of this.data.bands) {
+      let button = this.buttons.get(band.cluster);
+      if (!button) {
+        button = el("button", { type: "button", onclick: () => this.open(band.cluster) }, el("span", { class: swatch(band.slot) }), el("span", { class: "name" }), el("span", { class: "grows", title: "grows fast" }));
+        button.addEventListener("pointerenter", () => this.light(band.cluster));
+        button.addEventListener("pointerleave", () => this.light(null));
+        this.buttons.set(band.cluster, button);
+        list.append(el("li", {}, button));
+      }
+      say(button.children[1], band.name);
+      say(button.children[2], band.why === "growing" ? "▲" : "");
+    }
+  }
+}

@@ -1,0 +1,86 @@
+// The page: ticks come in once a second and are handed out.
+
+import { $ } from "./dom.js";
+import { get, listen } from "./api.js";
+import { Cluster } from "./cluster.js";
+import { Graph } from "./graph.js";
+import { Events, Records } from "./records.js";
+import { scoring } from "./score.js";
+import { strip } from "./strip.js";
+import { Table } from "./table.js";
+
+const open = (label) => { location.hash = `cluster/${label}`; };
+const close = () => { history.pushState(null, "", location.pathname); route(); $("search").focus({ preventScroll: true }); };
+
+const graph = new Graph(open);
+const table = new Table(open);
+const records = new Records(open);
+const events = new Events(open);
+const cluster = new Cluster(open, close);
+scoring(open);
+
+let zoom = 1;
+let paused = false;
+let waiting = null;
+let number = 0;
+let status = null;
+
+function route() {
+  const match = /^#cluster\/(\d+)$/.exec(location.hash);
+  if (match) cluster.show(Number(match[1]));
+  else cluster.hide();
+}
+
+async function drawn(tick) {
+  if (zoom === 1) { graph.show(tick.graph); return; }
+  const [first, last] = tick.graph.whole;
+  try {
+    const part = await get(`api/graph?from=${last - (last - first) / zoom}`);
+    if (zoom !== 1) graph.show(part);
+  } catch { /* the next tick comes soon */ }
+}
+
+function show(tick, whole) {
+  drawn(tick);
+  records.show(tick, whole);
+  events.show(tick, whole);
+  number += 1;
+  if (whole || number % 2 === 0) table.load();
+  if (whole || number % 3 === 0) cluster.load();
+}
+
+listen((tick, whole) => {
+  status = tick.status;
+  $("main").hidden = false;
+  strip(status);
+  if (document.hidden && !whole) { waiting = { tick, whole: true }; return; }
+  if (paused && !whole) return;
+  show(tick, whole);
+}, () => { if (status) strip(status, "connection lost, trying again"); });
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && waiting && !paused) { drawn(waiting.tick); table.load(); cluster.load(); }
+  waiting = null;
+});
+
+function setZoom(wanted) {
+  zoom = wanted;
+  for (const button of document.querySelectorAll("[data-zoom]")) button.setAttribute("aria-pressed", String(Number(button.dataset.zoom) === zoom));
+  get("api/graph").then((whole) => drawn({ graph: whole })).catch(() => {});
+}
+for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => setZoom(Number(button.dataset.zoom)));
+graph.zoomed = (closer) => { const steps = [1, 3, 10]; setZoom(steps[Math.max(0, Math.min(2, steps.indexOf(zoom) + (closer ? 1 : -1)))]); };
+
+$("pause").addEventListener("click", () => {
+  paused = !paused;
+  $("pause").setAttribute("aria-pressed", String(paused));
+  $("pause").textContent = paused ? "Go on" : "Pause";
+  if (!paused) { setZoom(zoom); table.load(); cluster.load(); }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && cluster.label !== null) close();
+  if (event.key === "/" && !/INPUT|TEXTAREA/.test(document.activeElement.tagName)) { event.preventDefault(); $("search").focus(); }
+});
+addEventListener("hashchange", route);
+route();

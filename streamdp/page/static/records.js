@@ -1,0 +1,72 @@
+// Records as they are answered, and what happened to clusters.
+
+import { $, el, fill, say } from "./dom.js";
+import { swatch } from "./colours.js";
+import { count, percent, when } from "./format.js";
+
+const AT_ONCE = 4; // more at a time nobody can read
+const HELD = 24;
+
+export function record(told, open, of = null) {
+  const chip = (label, name, slot) => el("button", { type: "button", class: "chip", onclick: () => open(label) }, el("span", { class: swatch(slot) }), name);
+  const where = told.cluster === of ? null : told.cluster < 0 ? el("span", { class: "chip" }, told.name) : chip(told.cluster, told.name, told.slot);
+  const was = told.was.map((old) => [el("del", { title: "what was said before" }, old.name), " "]);
+  const meta = [
+    el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time)),
+    told.was.length ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
+    was,
+    where,
+    el("span", { class: "sure", title: "probability of this cluster" }, percent(told.probability)),
+  ];
+  return el("li", { "data-seq": told.seq, class: told.was.length ? "was" : null }, el("p", {}, told.text || told.id || `record ${count(told.seq)}`), el("div", { class: "meta" }, meta));
+}
+
+export class Records {
+  constructor(open) {
+    this.open = open;
+    this.list = $("records");
+  }
+
+  show(tick, whole) {
+    const fresh = whole ? tick.records.slice(0, HELD) : tick.records.slice(0, AT_ONCE);
+    const revised = tick.revised.slice(0, 3);
+    const made = [...revised, ...fresh].map((told) => record(told, this.open));
+    if (whole) fill(this.list, made);
+    else {
+      for (const told of revised) this.list.querySelector(`li[data-seq="${told.seq}"]`)?.remove();
+      made.forEach((li) => li.classList.add("new"));
+      this.list.prepend(...made);
+    }
+    while (this.list.children.length > HELD) this.list.lastChild.remove();
+    const pace = tick.status.rate || 0;
+    say($("sampled"), pace > AT_ONCE ? `a few of ${count(pace)} a second` : "");
+  }
+}
+
+const KINDS = { born: "New", closed: "Closed", retired: "Retired", merged: "Merged", split: "Split off", vanished: "Dissolved" };
+
+export function event(told, open, of = null) {
+  const link = (label, name) => el("button", { type: "button", class: "link", onclick: () => open(label) }, name);
+  const other = told.other === null ? null : [told.event === "merged" ? " into " : told.event === "split" ? " from " : " – ", link(told.other, told.other_name)];
+  const time = el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time));
+  const size = told.size > 1 ? el("span", { class: "faint" }, `${count(told.size)} records`) : null;
+  const name = told.cluster === of ? null : link(told.cluster, told.name);
+  return el("li", { class: told.event }, el("span", { class: "kind" }, KINDS[told.event] || told.event), el("span", { class: "what" }, name, other, " ", size), time);
+}
+
+export class Events {
+  constructor(open) {
+    this.open = open;
+    this.list = $("events");
+  }
+
+  show(tick, whole) {
+    const made = tick.events.slice(0, 12).map((told) => event(told, this.open));
+    if (whole) fill(this.list, made.length ? made : el("li", { class: "nothing" }, "Nothing yet."));
+    else if (made.length) {
+      this.list.querySelector(".nothing")?.remove();
+      this.list.prepend(...made);
+    }
+    while (this.list.children.length > 14) this.list.lastChild.remove();
+  }
+}

@@ -1,0 +1,55 @@
+// The strip of figures at the top, and the settings at the foot.
+
+import { $, el, fill, say } from "./dom.js";
+import { count, rate, span } from "./format.js";
+
+const STATES = { running: "live", ended: "input ended", snapshot: "snapshot", starting: "starting" };
+
+function figures(s) {
+  const refused = Object.entries(s.refused || {});
+  const total = refused.reduce((sum, [, n]) => sum + n, 0);
+  const found = [
+    ["Records", count(s.records || 0), "answered since the stream began"],
+    ["A second", s.state === "running" ? rate(s.rate) : "–", "over the last five seconds"],
+    ["Live clusters", count(s.live || 0), `${count(s.announced || 0)} announced since the stream began`],
+  ];
+  if (s.lag) found.push(["Behind", s.lag.seconds ? span(s.lag.seconds) : count(s.lag.records), `${count(s.lag.records)} records are not read yet`]);
+  else if (s.read !== undefined && s.state === "running") found.push(["Read", `${Math.floor(100 * s.read)} %`, "of the input"]);
+  if (s.held_back) found.push(["Waiting", count(s.held_back), "records that wait for their turn"]);
+  found.push(["Beam agrees", `${Math.round(100 * (s.agreement ?? 1))} %`, "of the clusters are the same in all competing clusterings"]);
+  found.push(["Revised", count(s.revisions || 0), "answers that were changed since this run began"]);
+  if (total) found.push(["Refused", count(total), refused.map(([why, n]) => `${why} ${count(n)}`).join(", "), refused.slice(0, 2).map(([why, n]) => `${why} ${count(n)}`).join(", ")]);
+  if (s.refined) found.push(["Refined", count(s.refined.records_refined || 0), `${count(s.refined.refinements)} refinements, ${count(s.refined.refinements_adopted)} adopted, ${(s.refined.refinement_nats || 0).toFixed(1)} nats won`, "records moved"]);
+  return found;
+}
+
+export function strip(s, state) {
+  const list = $("strip");
+  const found = figures(s);
+  if (list.dataset.names !== found.map((f) => f[0]).join()) {
+    list.dataset.names = found.map((f) => f[0]).join();
+    fill(list, found.map(([name]) => el("div", {}, el("dt", {}, name), el("dd", {}), el("dd", { class: "note" }))));
+  }
+  found.forEach(([, value, help, note], i) => {
+    const div = list.children[i];
+    say(div.children[1], value);
+    say(div.children[2], note || "");
+    if (div.title !== help) div.title = help;
+  });
+  say($("stream"), s.stream);
+  const shown = state || STATES[s.state] || s.state;
+  say($("state"), shown);
+  $("state").dataset.state = state ? "lost" : s.state;
+  document.title = `${s.stream} – streamdp`;
+  foot(s);
+}
+
+function foot(s) {
+  const lines = [...(s.chosen || [])];
+  if (s.adapted) lines.push(`adapted: concentration ${s.adapted.concentration.toPrecision(3)}, decay over ${s.adapted.decay_scale.toPrecision(3)}`);
+  const key = lines.join("\n");
+  const foot = $("foot");
+  if (foot.dataset.key === key) return;
+  foot.dataset.key = key;
+  fill(foot, lines.length ? el("details", {}, el("summary", {}, "Settings that were chosen automatically"), el("ul", {}, lines.map((line) => el("li", {}, line)))) : null);
+}

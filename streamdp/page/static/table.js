@@ -1,0 +1,115 @@
+// The table of live clusters: rows are kept and changed, not made anew.
+
+import { $, el, fill, say } from "./dom.js";
+import { get } from "./api.js";
+import { swatch } from "./colours.js";
+import { age, count, full, rate } from "./format.js";
+
+const COLUMNS = [
+  ["name", "Cluster", "what", "ascending"],
+  ["size", "Records", "number", "descending", "how many records it has"],
+  ["rate", "Now", "number", "descending", "records a second, over the last ten seconds"],
+  ["trend", "Trend", "number", "descending", "of the last 1,000 records, beside the 1,000 before"],
+  ["age", "Life", "number wide-only", "ascending", "from its first record to its last"],
+  ["novelty", "Novelty", "number wide-only", "descending", "surprise by word of its latest records, in nats"],
+];
+const STEP = 25;
+
+export class Table {
+  constructor(open) {
+    this.open = open;
+    this.sort = "size";
+    this.order = "descending";
+    this.most = STEP;
+    this.rows = new Map();
+    this.known = null;
+    this.body = $("table").tBodies[0];
+    fill($("table").tHead, el("tr", {}, COLUMNS.map(([key, title, kind, , help]) => el("th", { scope: "col", class: kind, title: help, "data-key": key }, el("button", { type: "button", onclick: () => this.sortBy(key) }, title)))));
+    this.mark();
+    let timer = 0;
+    $("search").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => { this.most = STEP; this.load(); }, 150); });
+    $("more").addEventListener("click", () => { this.most = Math.min(500, this.most + 2 * STEP); this.load(); });
+  }
+
+  sortBy(key) {
+    const first = COLUMNS.find((c) => c[0] === key)[3];
+    const other = { ascending: "descending", descending: "ascending" };
+    this.order = this.sort === key ? other[this.order] : first;
+    this.sort = key;
+    this.mark();
+    this.load();
+  }
+
+  mark() {
+    for (const th of $("table").tHead.rows[0].cells) {
+      if (th.dataset.key === this.sort) th.setAttribute("aria-sort", this.order);
+      else th.removeAttribute("aria-sort");
+    }
+  }
+
+  async load() {
+    const search = $("search").value.trim();
+    const asked = new URLSearchParams({ search, sort: this.sort, order: this.order, limit: this.most });
+    const number = (this.number = (this.number || 0) + 1);
+    let told;
+    try {
+      told = await get(`api/clusters?${asked}`);
+    } catch {
+      return;
+    }
+    if (number !== this.number) return;
+    say($("found"), search ? `${count(told.found)} of ${count(told.live)}` : count(told.live));
+    $("more").hidden = told.found <= told.clusters.length;
+    this.show(told.clusters, search);
+  }
+
+  show(clusters, search) {
+    const wanted = new Set(clusters.map((row) => row.cluster));
+    for (const [label, tr] of this.rows) if (!wanted.has(label)) { tr.remove(); this.rows.delete(label); }
+    const youngest = this.known;
+    clusters.forEach((row, i) => {
+      let tr = this.rows.get(row.cluster);
+      if (!tr) {
+        tr = this.made(row);
+        if (youngest !== null && row.cluster > youngest) tr.classList.add("new");
+        this.rows.set(row.cluster, tr);
+      }
+      if (this.body.rows[i] !== tr) this.body.insertBefore(tr, this.body.rows[i] || null);
+      this.update(tr, row);
+    });
+    this.known = Math.max(this.known ?? -1, ...clusters.map((row) => row.cluster));
+    if (!clusters.length) {
+      if (!this.nothing) this.nothing = el("tr", {}, el("td", { colspan: COLUMNS.length, class: "nothing" }));
+      say(this.nothing.cells[0], search ? "No live cluster has these words." : "No clusters yet.");
+      this.body.append(this.nothing);
+    } else this.nothing?.remove();
+  }
+
+  made(row) {
+    const open = el("button", { type: "button", class: "open", onclick: () => this.open(row.cluster) });
+    const cells = [
+      el("th", { scope: "row", class: "what" }, el("div", { class: "mark" }, el("span", { class: "swatch none" }), el("div", {}, open, el("span", { class: "words" }), el("span", { class: "said" })))),
+      ...COLUMNS.slice(1).map((c) => el("td", { class: c[2] })),
+    ];
+    return el("tr", { "data-cluster": row.cluster }, cells);
+  }
+
+  update(tr, row) {
+    const [what, size, now, trend, life, novelty] = tr.cells;
+    const mark = swatch(row.slot);
+    const [square, texts] = what.firstChild.children;
+    if (square.className !== mark) square.className = mark;
+    const [open, words, said] = texts.children;
+    say(open, row.name);
+    say(words, row.template ? "" : row.words.slice(3, 8).map((w) => w[0]).join(" "));
+    say(said, row.samples.length ? row.samples[row.samples.length - 1] : "");
+    say(size, count(row.size));
+    say(now, rate(row.rate));
+    const more = row.recent - row.before;
+    say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.recent ? "=" : "–");
+    trend.dataset.way = Math.sign(more);
+    say(life, age(row));
+    if (row.first_time !== null) life.title = `${full(row.first_time)} to ${full(row.last_time)}`;
+    say(novelty, row.novelty === null ? "–" : row.novelty.toFixed(1));
+  }
+}

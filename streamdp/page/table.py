@@ -1,0 +1,231 @@
+"""The live clusters as a table: sorted and searched without an object for each."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.census import Census, census_of_all
+from streamdp.page.text import name_of, short
+from streamdp.records import ClusterSummary
+
+Sort = Literal["size", "rate", "trend", "age", "novelty", "last", "cluster", "name"]
+
+MOST = 20_000
+"""Live clusters that the table holds: those joined latest."""
+
+DESCRIBED = 2 * MOST
+"""Clusters whose words are remembered."""
+
+AT_ONCE = 100
+"""Clusters that are described between two ticks."""
+
+LATELY = 1000
+"""Records that are called recent."""
+
+RATE_OVER = 10.0
+"""Seconds over which a rate is taken."""
+
+SEARCHED = 400
+"""Characters of a cluster's words and records that a search looks at."""
+
+
+class About(msgspec.Struct, frozen=True, gc=False):
+    """What a cluster is about, as of when it had so many records."""
+
+    size: int
+    name: str
+    words: list[tuple[str, int]]
+    samples: list[str]
+    searched: str
+    template: str | None
+    mean: list[float] | None
+
+
+def about_of(cluster: ClusterSummary) -> About:
+    """What a cluster is about, cut short."""
+    words = [(short(word, 40), count) for word, count in cluster.words or ()]
+    template = short(cluster.template, 300) if isinstance(cluster.template, str) else None
+    mean = None if cluster.mean is None else [round(value, 6) for value in cluster.mean[:16]]
+    samples = [short(text, 200) for text in cluster.samples]
+    said = " ".join([template or "", *(word for word, _ in words), *samples])
+    name = name_of(cluster.cluster, words, template, mean)
+    return About(
+        cluster.size, name, words, samples, f"{cluster.cluster} {said[:SEARCHED]}".lower(), template, mean
+    )
+
+
+class Table:
+    """The live clusters, as of the last census, and what is known of each."""
+
+    def __init__(self) -> None:
+        self.census: Census = census_of_all([])
+        self.about: OrderedDict[int, About] = OrderedDict()
+        self._called: OrderedDict[int, str] = OrderedDict()
+        self._novelty: OrderedDict[int, float] = OrderedDict()
+        self._second: deque[tuple[float, Counter[int]]] = deque()
+        self._now: Counter[int] = Counter()
+        self.trend: dict[int, tuple[int, int]] = {}
+        self.rate: dict[int, float] = {}
+        self.behind = 0
+        """Clusters that are to be described yet."""
+
+    def joined(self, labels: np.ndarray, novelty: np.ndarray) -> None:
+        """Records have joined these clusters, so novel; both of shape (n,)."""
+        found, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        means = (np.bincount(inverse, novelty, len(found)) / counts).tolist()
+        known, held = found.tolist(), self._novelty
+        self._now.update(dict(zip(known, counts.tolist(), strict=True)))
+        for label, count, mean in zip(known, counts.tolist(), means, strict=True):
+            before = held.pop(label, mean)
+            held[label] = before + (mean - before) * min(1.0, 0.1 * count)
+        while len(held) > DESCRIBED:
+            held.popitem(last=False)
+
+    def tick(self, now: float, labels: np.ndarray) -> None:
+        """Work out rates, as of ``now`` in seconds, and trends, by labels of the latest records."""
+        self._second.append((now, self._now))
+        self._now = Counter()
+        while len(self._second) > 2 and now - self._second[1][0] >= RATE_OVER:
+            self._second.popleft()
+        span = max(now - self._second[0][0], 1e-9)
+        total: Counter[int] = Counter()
+        for _, counts in list(self._second)[1:]:
+            total.update(counts)
+        self.rate = {label: count / span for label, count in total.items()}
+        labels = labels[-2 * LATELY :]
+        recent, before = Counter(labels[-LATELY:].tolist()), Counter(labels[:-LATELY].tolist())
+        self.trend = {label: (recent[label], before[label]) for label in recent.keys() | before.keys()}
+
+    def take(self, census: Census) -> None:
+        """The live clusters as they are now."""
+        if len(census.label) > MOST:
+            latest = np.argpartition(-census.last_seq, MOST)[:MOST]
+            census = Census(*(column[latest] for column in census))
+        self.census = census
+
+    def stale(self, prominent: Iterable[int]) -> set[int]:
+        """Clusters to be described: those that are drawn, those never described, those that have grown."""
+        wanted = set(prominent)
+        get = self.about.get
+        sizes = [0 if (held := get(label)) is None else held.size for label in self.census.label.tolist()]
+        known = np.array(sizes, np.int64)
+        behind = np.flatnonzero(self.census.size > 1.2 * known)
+        order = behind[np.argsort(-self.census.last_seq[behind], kind="stable")]
+        self.behind = max(len(order) - AT_ONCE, 0)
+        return wanted | set(self.census.label[order[:AT_ONCE]].tolist())
+
+    def describe(self, clusters: Iterable[ClusterSummary]) -> None:
+        """What these clusters are about."""
+        for cluster in clusters:
+            self.about[cluster.cluster] = about_of(cluster)
+            self.about.move_to_end(cluster.cluster)
+        while len(self.about) > DESCRIBED:
+            self.about.popitem(last=False)
+
+    def call(self, label: int, name: str) -> None:
+        """What a cluster is called while nothing better is known: it may be gone before it is described."""
+        self._called[label] = name
+        self._called.move_to_end(label)
+        if len(self._called) > DESCRIBED:
+            self._called.popitem(last=False)
+
+    def name(self, label: int) -> str:
+        """What a cluster is called."""
+        held = self.about.get(label)
+        return self._called.get(label) or name_of(label, None) if held is None else held.name
+
+    def find(self, search: str) -> np.ndarray:
+        """Places in the census of the clusters that hold all words of a search."""
+        labels, wanted = self.census.label.tolist(), search.lower().split()
+        if not wanted:
+            return np.arange(len(labels))
+        texts = [held.searched if (held := self.about.get(label)) else str(label) for label in labels]
+        found = [i for i, text in enumerate(texts) if all(word in text for word in wanted)]
+        return np.array(found, np.int64)
+
+    def sorted(self, places: np.ndarray, by: Sort, *, descending: bool) -> np.ndarray:
+        """The same places in order; equal ones by label."""
+        labels = self.census.label[places].tolist()
+        keys: Any
+        if by == "size":
+            keys = self.census.size[places]
+        elif by == "rate":
+            keys = [self.rate.get(label, 0.0) for label in labels]
+        elif by == "trend":
+            keys = [self.growth(label) for label in labels]
+        elif by == "novelty":
+            keys = [self._novelty.get(label, 0.0) for label in labels]
+        elif by == "last":
+            keys = self.census.last_seq[places]
+        elif by == "name":
+            names = [self.name(label).lower() for label in labels]
+            keys = np.unique(names, return_inverse=True)[1] if names else []
+        else:  # of what age: the youngest was numbered last
+            keys = -np.array(labels, float) if by == "age" else labels
+        column = np.asarray(keys, float)
+        return places[np.lexsort((labels, -column if descending else column))]
+
+    def growth(self, label: int) -> int:
+        """How many more of the last 1,000 records a cluster has than of the 1,000 before."""
+        recent, before = self.trend.get(label, (0, 0))
+        return recent - before
+
+    def row(self, place: int) -> dict[str, Any]:
+        """What the table tells of a cluster."""
+        census, label = self.census, int(self.census.label[place])
+        held, (recent, before) = self.about.get(label), self.trend.get(label, (0, 0))
+        return {
+            "cluster": label,
+            "name": self.name(label),
+            "size": int(census.size[place]),
+            "rate": round(self.rate.get(label, 0.0), 3),
+            "recent": recent,
+            "before": before,
+            "first_time": _time(census.first_time[place]),
+            "last_time": _time(census.last_time[place]),
+            "first_seq": int(census.first_seq[place]),
+            "last_seq": int(census.last_seq[place]),
+            "novelty": round(self._novelty[label], 3) if label in self._novelty else None,
+            "words": [] if held is None else held.words,
+            "samples": [] if held is None else held.samples,
+            "template": None if held is None else held.template,
+            "mean": None if held is None else held.mean,
+        }
+
+    def place_of(self, label: int) -> int | None:
+        """Where in the census a cluster stands."""
+        found = np.flatnonzero(self.census.label == label)
+        return int(found[0]) if len(found) else None
+
+    def near(self, label: int, most: int = 5) -> list[tuple[int, float]]:
+        """The live clusters that share most top words with one, or lie nearest, and how near: 0 to 1."""
+        held = self.about.get(label)
+        others = [other for other in self.census.label.tolist() if other != label and other in self.about]
+        if held is None or not others:
+            return []
+        if held.words:
+            own = {word for word, _ in held.words}
+            scores = [_overlap(own, self.about[other]) for other in others]
+        elif held.mean:
+            own_mean = np.array(held.mean)
+            means = [self.about[other].mean for other in others]
+            away = [float(np.linalg.norm(own_mean - np.array(m))) if m else np.inf for m in means]
+            scores = [1.0 / (1.0 + distance) for distance in away]
+        else:
+            return []
+        best = sorted(zip(others, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))[:most]
+        return [(other, round(score, 3)) for other, score in best if score > 0.0]
+
+
+def _overlap(own: set[str], other: About) -> float:
+    words = {word for word, _ in other.words}
+    return len(own & words) / len(own | words) if words else 0.0
+
+
+def _time(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

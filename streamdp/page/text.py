@@ -1,0 +1,33 @@
+"""What stands on the page of a cluster or a record: short texts, whatever the stream holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NAME = 3
+"""Words of a cluster's name."""
+
+LONGEST = 60
+"""Characters of a word or a name."""
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """A text in one line of bounded length."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def name_of(
+    cluster: int,
+    words: Sequence[tuple[str, int]] | None,
+    template: object = None,
+    mean: Sequence[float] | None = None,
+) -> str:
+    """What a cluster is called: its template, its top words, where it lies, else its number."""
+    if isinstance(template, str):
+        return short(template)
+    if words:
+        return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
+    if mean:
+        return short(" ".join(f"{value:.3g}" for value in mean[:NAME]))
+    return f"cluster {cluster}" if cluster >= 0 else "a new cluster"

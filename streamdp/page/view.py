@@ -1,0 +1,343 @@
+"""What the page shows of a run: fed by the thread that runs the stream, read by the one that serves.
+
+Memory is bounded whatever the stream does; a batch costs a few operations on arrays, and an object for each
+record that may be shown. Once a second ``look`` takes a census of the clusters and gives what pages are told.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamdp.answers.samples import what_is_said
+from streamdp.engine import Engine
+from streamdp.page.graph import Graph
+from streamdp.page.lives import Happening, Lives
+from streamdp.page.shown import Shown, ShownRecords, shown_of
+from streamdp.page.table import Sort, Table
+from streamdp.page.text import name_of, short
+from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
+
+WHOLE = 1000
+"""Between two ticks so many records are taken whole, by the batch."""
+
+SOME = 40
+"""Of each batch beyond them so many."""
+
+COUNTED = 100_000
+"""Records that are counted no later than together."""
+
+WAITING = 20_000
+"""Records whose texts are remembered while they wait for their turn."""
+
+TOLD = {"records": 25, "revised": 12, "events": 25}
+"""Of each kind, at most so many are told in a tick: the latest."""
+
+
+class View:
+    """The clusters, records and events of a run."""
+
+    def __init__(self, stream: str, chosen: Sequence[str] = ()) -> None:
+        self.lock = threading.Lock()
+        self.stream, self.chosen = stream, list(chosen)
+        self.version = 0
+        self.status: dict[str, Any] = {"stream": stream, "state": "starting", "chosen": self.chosen}
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything."""
+        self.table, self.graph, self.lives, self.records = Table(), Graph(), Lives(), ShownRecords()
+        self.refused: Counter[str] = Counter()
+        self._first, self._room = 0, WHOLE
+        self._labels: list[int] = []
+        self._novelties: list[float] = []
+        self._times: list[float | None] = []
+        self._waiting: dict[int, tuple[Position, str]] = {}
+        self._batch: list[Record | Reject] = []
+        self._fresh: list[Shown] = []
+        self._revised: list[Shown] = []
+        self._happened: list[Happening] = []
+        self._records = self._revisions = 0
+        self._paces: list[tuple[float, int]] = []
+
+    # ---------------------------------------------------------------- fed
+
+    def begin(self, engine: Engine) -> None:
+        """Show what a state remembers of the records before: the run goes on from there."""
+        labels, times = engine.lately()
+        with self.lock:
+            if len(labels):
+                first = engine.seq - len(labels)
+                self.graph.add([None] * len(labels) if times is None else times.tolist(), first, labels)
+            self.records.add(
+                Shown(
+                    seq,
+                    None if open_still is None else open_still.time,
+                    label,
+                    np.nan if open_still is None else open_still.probability,
+                    np.nan if open_still is None else open_still.novelty,
+                    False,
+                    short(text, 300),
+                    "",
+                )
+                for seq, label, text, open_still in engine.spoken()
+            )
+
+    def taken(self, records: list[Record | Reject]) -> None:
+        """These were read, and will be answered."""
+        if self._batch:
+            self._remember()
+        self._batch = records
+
+    def _remember(self) -> None:
+        """Keep what the records say that wait for their turn."""
+        for record in self._batch:
+            if isinstance(record, Record):
+                self._waiting[id(record.position)] = record.position, what_is_said(record)
+        while len(self._waiting) > WAITING:
+            del self._waiting[next(iter(self._waiting))]
+        self._batch = []
+
+    def told(self, answers: Answers, held_back: int) -> None:
+        """These were written; so many records wait for their turn."""
+        lines = [line for line in answers.lines if line.__class__ is Assignment]
+        first: list[Assignment] = [line for line in lines if line.revision == 0]
+        with self.lock:
+            for reject in answers.rejects:
+                if reject.reason != GAP:
+                    self.refused[reject.reason] += 1
+            if first:
+                self._count(first)
+            if len(first) < len(lines):
+                self._revise([line for line in lines if line.revision > 0])
+            for event in answers.events:
+                name = name_of(event.cluster, event.words, event.template, event.mean)
+                self.table.call(event.cluster, name)
+                self._happened.append(self.lives.add(event, name))
+            del self._happened[: -TOLD["events"]]
+        if held_back:
+            self._remember()
+        else:
+            self._batch = []
+            self._waiting.clear()
+
+    def _count(self, first: list[Assignment]) -> None:
+        if not self._labels:
+            self._first = first[0].seq
+        self._labels += [line.cluster for line in first]
+        self._novelties += [line.novelty for line in first]
+        self._times += [line.time for line in first]
+        if len(self._labels) > COUNTED:
+            self._sum_up()
+        self._records += len(first)
+        shown = first
+        self._room -= len(first)
+        if self._room < 0 and len(first) > SOME:
+            shown = first[-1 :: -(len(first) // SOME)][:SOME][::-1]
+        read = {id(r.position): r for r in self._batch if r.__class__ is Record}
+        made = [shown_of(line, self._text(read, line)) for line in shown]
+        self.records.add(made)
+        self._fresh = [*self._fresh, *made][-TOLD["records"] :]
+
+    def _sum_up(self) -> None:
+        """Count the records that came since the last time."""
+        if self._labels:
+            labels = np.array(self._labels, np.int64)
+            self.table.joined(labels, np.array(self._novelties))
+            self.graph.add(self._times, self._first, labels)
+            self._labels, self._novelties, self._times = [], [], []
+
+    def _text(self, read: Mapping[int, Any], line: Assignment) -> str:
+        record = read.get(id(line.position))
+        if record is not None:
+            return short(what_is_said(record), 300)
+        waited = self._waiting.get(id(line.position))
+        return "" if waited is None else short(waited[1], 300)
+
+    def _revise(self, revised: list[Assignment]) -> None:
+        self._revisions += len(revised)
+        found = [record for line in revised if (record := self.records.revise(line)) is not None]
+        self._revised = [*self._revised, *found][-TOLD["revised"] :]
+
+    # ---------------------------------------------------------------- once a second
+
+    def look(self, engine: Engine, now: float, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Take a census at a time in seconds; what pages are told, with a run's own ``status``."""
+        census, (latest, _) = engine.census(), engine.lately()
+        with self.lock:
+            self._sum_up()
+            self.table.take(census)
+            self.table.tick(now, latest)
+            self.graph.choose(self.table)
+            stale = self.table.stale(self.graph.drawn)
+        clusters = engine.clusters(stale)
+        figures = _figures(engine)
+        with self.lock:
+            self.table.describe(clusters)
+            self.version += 1
+            self._room = WHOLE
+            self.status = {
+                "stream": self.stream,
+                "chosen": _of_kind(self.chosen, engine),
+                **figures,
+                "live": len(census.label),
+                "rate": self._rate(now),
+                "revisions": self._revisions,
+                "refused": dict(sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))[:12]),
+                **status,
+            }
+            tick = {
+                "status": self.status,
+                "graph": self.graph.drawing(self.table),
+                "records": [self.told_of(record) for record in reversed(self._fresh)],
+                "revised": [self.told_of(record) for record in reversed(self._revised)],
+                "events": [self._told_event(event) for event in reversed(self._happened)],
+            }
+            self._fresh, self._revised, self._happened = [], [], []
+        return tick
+
+    def _rate(self, now: float) -> float:
+        """Records a second over the last five."""
+        self._paces.append((now, self._records))
+        while len(self._paces) > 2 and now - self._paces[1][0] >= 5.0:
+            del self._paces[0]
+        (then, before), span = self._paces[0], max(now - self._paces[0][0], 1e-9)
+        return round((self._records - before) / span, 2) if now > then else 0.0
+
+    # ---------------------------------------------------------------- asked
+
+    def told_of(self, record: Shown) -> dict[str, Any]:
+        """A record, as pages are told of it; the lock is held."""
+        names = {label: self.table.name(label) for label in (record.cluster, *record.was)}
+        return {
+            "seq": record.seq,
+            "id": record.id,
+            "time": record.time,
+            "text": record.text,
+            "cluster": record.cluster,
+            "name": names[record.cluster],
+            "slot": self.graph.colours.of(record.cluster),
+            "probability": _rounded(record.probability, 4),
+            "novelty": _rounded(record.novelty, 3),
+            "new": record.new,
+            "was": [{"cluster": label, "name": names[label]} for label in record.was],
+        }
+
+    def _told_event(self, event: Happening) -> dict[str, Any]:
+        other = None if event.other is None else self.table.name(event.other)
+        return {
+            "number": event.number,
+            "event": event.event,
+            "seq": event.seq,
+            "time": event.time,
+            "cluster": event.cluster,
+            "name": event.name,
+            "size": event.size,
+            "other": event.other,
+            "other_name": other,
+        }
+
+    def first_tick(self) -> dict[str, Any]:
+        """What a page that opens is told: the state, and the latest of everything."""
+        with self.lock:
+            return {
+                "status": self.status,
+                "graph": self.graph.drawing(self.table),
+                "records": [self.told_of(record) for record in reversed(self.records.latest)],
+                "revised": [],
+                "events": [self._told_event(event) for event in reversed(list(self.lives.latest)[-25:])],
+            }
+
+    def drawing(self, begin: float | None, end: float | None, bins: int) -> dict[str, Any]:
+        """The graph between two places."""
+        with self.lock:
+            return self.graph.drawing(self.table, begin, end, bins)
+
+    def clusters(self, search: str, sort: Sort, descending: bool, start: int, most: int) -> dict[str, Any]:
+        """A stretch of the table."""
+        with self.lock:
+            found = self.table.find(search)
+            places = self.table.sorted(found, sort, descending=descending)[start : start + most]
+            rows = [self._row(place) for place in places.tolist()]
+            return {
+                "version": self.version,
+                "live": len(self.table.census.label),
+                "found": len(found),
+                "clusters": rows,
+            }
+
+    def _row(self, place: int) -> dict[str, Any]:
+        row = self.table.row(place)
+        return {**row, "slot": self.graph.colours.of(row["cluster"])}
+
+    def cluster(self, label: int) -> dict[str, Any] | None:
+        """All that is known of a cluster without asking the engine; None where nothing is."""
+        with self.lock:
+            place, life = self.table.place_of(label), self.lives.of(label)
+            records, about = self.records.of(label), self.table.about.get(label)
+            if place is None and not life and not records and about is None:
+                return None
+            into = next((e.other for e in reversed(life) if e.event == "merged" and e.cluster == label), None)
+            row = None if place is None else self._row(place)
+            return {
+                "cluster": label,
+                "name": self.table.name(label) if about or not life else life[-1].name,
+                "live": place is not None,
+                "slot": self.graph.colours.of(label),
+                "figures": row,
+                "words": [] if about is None else about.words,
+                "samples": [] if about is None else about.samples,
+                "template": None if about is None else about.template,
+                "records": [self.told_of(record) for record in records],
+                "life": [self._told_event(event) for event in life],
+                "merged_into": None if into is None else {"cluster": into, "name": self.table.name(into)},
+                "near": [
+                    {"cluster": other, "name": self.table.name(other), "likeness": likeness}
+                    for other, likeness in self.table.near(label)
+                ],
+                "over_time": self.graph.of(label),
+            }
+
+    def latest(self, cluster: int | None, most: int) -> list[dict[str, Any]]:
+        """The latest records, of one cluster or of all, the newest first."""
+        with self.lock:
+            found = list(reversed(self.records.latest)) if cluster is None else self.records.of(cluster)
+            return [self.told_of(record) for record in found[:most]]
+
+    def events(self, after: int, most: int) -> list[dict[str, Any]]:
+        """The latest events after that number, the newest first."""
+        with self.lock:
+            found = [event for event in self.lives.latest if event.number > after]
+            return [self._told_event(event) for event in reversed(found[-most:])]
+
+
+def _of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:
+    """What was chosen for records like those of the stream, once it is known what they are."""
+    kind = "" if engine.search is None else "texts:" if engine.search.sparse else "vectors:"
+    return [line for line in chosen if line.startswith(kind)]
+
+
+def _rounded(value: float, digits: int) -> float | None:
+    return None if np.isnan(value) else round(value, digits)
+
+
+def _figures(engine: Engine) -> dict[str, Any]:
+    """What the engine counts."""
+    counts, levels, refined = engine.counters(), engine.levels(), engine.refined()
+    adapted = engine.adapted
+    return {
+        "records": engine.seq,
+        "announced": counts.get("clusters_created", 0),
+        "held_back": engine.held_back,
+        "agreement": round(float(levels["agreement"]), 4),
+        "not_final": int(levels.get("final_lag", 0)),
+        "moved": counts.get("records_moved", 0),
+        "refined": refined if refined.get("refinements") else None,
+        "adapted": None
+        if adapted is None
+        else {"concentration": adapted.concentration, "decay_scale": adapted.decay_scale},
+    }

@@ -1,0 +1,282 @@
+"""The page in a real Chromium, beside real runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broker.process import free_ports
+from browser.process import axe, browser
+from commands import command, environment
+from playwright.sync_api import Browser, Page, expect
+
+from streamdp.demo.stream import demo_stream
+
+MARKUP = "<script>document.title='hacked'</script><img src=x onerror=alert(1)> storm"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+class Run:
+    """A run of consume that reads what it is given, line by line, and serves a page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, (self.port, _) = folder, free_ports()
+        self.file = (folder / "in.jsonl").open("ab", buffering=0)
+        self.stream = demo_stream(20_000, 7)
+        self.start()
+
+    def start(self) -> None:
+        """Begin, or go on from the state."""
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command(
+                    *("consume", "--file", "in.jsonl", "--follow", "--output", "out.jsonl"),
+                    *("--state", "state", "--snapshot-every", "200", "--beam", "4", "--second-look", "300"),
+                    *("--page", str(self.port)),
+                ),
+                cwd=self.folder,
+                env=environment(),
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """As a crash would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def give(self, records: int) -> None:
+        """So many more records of the stream."""
+        items = [next(self.stream) for _ in range(records)]
+        self.lines({"time": item.time, "id": item.id, "text": item.text} for item in items)
+        self.time = items[-1].time
+
+    def lines(self, records: Any) -> None:
+        """These records."""
+        self.file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
+
+    def close(self) -> None:
+        """End it."""
+        self.kill()
+        self.file.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    made = Run(tmp_path_factory.mktemp("run"))
+    made.give(800)
+    until(lambda: answers(made.port))
+    yield made
+    made.close()
+
+
+class Told:
+    """What a page's console says, and what it asks for elsewhere."""
+
+    def __init__(self, page: Page, port: int) -> None:
+        self.errors: list[str] = []
+        self.strange: list[str] = []
+        page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        here = f"http://127.0.0.1:{port}/"
+        page.on("request", lambda r: None if r.url.startswith(here) else self.strange.append(r.url))
+
+
+@pytest.fixture
+def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    told = Told(page, run.port)
+    until(lambda: visit(page, run.port))
+    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
+    yield page, told
+    page.close()
+    assert told.strange == []
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
+def visit(page: Page, port: int) -> bool:
+    try:
+        page.goto(f"http://127.0.0.1:{port}/")
+    except Exception:  # the run is not there yet; nor is its refusal an error of the page
+        return False
+    return True
+
+
+def until(holds: Callable[[], Any], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def records(page: Page) -> int:
+    return int(re.sub(r"\D", "", page.inner_text("#strip dd")) or 0)
+
+
+def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    told.errors.clear()
+    before, drawn = records(page), page.evaluate("document.getElementById('graph').toDataURL()")
+    assert page.locator("#legend button").count() > 3
+    for _ in range(7):  # a few at a time: of a fast stream a page is shown some records only
+        run.give(100)
+        page.wait_for_timeout(300)
+    until(lambda: records(page) > before)
+    until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
+    page.wait_for_selector("#records li.was del", timeout=30_000)  # a revision strikes the old label through
+    assert page.inner_text("#records li.was .revised").strip() == "revised"
+    assert told.errors == []
+
+
+def test_a_cluster_that_was_searched_opens(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    name = page.locator("#table tbody tr[data-cluster] .open").nth(2).inner_text()
+    word = name.split()[0]
+    page.keyboard.press("/")
+    page.keyboard.type(word)
+    expect(page.locator("#found")).to_contain_text(" of ")
+    page.locator("#table .open", has_text=word).first.focus()
+    page.keyboard.press("Enter")
+    panel = page.locator("#cluster")
+    expect(panel.locator("h2")).to_contain_text(word)
+    expect(panel).to_contain_text("and how much oftener than elsewhere")
+    assert panel.locator(".bars li").count() > 3
+    assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+    assert panel.locator(".records li").count() > 0
+    assert panel.locator(".events li").count() > 0
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.fill("#search", "nosuchwordanywhere")
+    expect(page.locator("#table .nothing")).to_be_visible()
+    page.fill("#search", "")
+    page.click("#table thead th[data-key=novelty] button")
+    expect(page.locator("th[data-key=novelty]")).to_have_attribute("aria-sort", "descending")
+    assert told.errors == []
+
+
+def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    text = page.locator("#records li p").first.inner_text()
+    page.fill("#text", text)
+    page.press("#text", "Enter")
+    candidates = page.locator("#scored .candidates > li")
+    expect(candidates).to_have_count(5, timeout=60_000)
+    assert "for it:" in candidates.first.inner_text()
+    page.fill("#text", "!!!")
+    page.click("#score button")
+    expect(page.locator("#scored")).to_contain_text("no words are left of its text")
+    assert told.errors == []
+
+
+def test_time_is_zoomed_and_stands_still(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    page.click("[data-zoom='10']")
+    expect(page.locator("[data-zoom='10']")).to_have_attribute("aria-pressed", "true")
+    page.click("#pause")
+    page.wait_for_timeout(2000)  # what was asked for before it is answered
+    drawn = page.evaluate("document.getElementById('graph').toDataURL()")
+    before = page.locator("#records li").first.get_attribute("data-seq")
+    run.give(100)
+    until(lambda: "1" in page.inner_text("#strip dd"))
+    page.wait_for_timeout(2500)
+    assert page.locator("#records li").first.get_attribute("data-seq") == before
+    assert page.evaluate("document.getElementById('graph').toDataURL()") == drawn
+    page.click("#pause")
+    until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
+    page.focus("#graph")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#graph-said")).to_contain_text("records")
+    page.keyboard.press("Enter")
+    expect(page.locator("#cluster")).to_be_visible()
+    assert told.errors == []
+
+
+def test_what_records_say_is_never_markup(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    run.lines({"time": run.time + i, "id": MARKUP, "text": f"{MARKUP} {i}"} for i in range(30))
+    page.locator("#records li p", has_text="<script>document.title='hacked'</script>").first.wait_for()
+    page.fill("#search", "<script>")
+    row = page.locator("#table tbody tr[data-cluster]").first
+    expect(row.locator(".said")).to_contain_text("<script>")
+    row.locator(".open").click()
+    expect(page.locator("#cluster .records li p").first).to_contain_text("<img src=x onerror=alert(1)>")
+    assert "hacked" not in page.title()
+    assert page.locator("main script, main img").count() == 0
+    assert told.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_access(chromium: Browser, run: Run, scheme: Any) -> None:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme, bypass_csp=True)
+    page.goto(f"http://127.0.0.1:{run.port}/")
+    page.wait_for_selector("#table tbody tr[data-cluster]")
+    page.emulate_media(reduced_motion="reduce", color_scheme=scheme)
+    page.add_script_tag(content=axe())
+    faults = []
+    for opened in (False, True):
+        if opened:
+            page.locator("#table .open").first.click()
+            expect(page.locator("#cluster")).to_be_visible()
+        looked = page.evaluate("axe.run().then(r => ({violations: r.violations, passes: r.passes.length}))")
+        assert looked["passes"] > 20
+        found = [(v["impact"], v["id"], v["nodes"][0]["html"]) for v in looked["violations"]]
+        faults += [fault for fault in found if fault[0] in ("serious", "critical")]
+    page.close()
+    assert faults == []
+
+
+@pytest.mark.parametrize("width", [360, 3840])
+def test_narrow_and_wide_windows_need_no_sideways_scrolling(chromium: Browser, run: Run, width: int) -> None:
+    page = chromium.new_page(viewport={"width": width, "height": 800})
+    page.goto(f"http://127.0.0.1:{run.port}/")
+    page.wait_for_selector("#table tbody tr[data-cluster]")
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#graph").bounding_box()["width"] > 0.5 * min(width, 2400)  # type: ignore[index]
+    page.close()
+
+
+def test_without_scripts_there_is_a_table(chromium: Browser, run: Run) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{run.port}/")
+    expect(page.locator(".plain table")).to_be_visible()
+    assert page.locator(".plain tbody tr").count() > 3
+    context.close()
+
+
+def test_a_run_that_was_killed_and_goes_on_is_picked_up(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    page.evaluate("window.same = true")
+    before = records(page)
+    run.kill()
+    expect(page.locator("#state")).to_have_text("connection lost, trying again", timeout=20_000)
+    run.give(400)
+    run.start()
+    expect(page.locator("#state")).to_have_text("live", timeout=60_000)
+    until(lambda: records(page) >= before + 400)
+    assert page.evaluate("window.same") is True
+    assert page.locator("#table tbody tr[data-cluster]").count() > 3
+    others = [text for text in told.errors if "ERR_" not in text]  # that nobody answered for a while
+    assert others == []

@@ -1,0 +1,251 @@
+"""The server of a page: what it answers, whom it refuses, and whom it drops."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from feeds import headlines
+
+from streamdp.engine import Engine
+from streamdp.page.guard import Allowance, host_of, is_loopback
+from streamdp.page.hub import BEHIND
+from streamdp.page.server import Page, PageError
+from streamdp.page.view import View
+from streamdp.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    made = Engine(Settings(beam=2))
+    made.advance(headlines(600, 5))
+    return made
+
+
+@pytest.fixture
+def page(engine: Engine) -> Iterator[Page]:
+    view = View("<script>alert(1)</script>")
+    view.begin(engine)
+    made = Page(view)
+    made.hub.publish(view.look(engine, 0.0, {"state": "running"}))
+    yield made
+    made.close()
+
+
+def ask(
+    page: Page, path: str, method: str = "GET", body: str = "", **headers: str
+) -> tuple[int, dict[str, str], str]:
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, body or None, sent)
+    answer = connection.getresponse()
+    found = answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode()
+    connection.close()
+    return found
+
+
+def test_what_is_refused(page: Page) -> None:
+    assert ask(page, "/api/status")[0] == 200
+    assert ask(page, "/api/status", Host=f"localhost:{page.port}")[0] == 200
+    assert ask(page, "/api/status", Host=f"[::1]:{page.port}")[0] == 200
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "192.168.1.2", "a b"):
+        assert ask(page, "/api/status", Host=host)[0] == 421, host
+    here = f"http://127.0.0.1:{page.port}"
+    assert ask(page, "/api/status", Origin=here)[0] == 200
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+        assert ask(page, "/api/status", Origin=origin)[0] == 403, origin
+    assert ask(page, "/api/status", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(page, "/", Sec_Fetch_Site="cross-site")[0] == 200  # a link to the page
+    for method in ("PUT", "DELETE", "OPTIONS"):
+        assert ask(page, "/api/status", method)[0] == 405
+    assert ask(page, "/api/clusters", "POST")[0] == 405
+    assert ask(page, "/nothing")[0] == 404
+    assert ask(page, "/..%2fserver.py")[0] == 404
+
+
+def test_no_code_from_elsewhere_may_run(page: Page) -> None:
+    for path in ("/", "/main.js", "/api/status", "/nothing"):
+        headers = ask(page, path)[1]
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+    html = ask(page, "/")[2]
+    assert "<script>alert" not in html
+    assert "on" not in {name[:2] for name in html.split() if name.startswith("on") and "=" in name}
+
+
+def test_a_table_for_browsers_without_scripts(page: Page) -> None:
+    rows = page.view.clusters("", "size", True, 0, 50)["clusters"]
+    html = ask(page, "/")[2]
+    assert html.count("<tr>") == len(rows) + 1  # and the head
+    assert rows[0]["words"][0][0] in html
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/clusters?sort=colour", 400),
+        ("/api/clusters?order=up", 400),
+        ("/api/clusters?limit=0", 400),
+        ("/api/clusters?limit=1e9", 400),
+        ("/api/clusters?start=1.5", 400),
+        ("/api/graph?from=nan", 400),
+        ("/api/graph?from=x", 400),
+        ("/api/clusters/99999999999", 404),
+        ("/api/clusters/x", 404),
+        ("/api/clusters?search=%00%ff&limit=500", 200),
+        ("/api/graph?from=-1e300&to=1e300", 200),
+        ("/api/records?cluster=-1", 200),
+    ],
+)
+def test_what_cannot_be_asked_is_said(page: Page, path: str, status: int) -> None:
+    found, _, body = ask(page, path)
+    assert found == status
+    if status == 400:
+        assert json.loads(body)["error"]
+
+
+def post(page: Page, text: Any) -> tuple[int, dict[str, str], str]:
+    return ask(page, "/api/score", "POST", json.dumps({"text": text}), Content_Type="application/json")
+
+
+def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) -> None:
+    assert ask(page, "/api/score", "POST", '{"text": "a"}', Content_Type="text/plain")[0] == 415
+    assert post(page, 3)[0] == 400
+    assert post(page, "x" * 10_001)[0] == 413
+    assert post(page, "x" * 100_000)[0] == 413
+    before = engine.dumps()
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+    text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
+    connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
+    deadline = time.monotonic() + 20
+    while page.questions._line.empty():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    page.questions.answer(engine)
+    answer = connection.getresponse()
+    candidates = json.loads(answer.read())["candidates"]
+    connection.close()
+    assert len(candidates) == 5
+    assert candidates[0]["probability"] > 0.5
+    assert candidates[0]["words"]
+    assert engine.dumps() == before
+    statuses = []
+    for _ in range(12):
+        status, headers, _ = post(page, 3)
+        statuses.append(status)
+    assert 429 in statuses
+    assert int(headers["retry-after"]) >= 1
+
+
+def test_an_allowance_fills_again() -> None:
+    now = [0.0]
+    allowance = Allowance(2.0, 4.0, lambda: now[0])
+    assert [allowance.take() for _ in range(3)] == [0.0, 0.0, 0.25]
+    now[0] = 0.25
+    assert [allowance.take(), allowance.take()] == [0.0, 0.25]
+    now[0] = 100.0
+    assert [allowance.take() for _ in range(3)] == [0.0, 0.0, 0.25]
+
+
+def test_strangers_need_the_token(engine: Engine) -> None:
+    page = Page(View("a stream"), "0.0.0.0", 0, "secret-token-1")
+    try:
+        assert page.address.endswith("?token=secret-token-1")
+        assert ask(page, "/")[0] == 401
+        assert ask(page, "/api/status", Authorization="Bearer wrong")[0] == 401
+        assert ask(page, "/api/status", Authorization="Bearer secret-token-1")[0] == 200
+        status, headers, _ = ask(page, "/?token=secret-token-1")
+        assert (status, headers["location"]) == (303, "/")
+        cookie = headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert ask(page, "/", Cookie=cookie.partition(";")[0])[0] == 200
+        assert ask(page, "/?token=wrong")[0] == 401
+        assert ask(page, "/", Host="evil.example", Cookie=cookie.partition(";")[0])[0] == 421
+    finally:
+        page.close()
+
+
+def test_addresses_and_hosts() -> None:
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
+    assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "::", "example.org")))
+    assert [host_of(h) for h in ("a:80", "[::1]:8", "A.b", "a b", "", "a:b", "[::1")] == [
+        "a", "::1", "a.b", None, None, None, None,
+    ]  # fmt: skip
+    taken = Page(View("one"))
+    with pytest.raises(PageError, match=f"port {taken.port} on 127.0.0.1 is taken"):
+        Page(View("two"), port=taken.port)
+    taken.close()
+    taken.close()
+    with pytest.raises(PageError, match="is not a port"):
+        Page(View("two"), port=99999)
+
+
+def listen(page: Page, last: str = "") -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", page.port), 20)
+    resumed = f"Last-Event-ID: {last}\r\n" if last else ""
+    made.sendall(f"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n{resumed}\r\n".encode())
+    return made
+
+
+def read_until(made: socket.socket, wanted: bytes) -> bytes:
+    found = b""
+    while wanted not in found:
+        part = made.recv(65536)
+        assert part, found
+        found += part
+    return found
+
+
+def test_a_page_that_comes_back_is_told_what_it_missed(page: Page) -> None:
+    first = listen(page)
+    told = read_until(first, b"event: hello")
+    page.hub.publish({"a": 1})
+    told = read_until(first, b'{"a":1}')
+    last = told.split(b"id: ")[-1].split(b"\n")[0].decode()
+    first.close()
+    page.hub.publish({"a": 2})
+    page.hub.publish({"a": 3})
+    again = listen(page, last)
+    told = read_until(again, b'{"a":3}')
+    assert b'{"a":2}' in told
+    assert b"hello" not in told
+    assert b'{"a":1}' not in told
+    again.close()
+    for strange in ("another-5", f"{page.hub.run}-999", f"{page.hub.run}-x", "x"):
+        made = listen(page, strange)
+        read_until(made, b"event: hello")
+        made.close()
+
+
+def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Page) -> None:
+    slow, quick = listen(page), listen(page)
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    read_until(quick, b"event: hello")
+    deadline = time.monotonic() + 20
+    while page.hub.listening < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    number = 0
+    while page.hub.dropped == 0:
+        assert time.monotonic() < deadline
+        number += 1
+        page.hub.publish({"number": number, "more": "x" * 500_000})
+        read_until(quick, b'"number":%d,' % number)
+    assert number > BEHIND
+    assert page.hub.dropped == 1
+    page.hub.publish({"end": True})
+    read_until(quick, b'{"end":true}')
+    assert page.hub.listening == 1
+    while len(page._transports) > 1:  # the connection is gone, and what waited for it
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    slow.close()
+    quick.close()

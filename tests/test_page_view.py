@@ -1,0 +1,305 @@
+"""What a page shows of a run: counts against plain ones, and bounds that hold whatever the stream does."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+from feeds import headlines
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.routing import Route
+
+from streamdp.engine import Engine
+from streamdp.page import colours, lives, shown, table, timeline
+from streamdp.page.api import Api
+from streamdp.page.colours import SLOTS, Colours
+from streamdp.page.guard import Allowance
+from streamdp.page.hub import Hub
+from streamdp.page.questions import BusyError, Questions
+from streamdp.page.timeline import BINS, Timeline
+from streamdp.page.view import View
+from streamdp.page.whereto import in_detail, where_to
+from streamdp.records import Answers, Assignment, Event, Record, Reject
+from streamdp.settings import Settings
+
+BATCHES = st.lists(
+    st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(-1, 9)), min_size=1, max_size=30), max_size=12
+)
+
+
+@given(BATCHES)
+@settings(max_examples=60, deadline=None)
+def test_a_timeline_counts_every_record(batches: list[list[tuple[float, int]]]) -> None:
+    line, expected = Timeline(), Counter[int]()
+    for batch in batches:
+        line.add(np.array([at for at, _ in batch]), np.array([label for _, label in batch]))
+        expected.update(label for _, label in batch)
+    total = sum(expected.values())
+    assert len(line) <= BINS
+    step, rows = line.counts(range(10), 0, len(line), 50)
+    assert [sum(row) for row in rows[:-1]] == [expected[label] for label in range(10)]
+    assert sum(map(sum, rows)) == total
+    assert all(len(row) <= 50 for row in rows)
+    if batches:
+        last = max(at for batch in batches for at, _ in batch)
+        assert line.start + len(line) * line.width > last or line.width == 0.0
+        assert step >= 1
+
+
+def test_places_in_a_timeline() -> None:
+    line = Timeline()
+    line.add(np.arange(1000.0), np.arange(1000) // 500)
+    assert line.width == 4.0  # seconds: doubled until 480 bins suffice
+    first, last = line.range_of(500.0, 600.0)
+    assert (line.start + first * line.width, line.start + last * line.width) == (500.0, 600.0)
+    assert line.sums(first, last) == {1: 100}
+    assert line.range_of(-5.0, 1e9) == (0, len(line))
+    assert line.range_of(2e9, None) == (len(line) - 1, len(line))
+
+
+def answer(
+    seq: int, cluster: int, revision: int = 0, position: dict[str, object] | None = None
+) -> Assignment:
+    return Assignment(
+        seq=seq,
+        id=None,
+        position=position or {},
+        time=float(seq),
+        cluster=cluster,
+        probability=0.5,
+        new_probability=0.5,
+        new=False,
+        link=None,
+        log_predictive=-1.0,
+        novelty=1.0,
+        revision=revision,
+    )
+
+
+def test_memory_is_bounded_whatever_the_stream_does() -> None:
+    rng, view = random.Random(1), View("a stream")
+    seq = 0
+    for _ in range(300):
+        records: list[Record | Reject] = [Record("x" * 5000, {"line": seq + i}) for i in range(190)]
+        lines = [answer(seq + i, rng.randrange(10**6), position=r.position) for i, r in enumerate(records)]
+        events = [
+            Event(
+                event="born",
+                seq=seq,
+                time=None,
+                cluster=rng.randrange(10**6),
+                other=None,
+                size=1,
+                moved=None,
+                first_time=None,
+                last_time=None,
+                words=[("y" * 5000, 1)],
+            )
+            for _ in range(100)
+        ]
+        view.taken(records)
+        view.told(Answers([*lines], [Reject({}, "late", "", b"")], events), held_back=5)
+        seq += len(records)
+    assert len(view.records) <= shown.CLUSTERS * shown.OF_CLUSTER
+    assert len(view.records._clusters) == shown.CLUSTERS
+    assert len(view.records.latest) == shown.LATEST
+    assert max(len(record.text) for record in view.records.latest) <= 300
+    assert len(view.lives._lives) == lives.CLUSTERS
+    assert max(len(e.name) for e in view.lives.latest) <= 60
+    assert len(view._labels) <= 100_000
+    view._sum_up()
+    assert len(view.table._novelty) == table.DESCRIBED
+    assert max(map(len, view.graph.timeline._bins)) <= 4 * timeline.KEPT + 190
+    assert len(view._waiting) <= 20_000
+    assert (len(view._fresh), len(view._happened), view.refused["late"]) == (25, 25, 300)
+
+
+def test_records_their_revisions_and_texts_that_wait() -> None:
+    view = View("a stream")
+    records: list[Record | Reject] = [Record(f"text {i}", {"line": i}) for i in range(4)]
+    told = [answer(i, i % 2, position=r.position) for i, r in enumerate(records)]
+    view.taken(records[:2])
+    view.told(Answers([], [], []), held_back=2)
+    view.taken(records[2:])
+    view.told(Answers([*told], [], []), held_back=0)
+    assert [r["text"] for r in view.latest(None, 10)] == ["text 3", "text 2", "text 1", "text 0"]
+    view.told(Answers([answer(1, 7, revision=1), answer(99, 7, revision=1)], [], []), held_back=0)
+    (moved,) = view.latest(7, 10)
+    assert (moved["text"], [was["cluster"] for was in moved["was"]]) == ("text 1", [1])
+    assert [r["seq"] for r in view.latest(1, 10)] == [3]
+    assert not view._waiting
+
+
+def test_a_cluster_keeps_its_colour_and_bands_share_none() -> None:
+    rng, given = random.Random(2), Colours()
+    known: dict[int, int] = {}
+    for turn in range(200):
+        drawn = sorted(rng.sample(range(turn, turn + 30), 12))
+        slots = given.give(drawn)
+        for cluster, slot in zip(drawn, slots, strict=True):
+            assert known.setdefault(cluster, slot) == slot
+        fresh = [slot for cluster, slot in zip(drawn, slots, strict=True) if cluster >= turn + 29]
+        assert all(slots.count(slot) == 1 for slot in fresh)
+        assert set(slots) <= set(range(SLOTS))
+    for cluster in range(10_000):
+        given.give([10_000 + cluster])
+    assert len(given._slots) == colours.REMEMBERED
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[Engine, View]:
+    engine, view = Engine(Settings(beam=4)), View("headlines")
+    engine.tell_events()
+    view.begin(engine)
+    records = headlines(1500, 3)
+    for at in range(0, 1500, 300):
+        view.taken(list(records[at : at + 300]))
+        view.told(engine.advance(records[at : at + 300]), engine.held_back)
+        view.look(engine, float(at), {"state": "running"})
+    view.look(engine, 1501.0, {"state": "running"})
+    return engine, view
+
+
+def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
+    engine, view = run
+    told = view.clusters("", "size", True, 0, 500)
+    expected = engine.clusters()
+    assert told["live"] == told["found"] == len(expected)
+    rows = {row["cluster"]: row for row in told["clusters"]}
+    assert {c.cluster: (c.size, c.recent, c.before) for c in expected} == {
+        label: (row["size"], row["recent"], row["before"]) for label, row in rows.items()
+    }
+    sizes = [row["size"] for row in told["clusters"]]
+    assert sizes == sorted(sizes, reverse=True)
+    word = expected[0].words[0][0] if expected[0].words else ""
+    found = view.clusters(word.upper(), "size", True, 0, 500)["clusters"]
+    assert expected[0].cluster in {row["cluster"] for row in found}
+    assert len(found) < len(rows)
+    for sort in ("rate", "trend", "age", "novelty", "last", "cluster", "name"):
+        up, down = (view.clusters("", sort, d, 0, 500)["clusters"] for d in (False, True))  # type: ignore[arg-type]
+        assert {row["cluster"] for row in up} == {row["cluster"] for row in down} == set(rows)
+        assert up != down or sort == "rate"  # nothing came in the last ten seconds
+
+
+def test_one_cluster_its_words_and_its_neighbours(run: tuple[Engine, View]) -> None:
+    engine, view = run
+    largest = engine.clusters()[0]
+    found = view.cluster(largest.cluster)
+    assert found is not None
+    assert sum(found["over_time"]["counts"]) > 0
+    assert found["records"] == sorted(found["records"], key=lambda r: -r["seq"])
+    assert all(record["cluster"] == largest.cluster for record in found["records"])
+    assert view.cluster(10**9) is None
+    detail = in_detail(engine, largest.cluster, [word for word, _ in found["words"]])
+    assert detail["tokens"] == engine.tokens_of(largest.cluster)
+    assert [w["word"] for w in detail["against_base"]] == [word for word, _ in largest.words or ()]
+    assert in_detail(engine, 10**9, []) == {}
+    assert where_to(engine, "")["error"] == "no words are left of its text"
+    assert len(where_to(engine, str(headlines(3, 3)[2].value))["candidates"]) == 5
+
+
+def test_what_the_graph_draws(run: tuple[Engine, View]) -> None:
+    _, view = run
+    drawing = view.drawing(None, None, 100)
+    counts = [
+        sum(column)
+        for column in zip(*[b["counts"] for b in drawing["bands"]], drawing["others"], strict=True)
+    ]
+    assert sum(counts) == 1500
+    assert min(drawing["others"]) >= 0
+    assert len({band["slot"] for band in drawing["bands"]}) == len(drawing["bands"]) <= 12
+    low, high = drawing["whole"]
+    half = view.drawing((low + high) / 2, None, 480)
+    assert half["start"] == pytest.approx((low + high) / 2, abs=half["width"])
+
+
+def test_a_page_of_a_state_shows_what_the_state_remembers(run: tuple[Engine, View]) -> None:
+    before, _ = run
+    engine, view = Engine.loads(before.dumps(), before.settings), View("a state")
+    view.begin(engine)
+    tick = view.look(engine, 0.0, {"state": "snapshot"})
+    assert tick["status"]["records"] == 1500
+    assert sum(map(sum, [band["counts"] for band in tick["graph"]["bands"]])) > 1000
+    first = view.first_tick()
+    assert len(first["records"]) == 40
+    assert all(record["text"] for record in first["records"])
+    assert view.clusters("", "rate", True, 0, 5)["clusters"][0]["rate"] == 0.0
+
+
+def test_pages_leave_no_trace_in_the_state() -> None:
+    records = headlines(1300, 4)
+    plain, watched = Engine(Settings(beam=4)), Engine(Settings(beam=4))
+    view = View("watched")
+    watched.tell_events()
+    lines = []
+    for at in range(0, 1300, 130):
+        view.taken(list(records[at : at + 130]))
+        answers = watched.advance(records[at : at + 130])
+        view.told(answers, watched.held_back)
+        view.look(watched, float(at), {})
+        where_to(watched, "a storm over Bergen")
+        lines += answers.lines
+    assert plain.advance(records).lines == lines
+    assert plain.dumps() == watched.dumps()
+
+
+def test_questions_wait_for_the_run_and_not_for_ever() -> None:
+    engine, questions = Engine(Settings()), Questions()
+    first, second = questions.ask(lambda e: e.seq), questions.ask(lambda e: 1 // e.seq)
+    questions.answer(engine, seconds=10.0)
+    assert first.result(0) == 0
+    with pytest.raises(ZeroDivisionError):
+        second.result(0)
+    waiting = [questions.ask(lambda e: e.seq) for _ in range(32)]
+    with pytest.raises(BusyError):
+        questions.ask(lambda e: e.seq)
+    waiting[0].cancel()
+    questions.answer(engine, seconds=0.0)
+    assert not waiting[1].done()  # one turn, one question; the cancelled one was passed over
+    questions.answer(engine, seconds=10.0)
+    assert all(each.done() for each in waiting)
+
+
+API = (Path(__file__).parents[1] / "docs" / "page.md").read_text("utf-8")
+
+
+def documented(title: str) -> set[str]:
+    """The names in the first column of a section's table."""
+    section = API.split(f"\n### {title}\n")[1].split("\n### ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) -> None:
+    engine, view = run
+    later = {"lag", "read", "written"}
+    assert set(view.status) == documented("Status") - later
+    assert set(view.first_tick()) == {"status", "graph", "records", "revised", "events"}
+    drawing = view.drawing(None, None, 100)
+    assert set(drawing) | set(drawing["bands"][0]) >= documented("Graph")
+    clusters = view.clusters("", "size", True, 0, 1)
+    assert set(clusters) == {"version", "live", "found", "clusters"}
+    assert set(clusters["clusters"][0]) == documented("Clusters")
+    one = view.cluster(clusters["clusters"][0]["cluster"])
+    assert one is not None
+    detail = in_detail(engine, one["cluster"], [])
+    assert set(one) | set(detail) == documented("One cluster")
+    assert set(view.latest(None, 1)[0]) == documented("Records")
+    assert set(view.events(0, 1)[0]) == documented("Events")
+    assert set(where_to(engine, "storm")["candidates"][0]) | {"name", "slot"} == documented("Scores")
+    paths = {re.sub(r":\w+", "", path) for path in api_paths()}
+    told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)
+    assert set(told) == paths
+    assert set(re.findall(r"`(\w+)`", API.split("`sort` (")[1].split(")")[0])) == set(get_args(table.Sort))
+
+
+def api_paths() -> set[str]:
+    view = View("nothing")
+    app = Api(view, Hub("x", view.first_tick), Questions(), print, Allowance(1, 1)).app()
+    return {route.path for route in app.routes if isinstance(route, Route) and "/api/" in route.path}
