@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +18,7 @@ import pytest
 from commands import environment
 from numba.core import event
 
-from streamdp.kernels import cache
+from streamdp.kernels import cache, compilation
 from streamdp.kernels.baseline import V2, V3, baselines_of
 from streamdp.kernels.jit import Entry
 
@@ -116,6 +119,50 @@ def test_a_kernel_of_another_cpu_is_not_taken(
     shutil.copy(kept, kept.with_name(other._file(other._key(signature, codegen))))
     run_swap()
     assert compilations.begun > before
+
+
+def test_who_comes_second_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    """What another process compiles is not compiled beside it; that one is waited for, and it is told."""
+    use(monkeypatch, tmp_path / "other")
+    run_swap()
+    before = compilations.begun
+    (kept,) = tmp_path.glob("other/*/*.kernel")
+    use(monkeypatch, tmp_path / "here")
+    here = tmp_path / "here" / cache.folder_name()
+    here.mkdir(parents=True)
+    second = threading.Thread(target=run_swap)
+    with (here / f".{kept.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second.start()
+        while (told := compilation.compiling()) is None:
+            time.sleep(0.01)
+        assert told.kernel == "swap"
+        shutil.copy(kept, here)
+    second.join()
+    assert compilation.compiling() is None
+    assert compilations.begun == before
+    assert [path.name for path in here.iterdir()] == [kept.name]
+
+
+def test_who_comes_second_compiles_what_the_first_gave_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    use(monkeypatch, tmp_path)
+    run_swap()
+    (kept,) = tmp_path.glob("*/*.kernel")
+    kept.unlink()
+    before = compilations.begun
+    with kept.with_name(f".{kept.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = threading.Thread(target=run_swap)
+        second.start()
+        time.sleep(0.1)
+        assert compilations.begun == before
+    second.join()
+    assert compilations.begun > before
+    assert kept.exists()
 
 
 def test_without_a_writable_folder_kernels_work(

@@ -27,6 +27,8 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from streamdp.kernels.turn import Turn
+
 PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT = PACKAGE / "prebuilt"
 """Kernels that a wheel has brought along; there is no such folder in a clone."""
@@ -117,6 +119,7 @@ class KernelCache(_Cache):
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._code = b"" if _is_own(function) else marshal.dumps(function.__code__)
         self._writable = writable
+        self._turn = None if writable is None else Turn(writable)
         self._folders = [folder for folder in (writable, PREBUILT / folder_name()) if folder is not None]
 
     @property
@@ -128,11 +131,24 @@ class KernelCache(_Cache):
         """What was compiled for these types; None where it is not found, or not whole."""
         target_context.refresh()
         key = self._key(sig, target_context.codegen())
+        payload = self._find(key)
+        if payload is None and self._turn is not None and self._turn.take(self._file(key)):
+            payload = self._find(key)
+        if payload is None:
+            return None
+        self._end_turn()
+        return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001 - as numba's own cache does
+
+    def _find(self, key: tuple[Any, ...]) -> Any:
         for folder in self._folders:
-            payload = _read(folder / self._file(key))
-            if payload is not None and payload[0] == key:
-                return CompileResult._rebuild(target_context, *payload[1])  # noqa: SLF001 - as numba's own cache does
+            found = _read(folder / self._file(key))
+            if found is not None and found[0] == key:
+                return found[1]
         return None
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.end()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what has been compiled for these types."""
@@ -144,6 +160,7 @@ class KernelCache(_Cache):
             _write(self._writable / self._file(key), payload)
         except OSError as error:
             _say_once(f"compiled kernels could not be written ({error})")
+        self._end_turn()
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         return sig, codegen.magic_tuple(), _BUILD, self._code

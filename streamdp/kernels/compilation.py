@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from numba.core import event
@@ -34,21 +35,27 @@ class _Watch(event.Listener):
         self.begun: list[Callable[[], None]] = []
 
     def on_start(self, event: Any) -> None:
+        self.begin(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: Any) -> None:
+        self.end(1)
+
+    def begin(self, kernel: str) -> None:
         with self._lock:
             self._depth += 1
             first = self._depth == 1
             if first:
-                self._kernel = event.data["dispatcher"].py_func.__name__
+                self._kernel = kernel
                 self._functions = 0
                 self._began = time.monotonic()
         if first:
             for told in self.begun:
                 told()
 
-    def on_end(self, event: Any) -> None:
+    def end(self, functions: int) -> None:
         with self._lock:
             self._depth -= 1
-            self._functions += 1
+            self._functions += functions
             if self._depth == 0:
                 self._spent += time.monotonic() - self._began
 
@@ -72,6 +79,16 @@ _register("numba:compile", _watch)
 def compiling() -> Compiling | None:
     """What is being compiled just now; None where nothing is."""
     return _watch.now()
+
+
+@contextmanager
+def elsewhere(kernel: str) -> Iterator[None]:
+    """While it lasts, another process compiles a kernel for this one, which waits."""
+    _watch.begin(kernel)
+    try:
+        yield
+    finally:
+        _watch.end(0)
 
 
 def on_compilation(told: Callable[[], None]) -> None:
