@@ -26,6 +26,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "multinomial": {"beta": 0.1},
     "hierarchical_dirichlet": {"base_concentration": 5.0},
     "hierarchical_pitman_yor": {"word_discount": 0.7},
+    "categorical": {"beta": 0.5},
     "gaussian": {"mean": (0.5, -1.0), "variance": 1.3},
     "gamma": {"shape": 3.0, "scale": (0.5, 2.0)},
     "wishart": {"kappa": 1.5, "mean": -0.4},

@@ -148,7 +148,7 @@ class StreamDP(Clusterer):
     def _begin(self, x: Value, t: float | None) -> int | None:
         """Find out from the first records what they are."""
         held = self._undecided
-        if not isinstance(x, str) and not self._categories(x):
+        if not isinstance(x, str) and (held or not self._categories(x)):
             numbers_of(x, names_of([x]))  # what is wrong is said before anything is kept
         held.append((dict(x) if isinstance(x, Mapping) else x, t))
         rows = [row for row, _ in held]
