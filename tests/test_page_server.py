@@ -121,7 +121,7 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     assert post(page, "x" * 10_001)[0] == 413
     assert post(page, "x" * 100_000)[0] == 413
     before = engine.dumps()
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=90)
     text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
     connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
     deadline = time.monotonic() + 20

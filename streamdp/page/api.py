@@ -28,8 +28,9 @@ KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 LONGEST = 10_000
 """Characters of a text that is scored."""
 
-PATIENCE = 10.0
-"""Seconds that an answer of the stream is waited for."""
+PATIENCE, LESS_PATIENCE = 60.0, 10.0
+"""Seconds that an answer of the stream is waited for: the first of all compiles a kernel; and where there is
+something to be told without it."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -192,7 +193,8 @@ class Api:
     async def _ask(self, question: Callable[[Any], Any], **otherwise: Any) -> Any:
         """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time."""
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(self._questions.ask(question)), PATIENCE)
+            answer = asyncio.wrap_future(self._questions.ask(question))
+            return await asyncio.wait_for(answer, LESS_PATIENCE if otherwise else PATIENCE)
         except (BusyError, TimeoutError):
             if otherwise:
                 return otherwise["or_else"]
