@@ -34,6 +34,7 @@ LINKED = {
     "multinomial": "window",
     "hierarchical_dirichlet": "exponential",
     "hierarchical_pitman_yor": "logistic",
+    "categorical": "exponential",
     "gaussian": "seconds",
     "gamma": "exponential",
     "wishart": "window",

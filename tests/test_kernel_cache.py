@@ -204,11 +204,8 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "streamdp"]
     run = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
     warmed = subprocess.run([*command, "warm", "--format", "log"], env=environment(), **run)  # type: ignore[call-overload]
-    shutil.copytree(
-        warmed.stderr.strip().rpartition(" in ")[2],
-        tmp_path / "kernels" / cache.folder_name(),
-        ignore=shutil.ignore_patterns(".*"),
-    )
+    folder = Path(warmed.stderr.strip().rpartition(" in ")[2])
+    shutil.copytree(folder, tmp_path / "kernels" / folder.name, ignore=shutil.ignore_patterns(".*"))
     kernels = sorted(tmp_path.glob("kernels/*/*"))
     lines = [f"2026-01-05 10:00:{n % 60:02} INFO worker: request {n} took {n % 7} ms" for n in range(2000)]
     (tmp_path / "app.log").write_text("\n".join([*lines, "2026-01-05 11:00:00 WARN worker: the end"]))

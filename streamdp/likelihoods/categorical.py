@@ -123,10 +123,10 @@ class Categorical(BagFamily):
     >>> import numpy as np
     >>> family, base = Categorical(beta=0.5), [0.0, -2.0, 1.0, 1.0]
     >>> statistics, x = family.empty(), (np.array([0, 1, 2]), np.array([1, 1, 1]))
-    >>> round(np.exp(family.log_predictive(statistics, x, base)), 4)
+    >>> round(float(np.exp(family.log_predictive(statistics, x, base))), 4)
     0.5
     >>> family.add(statistics, x)
-    >>> round(np.exp(family.log_predictive(statistics, x, base)), 4)
+    >>> round(float(np.exp(family.log_predictive(statistics, x, base))), 4)
     0.75
 
     Notes
