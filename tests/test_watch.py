@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from streamdp_connectors.protocol import Lag
 
 from streamdp.cli.reading import Origin, Reader
-from streamdp.cli.watch import Served
+from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Assignment, Final, Raw, Record, Reject
@@ -117,3 +119,16 @@ def test_levels_tell_of_the_stream_and_revisions_of_the_process() -> None:
     assert 0.0 <= levels["agreement"] <= 1.0
     assert Engine().levels() == {"stream_records": 0.0, "log_evidence": 0.0, "agreement": 1.0, "revisions": 0}
     assert Engine(Settings(beam=1)).levels()["agreement"] == 1.0
+
+
+def test_several_watches_are_told_of_everything() -> None:
+    said = [name for name, what in vars(Watch).items() if inspect.isfunction(what) and name[0] != "_"]
+    each = [Mock(spec=Watch), Mock(spec=Watch)]
+    for watch in each:
+        watch.stages = Watch().stages
+    together = Together(*each)
+    for name in said:
+        places = [Mock() for _ in inspect.signature(getattr(together, name)).parameters]
+        getattr(together, name)(*places)
+        for watch in each:
+            getattr(watch, name).assert_called_once_with(*places)

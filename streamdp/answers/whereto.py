@@ -35,12 +35,13 @@ def candidates(
     """The likeliest clusters of the best hypothesis, and a new one, for the one record of a batch."""
     slots = search.head_slots()
     labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
-    shares = search.weigh(batch, slots)[0][0]
+    ((shares,), logs) = search.weigh(batch, slots)
     best = np.lexsort((np.append(labels, -1), -shares))[:most]
     best = best[shares[best] > 0.0]
     numbers, gains = np.zeros(0, np.int64), np.zeros((0, len(best)))
     if words is not None:
-        numbers, gains = _gains(search, batch, slots, best)
+        numbers, gains = _gains(search, batch, slots, logs)
+        gains = gains[:, best]
     found = []
     for column, j in enumerate(best.tolist()):
         new, said = j == len(slots), list[tuple[str, float]]()
@@ -55,18 +56,19 @@ def candidates(
 
 
 def _gains(
-    search: BeamSearch, batch: Batch, slots: np.ndarray, best: np.ndarray
+    search: BeamSearch, batch: Batch, slots: np.ndarray, logs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By word and cluster: what the log predictive loses without the word, beside that of a new cluster."""
+    """By word and cluster: what the log predictive loses without the word, beside that of a new cluster.
+
+    ``logs`` are the log predictives of the whole record, shape (1, slots + 1).
+    """
     numbers, counts = batch.words[:MOST_WORDS], batch.counts
     if len(batch.words) < 2:
-        logs = search.weigh(batch, slots)[1]
-        return numbers, (logs - logs[:, -1:])[:, best]
+        return numbers, logs - logs[:, -1:]
     keep = [np.arange(len(batch.words)) != i for i in range(len(numbers))]
     without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], _repeated(batch, len(keep)))
-    whole, part = search.weigh(batch, slots)[1], search.weigh(without, slots)[1]
-    gain = whole - part
-    return numbers, np.nan_to_num((gain - gain[:, -1:])[:, best], nan=0.0, posinf=0.0, neginf=0.0)
+    gain = logs - search.weigh(without, slots)[1]
+    return numbers, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _repeated(batch: Batch, times: int) -> np.ndarray | None:

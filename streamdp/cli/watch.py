@@ -69,6 +69,11 @@ class Together(Watch):
         for watch in self._all:
             watch.ready()
 
+    def stand_by(self, waits: bool) -> None:
+        """All are told."""
+        for watch in self._all:
+            watch.stand_by(waits)
+
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """All are told."""
         for watch in self._all:
