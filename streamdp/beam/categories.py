@@ -96,19 +96,13 @@ def _score_classes(sizes: Sizes, scores: WordScores, high: int, mass: float, cou
             scores.log_ratio[c] += alone - rising(mass + sizes.tokens[c], count)
 
 
-@kernel
-def score_categories(
-    model: Model,
-    pool: Pool,
-    index: Index,
-    sizes: Sizes,
-    learned: FieldsLearned,
-    scores: Scores,
-    words: np.ndarray,
-    counts: np.ndarray,
-    founds: bool,
+@score_record.of(CategoryClusters)
+def _score_record(
+    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
     """Fill ``scores``: the value of every size class and of every cluster that shares a value."""
+    index, sizes, learned = clusters.inverted, clusters.sizes, clusters.learned
+    words, counts = record.words, record.counts
     inner, family, high = scores.words, model.family, sizes.meta[HIGH]
     inner.meta[TICK] += 1
     for c in range(high):
@@ -135,24 +129,7 @@ def score_categories(
     inner.meta[TOUCHED] = met
     for c in range(high):
         inner.partial[c] = inner.log_ratio[c]
-    sum_values(pool, sizes, scores, SHORT + 1, False, founds, log_base)
-
-
-@score_record.of(CategoryClusters)
-def _score_record(
-    clusters: CategoryClusters, model: Model, state: State, scores: Scores, record: Incoming
-) -> None:
-    score_categories(
-        model,
-        state.pool,
-        clusters.inverted,
-        clusters.sizes,
-        clusters.learned,
-        scores,
-        record.words,
-        record.counts,
-        may_found(model, state.beam),
-    )
+    sum_values(state.pool, sizes, scores, SHORT + 1, False, may_found(model, state.beam), log_base)
 
 
 @join_slot.of(CategoryClusters)

@@ -37,7 +37,7 @@ from streamdp.beam.state import (
     Output,
     State,
 )
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 
 
 @kernel
@@ -132,13 +132,13 @@ def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndar
     room_for_bag(state.clusters, out, into, words)
 
 
-@routine
+@kernel
 def score(model: Model, state: State, scores: Scores, record: Incoming) -> None:
     """Score a record, or a whole cluster, against all open clusters."""
     score_record(state.clusters, model, state, scores, record)
 
 
-@routine
+@kernel
 def join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record, or a whole cluster, join the statistics of a slot that stands in no class."""
     join_slot(state.clusters, model, scores, slot, record)

@@ -134,6 +134,22 @@ def advance(
         out.meta[DONE] = i
 
 
+@kernel
+def score_as_next(
+    model: Model, state: State, scores: Scores, choice: Choice, record: Incoming
+) -> tuple[float, float]:
+    """Score a record as the next one, without learning anything; its log evidence, and the mass of all.
+
+    The scale of an exponential decay is left as it is then: the caller puts it back.
+    """
+    beam = state.beam
+    if record.seq > 0:
+        beam.sums[SCALE] = scale_at(model.prior, state, record)
+    score_record(state.clusters, model, state, scores, record)
+    log_evidence, mass = normalise(model, state, scores, choice)
+    return try_lane(model, beam, scores, choice, log_evidence), mass
+
+
 @entry
 def score_only(
     model: Model, state: State, scores: Scores, choice: Choice, walk: Walk, out: Output, records: Records
@@ -147,11 +163,7 @@ def score_only(
     seq, scale = beam.meta[SEQ], beam.sums[SCALE]
     for i in range(records.times.shape[0]):
         record = record_at(records, i, seq)
-        if seq > 0:
-            beam.sums[SCALE] = scale_at(model.prior, state, record)
-        score_record(state.clusters, model, state, scores, record)
-        log_evidence, mass = normalise(model, state, scores, choice)
-        log_evidence = try_lane(model, beam, scores, choice, log_evidence)
+        log_evidence, mass = score_as_next(model, state, scores, choice, record)
         choose(model, state, scores, choice, seq)
         mass = mass_of_voters(beam, scores, choice, mass)
         best, answer = choice.children[choice.meta[BEST_CHILD]], out.answers[i]

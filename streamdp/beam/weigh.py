@@ -6,16 +6,15 @@ import math
 
 import numpy as np
 
-from streamdp.beam.aging import scale_at
 from streamdp.beam.choice import NEW, Choice
-from streamdp.beam.clusters import score_record, value_of
-from streamdp.beam.evidence import mass_of, normalise
-from streamdp.beam.lane import mass_of_voters, try_lane
+from streamdp.beam.clusters import value_of
+from streamdp.beam.evidence import mass_of
+from streamdp.beam.lane import mass_of_voters
 from streamdp.beam.model import Model
 from streamdp.beam.pool import ALIVE, SCALE, SEQ
 from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
 from streamdp.beam.state import State
-from streamdp.beam.step import Records, record_at
+from streamdp.beam.step import Records, record_at, score_as_next
 from streamdp.kernels.jit import entry
 
 
@@ -39,11 +38,7 @@ def weigh(
     seq, scale, last = beam.meta[SEQ], beam.sums[SCALE], slots.shape[0]
     for i in range(records.times.shape[0]):
         record = record_at(records, i, seq)
-        if seq > 0:
-            beam.sums[SCALE] = scale_at(model.prior, state, record)
-        score_record(state.clusters, model, state, scores, record)
-        log_evidence, mass = normalise(model, state, scores, choice)
-        try_lane(model, beam, scores, choice, log_evidence)
+        _, mass = score_as_next(model, state, scores, choice, record)
         mass = mass_of_voters(beam, scores, choice, mass)
         for j in range(last):
             slot, value = slots[j], 0.0

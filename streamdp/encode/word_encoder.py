@@ -181,4 +181,5 @@ _NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
 
 def _kind(record: Record) -> type | None:
     value = record.value
-    return None if holds_categories(value) else type(value)
+    kind = type(value)
+    return None if kind is dict and holds_categories(value) else kind

@@ -1,23 +1,30 @@
 """Arguments of kernels, laid out in memory once: a call hands over one address in place of many arrays.
 
-numba takes apart every array of every argument at each call, in code that it makes for each kernel: for the
-state of a beam that is 15 microseconds a call, and a third of the time to compile. Here a tuple of arrays
-is written down as kernels read it, and read from there by the kernel itself.
+numba takes apart every array of every argument at each call, from Python and between kernels, in code that
+it makes for each of them: for the state of a beam that is 15 microseconds a call, and half of what there is
+to compile. Here a tuple of arrays is written down as kernels read it, and kernels hand its address to each
+other: each reads the fields that it needs.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
-from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
+from numba.core import cgutils, types
+from numba.core.imputils import lower_getattr_generic
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
 LEADING = 2
 """Words before the data of an array that say who owns it: nobody, since kernels count no references."""
+
+_ADDRESS = ir.IntType(8).as_pointer()
+
+_forms: dict[Any, Any] = {}
+"""By what a type follows from: how values of it are written, and the type. Both take long to find out."""
 
 
 class Held:
@@ -31,50 +38,65 @@ class Held:
         A tuple. TypeError where it holds anything else than arrays, tuples and numbers.
     """
 
-    __slots__ = ("__dict__", "address", "value")
+    __slots__ = ("_written", "address", "kind", "value")
 
     def __init__(self, value: tuple[Any, ...]) -> None:
         self.value = value
-        kind, plain = _layout(value)
-        self.__dict__["written"] = written = np.array(plain, kind)
-        self.address: int = written.ctypes.data
+        form = _form(value)
+        found = _forms.get(form)
+        if found is None:
+            found = _forms[form] = _stored(value), HeldType(numba.typeof(value))
+        stored, kind = found
+        self.kind: Any = kind
+        self._written = np.array(_plain(value), stored)
+        self.address: int = self._written.ctypes.data
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is laid out anew: it is of other arrays."""
         return Held, (self.value,)
 
-    @cached_property
-    def kind(self) -> Any:
-        """Its type, as numba has it."""
-        return HeldType(numba.typeof(self.value))
 
-
-def _layout(value: Any) -> tuple[Any, Any]:
-    """How a value lies in memory, as numba's data models have it, and what is written there."""
+def _form(value: Any) -> Any:
+    """What the type of a value follows from."""
     if isinstance(value, np.ndarray):
-        fields = [
-            value.size,
-            value.itemsize,
-            value.__array_interface__["data"][0],
-            *value.shape,
-            *value.strides,
-        ]
-        return np.dtype((np.int64, LEADING + len(fields))), [0] * LEADING + fields
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
     if isinstance(value, tuple):
-        parts = [_layout(each) for each in value]
-        kind = np.dtype([(f"f{i}", part[0]) for i, part in enumerate(parts)], align=True)
-        return kind, tuple(part[1] for part in parts)
+        return type(value), *map(_form, value)
     if not isinstance(value, bool | int | float):
         raise TypeError(f"kernels are given arrays and numbers, not {type(value).__name__}")
-    return np.array(value).dtype, value
+    return type(value)
+
+
+def _stored(value: Any) -> Any:
+    """The type that numpy has for how a value lies in memory, as numba's data models have it."""
+    if isinstance(value, np.ndarray):
+        return np.dtype((np.int64, LEADING + 3 + 2 * value.ndim))
+    if isinstance(value, tuple):
+        return np.dtype([(f"f{i}", _stored(each)) for i, each in enumerate(value)], align=True)
+    return np.array(value).dtype
+
+
+def _plain(value: Any) -> Any:
+    """What is written there."""
+    if isinstance(value, np.ndarray):
+        place = value.__array_interface__["data"][0]
+        return [0] * LEADING + [value.size, value.itemsize, place, *value.shape, *value.strides]
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 
 class HeldType(types.Type):
-    """The type of a value that lies at an address."""
+    """The type of a tuple that is read where it lies."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
         super().__init__(f"Held({value})")
+
+    @property
+    def instance_class(self) -> type:
+        """The class of the named tuple, as numba has it of named tuples."""
+        found: type = self.value.instance_class
+        return found
 
 
 @register_model(HeldType)
@@ -82,7 +104,7 @@ class _HeldModel(models.PrimitiveModel):
     """An address."""
 
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, ir.IntType(64))
+        super().__init__(manager, kind, _ADDRESS)
 
 
 @typeof_impl.register(Held)
@@ -92,21 +114,64 @@ def _typeof(held: Held, context: Any) -> Any:
 
 @unbox(HeldType)
 def _unbox(kind: Any, value: Any, c: Any) -> Any:
-    address = c.pyapi.object_getattr_string(value, "address")
-    native = c.pyapi.long_as_ulonglong(address)
-    c.pyapi.decref(address)
+    number = c.pyapi.object_getattr_string(value, "address")
+    native = c.pyapi.long_as_voidptr(number)
+    c.pyapi.decref(number)
     return NativeValue(native)
 
 
-@intrinsic
-def opened(context: Any, value: Any) -> Any:
-    """What is held; anything else as it is."""
-    if not isinstance(value, HeldType):
-        return value(value), lambda context, builder, signature, arguments: arguments[0]
+@infer_getattr
+class _Fields(AttributeTemplate):
+    """Named tuples inside of named tuples are held as well; all else is what it is."""
 
-    def read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        model = context.data_model_manager[value.value]
-        place = builder.inttoptr(arguments[0], model.get_data_type().as_pointer())
-        return model.load_from_data_pointer(builder, place)
+    key = HeldType
 
-    return value.value(value), read
+    def generic_resolve(self, held: HeldType, name: str) -> Any:  # type: ignore[override]
+        """The type of a field; None where there is none of that name."""
+        if name not in held.value.fields:
+            return None
+        kind = held.value[held.value.fields.index(name)]
+        return HeldType(kind) if isinstance(kind, types.BaseNamedTuple) else kind
+
+
+@lower_getattr_generic(HeldType)
+def _read(context: Any, builder: Any, held: HeldType, address: Any, name: str) -> Any:
+    index = held.value.fields.index(name)
+    kind, model = held.value[index], context.data_model_manager[held.value]
+    whole = builder.bitcast(address, model.get_data_type().as_pointer())
+    place = cgutils.gep_inbounds(builder, whole, 0, index)
+    if isinstance(kind, types.BaseNamedTuple):
+        return builder.bitcast(place, _ADDRESS)
+    if isinstance(kind, types.Array):
+        return _read_array(context, builder, kind, place)
+    if isinstance(kind, types.Number | types.Boolean):
+        return context.data_model_manager[kind].from_data(builder, _lasting(builder, place))
+    return context.data_model_manager[kind].load_from_data_pointer(builder, place)
+
+
+def _read_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:
+    """An array that nobody owns; what follows from its type is not read."""
+    model, axes = context.data_model_manager[kind], range(kind.ndim)
+    made = cgutils.create_struct_proxy(kind)(context, builder)
+
+    def stored(name: str, *axis: int) -> Any:
+        index = model.get_field_position(name)
+        return _lasting(builder, cgutils.gep_inbounds(builder, place, 0, index, *axis))
+
+    size = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    plain = kind.ndim == 1 and kind.layout == "C"
+    shape = [stored("shape", axis) for axis in axes]
+    made.meminfo, made.parent = (ir.Constant(each.type, None) for each in (made.meminfo, made.parent))
+    made.data, made.itemsize = stored("data"), size
+    made.nitems = shape[0] if plain else stored("nitems")
+    made.shape = cgutils.pack_array(builder, shape)
+    strides = [size] if plain else [stored("strides", axis) for axis in axes]
+    made.strides = cgutils.pack_array(builder, strides)
+    return made._getvalue()  # noqa: SLF001 - there is no other way to ask
+
+
+def _lasting(builder: Any, place: Any) -> Any:
+    """Load what no kernel ever writes, so that it need not be read again after one has written elsewhere."""
+    found = builder.load(place)
+    found.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return found

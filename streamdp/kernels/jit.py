@@ -7,7 +7,6 @@ would cost most of the run time.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,7 +16,7 @@ from numba.extending import overload, register_jitable
 from streamdp.kernels.baseline import settle
 from streamdp.kernels.cache import KernelCache, cache_folder, foreign, note_source
 from streamdp.kernels.compiler import InnerCompiler
-from streamdp.kernels.held import Held, opened
+from streamdp.kernels.held import Held
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,10 +36,10 @@ settle()
 def kernel(function: F) -> F:
     """Compile a function that only other kernels call.
 
-    It is inlined, because a call would copy every field of every array of its arguments. Nor is there a
-    wrapper that takes Python objects: calling a kernel from Python crashes, only an ``entry`` may be.
+    There is no wrapper that takes Python objects: calling a kernel from Python crashes, only an ``entry`` may
+    be called.
     """
-    compiled: F = _njit(forceinline=True, **_INNER)(function)
+    compiled: F = _njit(**_INNER)(function)
     return compiled
 
 
@@ -69,12 +68,6 @@ def inlined(function: F) -> F:
     return compiled
 
 
-def routine(function: F) -> F:
-    """Compile a larger function that several entries call, without inlining it."""
-    compiled: F = _njit(**_INNER)(function)
-    return compiled
-
-
 class Generic:
     """A function of kernels with an implementation for each type of its first argument.
 
@@ -89,7 +82,7 @@ class Generic:
         self.__name__ = function.__name__
         self._implementations: dict[type, Callable[..., Any]] = {}
         self._default: Callable[..., Any] | None = None
-        options: Any = {"forceinline": True, **_INNER}
+        options: Any = _INNER
         overload(self, jit_options=options, strict=False)(self._for_types)
 
     def of(self, *classes: type) -> Callable[[F], F]:
@@ -130,7 +123,7 @@ class Entry:
     """A kernel that Python calls, cached where a folder can be written.
 
     Tuples of arrays may be given as what they are, or as :class:`~streamdp.kernels.held.Held`, which saves
-    taking them apart at every call.
+    laying them out at every call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -141,7 +134,7 @@ class Entry:
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
-        return self._current()(*arguments)
+        return self._current()(*(Held(each) if isinstance(each, tuple) else each for each in arguments))
 
     def of(self, *arguments: Any) -> Callable[..., Any]:
         """The kernel for arguments of the types of these; no types are looked at when it is called."""
@@ -156,26 +149,9 @@ class Entry:
         return self._compiled
 
     def _dispatcher(self) -> Any:
-        made = _njit(no_cfunc_wrapper=True, **_OPTIONS)(_opening(self._function))
+        made = _njit(no_cfunc_wrapper=True, **_OPTIONS)(self._function)
         made._cache = KernelCache(self._function, cache_folder())  # noqa: SLF001 - numba offers no other way
         return made
-
-
-def _opening(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls another with what its arguments hold.
-
-    It is said to stand where the other does, for messages.
-    """
-    code, names = function.__code__, inspect.signature(function).parameters
-    source = f"lambda {', '.join(names)}: kernel({', '.join(f'opened({name})' for name in names)})"
-    made: Any = eval(source, {"kernel": kernel(function), "opened": opened})
-    made.__code__ = made.__code__.replace(
-        co_filename=code.co_filename,
-        co_firstlineno=code.co_firstlineno,
-        co_name=code.co_name,
-        co_qualname=code.co_qualname,
-    )
-    return functools.wraps(function, updated=())(made)
 
 
 class Bound:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine, sum_kernel
+from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.likelihoods.moments import add_exactly, dot, squared_length
 from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
@@ -35,7 +35,7 @@ class VonMisesFisherTerms(NamedTuple):
     mean: np.ndarray
 
 
-@routine
+@kernel
 def _log_normaliser(dimension: int, k: float) -> float:
     return log_vmf_normaliser(dimension, k)
 

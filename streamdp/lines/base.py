@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.lines.model import Terms
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import (
@@ -117,7 +117,7 @@ def wordy(state: State, token: int) -> bool:
     return bool((shown & LETTERS) != 0 and (shown & DIGIT) == 0)
 
 
-@routine
+@kernel
 def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: bool) -> int:
     """The number of a token; one never seen is given the next, for good where ``learn``."""
     key = code_of(folded, start, stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.lines.base import DIGIT, LETTERS, lettered
 from streamdp.lines.scan import closed
 from streamdp.lines.search import post
@@ -116,7 +116,7 @@ def _pair_key(keys: np.ndarray, which: int, x: int, y: int) -> None:
         keys[which] = FAMILY | (closed(code) >> 1)
 
 
-@routine
+@kernel
 def relate(
     state: State, scratch: Scratch, cluster: int, new: bool, changes: np.ndarray, told: np.ndarray
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.lines.base import lettered, wordy
 from streamdp.lines.model import Terms
 from streamdp.lines.scan import closed
@@ -32,7 +32,7 @@ def current(state: State, cluster: int) -> int:
     return cluster
 
 
-@routine
+@kernel
 def _slot_logs(state: State, scratch: Scratch, group: np.ndarray, count: int, i: int, terms: Terms) -> float:
     """log marginal of slot i of several templates as one; terms in ``scratch.terms``, law in ``own``."""
     n = 0
@@ -50,7 +50,7 @@ def _slot_logs(state: State, scratch: Scratch, group: np.ndarray, count: int, i:
     return log_terms(state, scratch, n, founder, law, terms, scratch.terms)
 
 
-@routine
+@kernel
 def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: Terms) -> float:
     """log H and prior of several templates as one, the first of them the oldest."""
     b, d = terms.line_strength, terms.line_discount
@@ -152,7 +152,7 @@ def _try(state: State, scratch: Scratch, count: int, best: float, terms: Terms) 
     return max(gain, best)
 
 
-@routine
+@kernel
 def best_merge(state: State, scratch: Scratch, cluster: int, terms: Terms) -> int:
     """How many templates to make one, the oldest first in ``scratch.best``; 0 where none are better so."""
     row = state.clusters[cluster]
@@ -210,7 +210,7 @@ def values_of(state: State, group: np.ndarray, count: int) -> int:
     return total
 
 
-@routine
+@kernel
 def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: Terms) -> int:
     """Make one of several templates: the oldest, which comes first, takes in the others."""
     target = group[0]

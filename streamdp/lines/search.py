@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.lines.base import length, lettered, own_terms, wordy
 from streamdp.lines.model import Terms
 from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
@@ -51,7 +51,7 @@ def shares(state: State, cluster: int, line: np.ndarray, n: int) -> int:
     return found
 
 
-@routine
+@kernel
 def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: int) -> int:
     """The templates that have enough of a line's tokens as constants to be one with it; how many there are.
 
@@ -132,7 +132,7 @@ def _copied(state: State, scratch: Scratch, cluster: int, i: int, terms: Terms) 
     return total
 
 
-@routine
+@kernel
 def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> float:
     """log p0 of the line at hand, and in ``scratch.law`` what its slots are if it founds a template.
 
@@ -181,7 +181,7 @@ def fresh(state: State, cluster: int, terms: Terms) -> float:
     return float(terms.line_strength + terms.line_discount * state.clusters[cluster].types)
 
 
-@routine
+@kernel
 def choose(
     state: State, scratch: Scratch, near: int, n: int, log_p0: float, terms: Terms, out: np.ndarray
 ) -> int:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT, hole, hole_class, wordy
 from streamdp.lines.model import DISCOUNT, STRENGTH, Terms
 from streamdp.lines.state import SLABS, VALUES, Scratch, State
@@ -132,7 +132,7 @@ def gather(state: State, slot: int, types: int, scratch: Scratch, n: int) -> int
     return n
 
 
-@routine
+@kernel
 def sort_pairs(keys: np.ndarray, values: np.ndarray, n: int) -> None:
     """Sort the first ``n`` keys, ascending, and their values with them (a heap sort)."""
     for end in range(2 * n - 1, 0, -1):
@@ -170,7 +170,7 @@ def distinct_values(scratch: Scratch, n: int) -> int:
     return left
 
 
-@routine
+@kernel
 def log_terms(
     state: State, scratch: Scratch, n: int, founder: int, law: np.ndarray, terms: Terms, out: np.ndarray
 ) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel, routine
+from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import DIGIT, found_token, hold, lettered, token_of
 from streamdp.lines.family import label_of, one_label, relate
 from streamdp.lines.merge import best_merge, current, unite, values_of
@@ -139,7 +139,7 @@ def _join(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) ->
     return broken
 
 
-@routine
+@kernel
 def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float]:
     """The template that the line at hand joins, or -1; and log p0."""
     near = find_near(state, scratch, scratch.line, n, words)
@@ -147,7 +147,7 @@ def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> 
     return choose(state, scratch, near, n, log_p0, terms, scratch.weighed), log_p0
 
 
-@routine
+@kernel
 def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: Any, terms: Terms) -> int:
     """Let a line never seen join a template or found one; which it is."""
     best, log_p0 = _weigh(state, scratch, n, words, terms)
@@ -172,7 +172,7 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     return cluster
 
 
-@routine
+@kernel
 def _look_again(
     state: State, scratch: Scratch, terms: Terms, changes: np.ndarray, told: np.ndarray, meta: np.ndarray
 ) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.offline.kernels.store import FIRST_SLOT
 
 JOINT, COUNTS, SUPPORT = range(3)
@@ -38,7 +38,7 @@ class Heuristic(NamedTuple):
     ahead: np.ndarray  # float64[N + 1] what log H of the records from the n-th on is expected to add
 
 
-@routine
+@kernel
 def weigh(
     heuristic: Heuristic, sizes: np.ndarray, labels: np.ndarray, depth: int, clusters: int, out: np.ndarray
 ) -> None:
@@ -125,7 +125,7 @@ def _counted(
         tally[sizes[k + FIRST_SLOT]] = 0
 
 
-@routine
+@kernel
 def complete(
     heuristic: Heuristic,
     sizes: np.ndarray,

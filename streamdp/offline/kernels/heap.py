@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 
 NODES, QUEUED, ENQUEUED, EXPANDED, ANSWER = range(5)
 
@@ -121,7 +121,7 @@ def _sink(tree: Tree, place: int) -> None:
         place = below
 
 
-@routine
+@kernel
 def take(tree: Tree, place: int) -> int:
     """Remove the node at a place of the queue: 0, the best, or ``worst``."""
     node = tree.heap[place]
@@ -142,7 +142,7 @@ def _worst(tree: Tree) -> int:
     return 1 if _before(tree, 1, 2, False) else 2
 
 
-@routine
+@kernel
 def offer(tree: Tree, parent: int, label: int, g: float, f: float, bound: int) -> None:
     """Enqueue a new state; a queue of ``bound`` states (0: no bound) drops its worst, or refuses it."""
     depth = tree.depth[parent] + 1

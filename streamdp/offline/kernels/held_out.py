@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, routine
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
@@ -16,7 +16,7 @@ from streamdp.offline.kernels.weights import Weights
 NEXT = 0
 
 
-@routine
+@kernel
 def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
     """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
     n, weights = allocation.meta[ACTIVE], allocation.weights

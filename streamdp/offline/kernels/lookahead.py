@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.offline.kernels.clusters import add_to_group, copies_in_group, score, score_group
 from streamdp.offline.kernels.store import Store
 
@@ -23,7 +23,7 @@ def _log_sum(values: np.ndarray, terms: np.ndarray, n: int) -> float:
     return peak + math.log(total)
 
 
-@routine
+@kernel
 def predictive(
     store: Store,
     order: np.ndarray,
@@ -46,7 +46,7 @@ def predictive(
     return total
 
 
-@routine
+@kernel
 def replica(
     store: Store,
     order: np.ndarray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import vectors as family
 from streamdp.offline.kernels.clusters import (
     add,
@@ -30,7 +30,7 @@ _empty, _predictive, _log_marginal, _own = (
 )
 
 
-@routine
+@kernel
 def _clear_slot(store: VectorStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
@@ -38,7 +38,7 @@ def _clear_slot(store: VectorStore, slot: int) -> None:
     _settle(store.terms, store.block[slot])
 
 
-@routine
+@kernel
 def _add(store: VectorStore, slot: int, i: int) -> None:
     row = store.block[slot]
     _join(store.terms, row, store.vectors[i], store.own[i])
@@ -47,7 +47,7 @@ def _add(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] += 1
 
 
-@routine
+@kernel
 def _remove(store: VectorStore, slot: int, i: int) -> None:
     if store.size[slot] == 1:
         _clear_slot(store, slot)
@@ -59,7 +59,7 @@ def _remove(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] -= 1
 
 
-@routine
+@kernel
 def _score(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     x, own = store.vectors[i], store.own[i]
     for j in range(n):
@@ -72,7 +72,7 @@ def _copy(store: VectorStore, source: np.ndarray, target: np.ndarray) -> None:
         target[j] = source[j]
 
 
-@routine
+@kernel
 def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     union, group = store.scratch[0], store.block[GROUP]
     for j in range(n):

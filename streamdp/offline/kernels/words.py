@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.kernels.jit import kernel, routine
+from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import gain, whole
 from streamdp.offline.kernels.clusters import (
     add,
@@ -154,13 +154,13 @@ def score_bag(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> f
     return alone(store.terms, store.bag_words, store.bag_counts, 0, types)
 
 
-@routine
+@kernel
 def _add(store: WordStore, slot: int, i: int) -> None:
     add_words(store, slot, i)
     store.size[slot] += 1
 
 
-@routine
+@kernel
 def _remove(store: WordStore, slot: int, i: int) -> None:
     remove_words(store, slot, i)
     store.size[slot] -= 1
@@ -168,7 +168,7 @@ def _remove(store: WordStore, slot: int, i: int) -> None:
         store.log_h[slot] = 0.0
 
 
-@routine
+@kernel
 def _score(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     first, last = store.offsets[i], store.offsets[i + 1]
     score_tokens(store, store.words, store.counts, first, last, slots, n, out)
