@@ -48,15 +48,19 @@ def standby(tmp_path: Path, said: list[str], clock: Clock) -> Iterator[Callable[
         each.close()
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.fixture(params=[True, False])
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the lock of the folder holds between machines; where not, everyone is given it."""
+    if not request.param:
+        monkeypatch.setattr(FolderLock, "take", lambda lock: True)
+    return bool(request.param)
+
+
 def test_who_does_not_want_to_wait_is_refused_by_one_that_lives(
     standby: Callable[..., Standby],
     clock: Clock,
     shared: bool,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if not shared:
-        monkeypatch.setattr(FolderLock, "take", lambda lock: True)
     first = standby(ELSEWHERE).turn()
     assert first is not None
     silent(first)
@@ -127,16 +131,12 @@ def test_silence_counts_only_while_one_looks(standby: Callable[[Owner], Standby]
     assert turn_after(other, clock, 12.0) is not None
 
 
-@pytest.mark.parametrize("shared", [True, False])
 def test_of_many_that_wait_one_takes_over_from_who_is_silent_elsewhere(
     standby: Callable[[Owner], Standby],
     clock: Clock,
     said: list[str],
     shared: bool,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if not shared:
-        monkeypatch.setattr(FolderLock, "take", lambda lock: True)
     first = standby(ELSEWHERE).turn()
     assert first is not None
     silent(first)

@@ -21,6 +21,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.settings import Settings
+from streamdp.settings.categories import takes_categories
 from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
 
 Sort = Literal["size", "new", "growing"]
@@ -70,8 +71,13 @@ def trend(cluster: ClusterSummary) -> str:
     return f"{cluster.recent:,}{arrow}"
 
 
-def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bool = False) -> Table:
-    """Clusters, one to a row; with ``stories`` some of their records below what they are about."""
+def cluster_table(
+    title: str, clusters: Sequence[ClusterSummary], *, stories: bool = False, words: str = "top words"
+) -> Table:
+    """Clusters, one to a row; with ``stories`` some of their records below what they are about.
+
+    ``words`` is the head of that column where clusters have words.
+    """
     dated = any(c.first_time is not None for c in clusters)
     table = Table(title=title, title_justify="left")
     for name in ("cluster", "size", "lately"):
@@ -79,7 +85,7 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
     table.add_column("first" if dated else "first record")
     table.add_column("last" if dated else "last record")
     table.add_column("life", justify="right")
-    table.add_column(_about(clusters), ratio=1)
+    table.add_column(_about(clusters, words), ratio=1)
     for c in clusters:
         if isinstance(c.template, str):
             about = c.template
@@ -96,11 +102,16 @@ def cluster_table(title: str, clusters: Sequence[ClusterSummary], *, stories: bo
     return table
 
 
-def _about(clusters: Sequence[ClusterSummary]) -> str:
+def _about(clusters: Sequence[ClusterSummary], words: str) -> str:
     """What the last column tells of clusters."""
     if clusters and isinstance(clusters[0].template, str):
         return "template"
-    return "top words" if clusters and clusters[0].words is not None else "mean"
+    return words if clusters and clusters[0].words is not None else "mean"
+
+
+def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> Table:
+    words = "telling values" if takes_categories(engine.settings) else "top words"
+    return cluster_table(title, clusters, stories=True, words=words)
 
 
 def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
@@ -116,7 +127,7 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
         found = engine.closed()[:top]
         told = "" if header.modes.get("events") else " (they are remembered where --events is given)"
         title = f"clusters closed last{told}"
-        console.print(cluster_table(title, found, stories=True) if found else f"no {title}", highlight=False)
+        console.print(_stories(title, found, engine) if found else f"no {title}", highlight=False)
         return
     if not watch:
         console.print(story(header, engine, top, sort), highlight=False)
@@ -146,7 +157,7 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
         below.append(f"{counted(rest, 'more cluster')} (--top {len(several)} shows all)")
     if alone:
         below.append(f"{counted(alone, 'cluster')} of one record")
-    shown = cluster_table(TITLES[sort], several[:top], stories=True) if several else ""
+    shown = _stories(TITLES[sort], several[:top], engine) if several else ""
     counts = engine.counters()
     if "lines_distinct" in counts:
         told += (
