@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core import codegen, typed_passes
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 
 
@@ -69,8 +69,30 @@ class _ChooseLibrary(AnalysisPass):
         return False
 
 
+class _Settings(Flags):
+    """How to compile: numba compares it wherever it types a call, and would ask for each of 40 settings."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _NAMES
+
+    def __eq__(self, other: object) -> bool:
+        alike = isinstance(other, Flags) and self._values == other._values
+        return alike or super().__eq__(other)
+
+
+_NAMES = hash(Flags())
+"""That of any: numba takes the names of the settings alone."""
+
+
 class InnerCompiler(CompilerBase):
     """numba's own pipeline, but for the library."""
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any
+    ) -> None:
+        super().__init__(typing, target, library, args, result, _Settings(flags), local)
 
     def define_pipelines(self) -> list[Any]:
         """One pipeline."""
