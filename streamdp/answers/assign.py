@@ -44,31 +44,25 @@ def assignments(
         How the template of each reads, and the values of its holes.
     """
     log_predictive = rows["log_predictive"]
+    novelty = 0.0 - log_predictive / np.maximum(sizes, 1)  # never -0; long records would else look novel
+    numbers = np.array([rows["probability"], rows["new_probability"], log_predictive, novelty])
+    probability, new_probability, log_predictives, novelties = numbers.round(DIGITS).tolist()
     return list(
         map(
             _assignment,
             range(first, first + len(records)),
             records,
             rows["label"].tolist(),
-            _rounded(rows["probability"]),
-            _rounded(rows["new_probability"]),
+            probability,
+            new_probability,
             rows["founded"].astype(bool).tolist(),
             links,
-            _rounded(log_predictive),
-            _rounded(_novelty(log_predictive, sizes)),
+            log_predictives,
+            novelties,
             templates,
             params,
         )
     )
-
-
-def _novelty(log_predictive: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Nats of surprise by token or dimension: long records would else look novel."""
-    return np.asarray(0.0 - log_predictive / np.maximum(sizes, 1))  # never -0
-
-
-def _rounded(values: np.ndarray) -> list[float]:
-    return np.round(values, DIGITS).tolist()  # type: ignore[no-any-return]
 
 
 def _assignment(

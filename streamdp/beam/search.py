@@ -177,7 +177,7 @@ class BeamSearch:
         """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
         state, n = self.state, batch.size
         offsets = np.zeros(n + 1, np.int64) if batch.dense else batch.offsets
-        self._prepare_scores(int(np.diff(offsets).max(initial=0)))
+        self._prepare_scores(int(batch.lengths.max(initial=0)))
         if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
             self._choice = new_choice(self.model.beam, state.pool.slot_of.shape[0])
         if self._walk.node.shape[0] != state.announced.shape[0]:

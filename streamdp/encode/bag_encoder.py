@@ -47,7 +47,7 @@ class BagEncoder(ABC):
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
         offsets = np.zeros(len(times) + 1, np.int64)
-        np.cumsum(_joined(self._lengths), out=offsets[1:])
+        _joined(self._lengths).cumsum(out=offsets[1:])
         words, counts = _joined(self._words), _joined(self._counts)
         self._clear()
         return Batch(offsets, words, counts, times=times)

@@ -59,7 +59,7 @@ class Batch:
             if len(rows) < len(batches):
                 raise ValueError("vectors and word counts cannot be in one batch")
             return cls(vectors=np.concatenate(rows), times=times)
-        lengths = np.concatenate([np.diff(batch.offsets) for batch in batches])
+        lengths = np.concatenate([batch.lengths for batch in batches])
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         words = np.concatenate([batch.words for batch in batches])
@@ -85,12 +85,19 @@ class Batch:
         """Tokens of every record, or numbers of its vector, shape (n,), int64."""
         if self.vectors is not None:
             return np.full(self.size, self.vectors.shape[1])
-        return np.diff(np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])[self.offsets])
+        ends = np.zeros(len(self.counts) + 1, np.int64)
+        self.counts.cumsum(out=ends[1:])
+        return _differences(ends[self.offsets])
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Distinct words of every record, shape (n,), int64; of no size where the records are vectors."""
+        return _differences(self.offsets)
 
     @property
     def rows(self) -> np.ndarray:
         """The record that each of ``words`` is in."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return np.repeat(np.arange(len(self.offsets) - 1), self.lengths)
 
     def slice(self, start: int, stop: int | None = None) -> Batch:
         """The records from ``start`` up to ``stop`` (the end), without copying words or vectors."""
@@ -109,8 +116,13 @@ class Batch:
         times = None if self.times is None else self.times[: len(order)]
         if self.vectors is not None:
             return Batch(vectors=self.vectors[order], times=times)
-        lengths = np.diff(self.offsets)[order]
+        lengths = self.lengths[order]
         offsets = np.zeros(len(order) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Batch(offsets, self.words[places], self.counts[places], times=times)
+
+
+def _differences(bounds: np.ndarray) -> np.ndarray:
+    """As ``np.diff``, in a tenth of its time where there is little."""
+    return np.asarray(bounds[1:] - bounds[:-1])

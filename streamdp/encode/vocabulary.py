@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from streamdp.encode.kernels.spelling import Spelling, copy_words, enter, new_spelling, strike
+from streamdp.kernels.jit import Bound
 
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
@@ -31,6 +33,7 @@ class Vocabulary:
         self.evicted = 0
         self._spelling = new_spelling(64, 512)
         self._fresh: list[int] = []
+        self._enter = Bound(enter)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -71,7 +74,8 @@ class Vocabulary:
                 letters = max(letters, 2 * (used - gone + len(data)))
                 self._spelling = new_spelling(room, letters)
                 copy_words(held, self._spelling)
-            enter(self._spelling, np.frombuffer(data, np.uint8), np.cumsum(list(map(len, written))), ids)
+            ends = np.fromiter(itertools.accumulate(map(len, written)), np.int64, len(written))
+            self._enter((self._spelling,), np.frombuffer(data, np.uint8), ends, ids)
             self._fresh.clear()
         return self._spelling
 
