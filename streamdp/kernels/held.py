@@ -93,6 +93,11 @@ class HeldType(types.Type):
         super().__init__(f"Held({value})")
 
     @property
+    def key(self) -> Any:
+        """What it is told apart by: two classes may have one name."""
+        return self.value
+
+    @property
     def instance_class(self) -> type:
         """The class of the named tuple, as numba has it of named tuples."""
         found: type = self.value.instance_class
