@@ -16,7 +16,6 @@ from streamdp.beam.clusters import (
     leave_slot,
     room_for_bag,
     room_for_classes,
-    score_record,
 )
 from streamdp.beam.model import Model
 from streamdp.beam.pool import JOINT, MERGERS, MOVED, SEQ, WIDTH, WON, Pool, add_sum
@@ -133,18 +132,6 @@ def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndar
 
 
 @kernel
-def score(model: Model, state: State, scores: Scores, record: Incoming) -> None:
-    """Score a record, or a whole cluster, against all open clusters."""
-    score_record(state.clusters, model, state, scores, record)
-
-
-@kernel
-def join(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
-    """Let a record, or a whole cluster, join the statistics of a slot that stands in no class."""
-    join_slot(state.clusters, model, scores, slot, record)
-
-
-@kernel
 def leave(model: Model, state: State, slot: int, record: Incoming) -> None:
     """Take a record out of a slot, which does not stand then."""
     leave_class(state.clusters, state.pool, slot)
@@ -170,7 +157,7 @@ def take_away(
 def take_in(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
     """Let a record join a slot, which does not stand yet."""
     leave_class(state.clusters, state.pool, slot)
-    join(model, state, scores, slot, record)
+    join_slot(state.clusters, model, scores, slot, record)
     state.pool.slots[slot].size += 1
 
 

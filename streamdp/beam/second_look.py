@@ -19,20 +19,20 @@ from streamdp.beam.closing import discard_slot
 from streamdp.beam.clusters import (
     bag_of_slot,
     hide_slot,
+    join_slot,
     leave_class,
+    score_record,
     show_slot,
     value_of,
 )
 from streamdp.beam.model import Model
 from streamdp.beam.moving import (
     count_merger,
-    join,
     leave,
     place_record,
     revise,
     room_to_join,
     room_to_look,
-    score,
     stand,
     take_away,
     take_in,
@@ -103,7 +103,7 @@ def _look_at_record(
     if not alone and not may_leave(model.prior, recent, m):
         return True
     leave(model, state, slot, record)
-    score(model, state, scores, record)
+    score_record(state.clusters, model, state, scores, record)
     own = math.log(scores.sums[NEW_VALUE]) if scores.sums[NEW_VALUE] > 0.0 else -np.inf
     if not alone:
         value = value_of(state.clusters, scores, slot)
@@ -149,7 +149,7 @@ def _unite(
     """Make a slot, which still stands, part of another."""
     pool = state.pool
     leave_class(state.clusters, pool, into)
-    join(model, state, scores, into, bag)
+    join_slot(state.clusters, model, scores, into, bag)
     pool.slots[into].size += pool.slots[slot].size
     row = pool.slots[slot]
     widen(pool, into, row.first_time, row.last_time, row.last)
@@ -182,7 +182,7 @@ def _look_at_cluster(
         return False
     leave_class(state.clusters, pool, slot)
     hide_slot(state.clusters, slot)
-    score(model, state, scores, whole)
+    score_record(state.clusters, model, state, scores, whole)
     find_places(state, scores, places, slot, row.size)
     show_slot(state.clusters, slot)
     stand(state, slot)

@@ -1,7 +1,7 @@
 """How functions are compiled that only other kernels call: no machine code of their own.
 
 numba optimises every function, with all that it calls, and emits machine code for it, before the next one
-may call it; of a chain of inlined functions all but the last are work for nothing. Here an inner function is
+may call it; in a chain of functions that is work for nothing for all but the last. Here an inner function is
 lowered, and its code kept to be linked into its callers: only what Python calls is optimised as a whole.
 
 This uses numba's own way to change its pipeline (``pipeline_class``) with one pass more, which hands the
