@@ -72,15 +72,17 @@ class Problem(NamedTuple):
 
 
 def pairs(chosen: tuple[str, ...] = PRIORS) -> list[tuple[str, str]]:
-    """Every prior with a family of words and one of vectors, every family with two priors.
+    """Every prior with a family of words, every kind with one of vectors, every family with one prior.
 
     Kernels are compiled for each prior and family anew: all pairs would take an hour.
     """
     found = []
     for prior in chosen:
+        kind = prior.split("_")[0]
         for family in SPARSE + DENSE:
-            thorough = family.split("_")[0] in ("pitman", "gamma")
-            if thorough or prior.split("_")[0] in ("exponential", "crp")[: 2 if family in SPARSE else 1]:
+            words = family.split("_")[0] == "pitman"
+            vectors = family.split("_")[0] == "gamma" and kind in ("crp", "uniform", "window")
+            if words or vectors or kind == "exponential":
                 found.append((prior, family))
     return found
 

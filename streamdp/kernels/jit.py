@@ -58,16 +58,6 @@ def shared(function: F) -> F:
     return both
 
 
-def inlined(function: F) -> F:
-    """Compile a function into each of its callers, and not by itself.
-
-    Every function that is compiled by itself is optimised together with all that it calls, so a chain of
-    them would have the same code optimised many times.
-    """
-    compiled: F = _njit(inline="always", **_OPTIONS)(function)
-    return compiled
-
-
 class Generic:
     """A function of kernels with an implementation for each type of its first argument.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, inlined
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.clusters import add, clear, hold, remove
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
@@ -57,7 +57,7 @@ def grown_allocation(allocation: Allocation, capacity: int) -> Allocation:
     )
 
 
-@inlined
+@kernel
 def take_slot(allocation: Allocation) -> int:
     """Put a free slot into use; there must be one."""
     allocation.meta[FREE] -= 1
@@ -68,7 +68,7 @@ def take_slot(allocation: Allocation) -> int:
     return slot
 
 
-@inlined
+@kernel
 def release_slot(allocation: Allocation, slot: int) -> None:
     """Put an emptied slot out of use."""
     allocation.meta[ACTIVE] -= 1
@@ -80,20 +80,20 @@ def release_slot(allocation: Allocation, slot: int) -> None:
     allocation.meta[FREE] += 1
 
 
-@inlined
+@kernel
 def is_held(allocation: Allocation, slot: int) -> bool:
     """Whether a slot holds frozen records."""
     return slot < FIRST_SLOT + allocation.meta[HELD]
 
 
-@inlined
+@kernel
 def enter(store: Store, allocation: Allocation, i: int, slot: int) -> None:
     """Put a record that is nowhere into a slot."""
     add(store, slot, i)
     allocation.labels[i] = slot
 
 
-@inlined
+@kernel
 def leave(store: Store, allocation: Allocation, i: int) -> int:
     """Take a record out of its slot, and the slot out of use if it was the last; returns the slot."""
     slot = allocation.labels[i]

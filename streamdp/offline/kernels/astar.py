@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, inlined, kernel
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.clusters import add, remove, score
 from streamdp.offline.kernels.completion import LOOK, REPLICA, Heuristic, complete, weigh
 from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, NODES, QUEUED, Tree, offer, take
@@ -46,7 +46,7 @@ def new_workspace(order: np.ndarray, capacity: int) -> Workspace:
     return Workspace(*[order, np.zeros(n, np.int64), meta, slots, *scratch, np.zeros(n + 2, np.int64)])
 
 
-@inlined
+@kernel
 def _put(store: Store, workspace: Workspace, place: int, label: int) -> None:
     """Let the next record join a cluster, or found one."""
     add(store, label + FIRST_SLOT, workspace.order[place])
@@ -54,7 +54,7 @@ def _put(store: Store, workspace: Workspace, place: int, label: int) -> None:
     workspace.meta[CLUSTERS] = max(workspace.meta[CLUSTERS], label + 1)
 
 
-@inlined
+@kernel
 def _take_back(store: Store, workspace: Workspace, place: int, label: int) -> None:
     """Take the last record out; the cluster it founded was the last too."""
     slot = label + FIRST_SLOT
@@ -63,7 +63,7 @@ def _take_back(store: Store, workspace: Workspace, place: int, label: int) -> No
         workspace.meta[CLUSTERS] -= 1
 
 
-@inlined
+@kernel
 def _travel(store: Store, workspace: Workspace, tree: Tree, node: int) -> None:
     """Go from the state that the store holds to another."""
     here, there = workspace.meta[HERE], node
@@ -95,7 +95,7 @@ def _why_stop(workspace: Workspace, tree: Tree, limit: int) -> int:
     return MORE
 
 
-@inlined
+@kernel
 def _weigh_children(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What each choice for the next record adds to g, and what may follow."""
     clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]
@@ -109,7 +109,7 @@ def _weigh_children(store: Store, heuristic: Heuristic, workspace: Workspace, tr
         workspace.rests[k] += heuristic.ahead[depth + 1]
 
 
-@inlined
+@kernel
 def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What the records after the next are expected to add, by the clusters of each child."""
     clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, inlined
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.allocation import ACTIVE, FREE, JOINT, Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
@@ -15,7 +15,7 @@ from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
 
 
-@inlined
+@kernel
 def choose(store: Store, allocation: Allocation, random: np.ndarray, i: int, old: int) -> int:
     """Draw an active slot or a new one by ``allocation.weights`` and let record i enter it.
 
@@ -30,7 +30,7 @@ def choose(store: Store, allocation: Allocation, random: np.ndarray, i: int, old
     return slot
 
 
-@inlined
+@kernel
 def gibbs_step(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> None:
     """Draw the cluster of one record given all others."""
     old = leave(store, allocation, i)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, inlined
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.kernels.allocation import (
     ACTIVE,
     FREE,
@@ -45,7 +45,7 @@ class Sides(NamedTuple):
     counts: np.ndarray  # int64[4] of proposals, and of those accepted
 
 
-@inlined
+@kernel
 def _collect(allocation: Allocation, sides: Sides, i: int, j: int) -> int:
     """All others in the clusters of records i and j."""
     a, b = allocation.labels[i], allocation.labels[j]
@@ -58,7 +58,7 @@ def _collect(allocation: Allocation, sides: Sides, i: int, j: int) -> int:
     return n
 
 
-@inlined
+@kernel
 def _to(store: Store, allocation: Allocation, r: int, slot: int) -> None:
     """Move a record between slots that both stay in use."""
     if allocation.labels[r] != slot:
@@ -66,7 +66,7 @@ def _to(store: Store, allocation: Allocation, r: int, slot: int) -> None:
         enter(store, allocation, r, slot)
 
 
-@inlined
+@kernel
 def _allot(
     store: Store,
     allocation: Allocation,
@@ -89,7 +89,7 @@ def _allot(
     return (a if forced == pair[0] else b) - total
 
 
-@inlined
+@kernel
 def _scan(
     store: Store,
     allocation: Allocation,
@@ -108,7 +108,7 @@ def _scan(
     return total
 
 
-@inlined
+@kernel
 def _divide(
     store: Store,
     allocation: Allocation,
@@ -143,7 +143,7 @@ def _divide(
     return _scan(store, allocation, prior, sides, random, n, forced)
 
 
-@inlined
+@kernel
 def _split(
     store: Store,
     allocation: Allocation,
@@ -176,7 +176,7 @@ def _split(
     enter(store, allocation, j, a)
 
 
-@inlined
+@kernel
 def _merge(
     store: Store,
     allocation: Allocation,
