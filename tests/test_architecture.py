@@ -18,7 +18,7 @@ LAYERS = (
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",
-    "encode",
+    "encode settings.reading",
     "beam",
     "state",
     "answers",
@@ -29,7 +29,7 @@ LAYERS = (
     "engine",
     "offline.handover",
     "offline.refine offline.fit",
-    "estimators scoring monitor demo plots page streamdp_connectors",
+    "estimators scoring monitor demo plots page spark streamdp_connectors",
     "cli",
     "__main__ streamdp",
 )

@@ -19,7 +19,7 @@ from streamdp_connectors.protocol import Source
 
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
-from streamdp.decode.decoder import Decoder, Format
+from streamdp.decode.decoder import Format
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.errors import Exit
 from streamdp.monitor.metrics import PartitionLag
@@ -28,6 +28,7 @@ from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
+from streamdp.settings.reading import decoder_of
 
 BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv")
@@ -184,26 +185,6 @@ def _format_of_all(settings: Settings, origin: Origin) -> Format:
     return found
 
 
-def _decoder(settings: Settings, input_format: Format) -> Decoder:
-    try:
-        return Decoder(
-            input_format,
-            text_field=settings.text_field,
-            vector_field=settings.vector_field,
-            features_field=settings.features_field,
-            time_field=settings.time_field,
-            time_unit=settings.time_unit,
-            id_field=settings.id_field,
-            keep=settings.keep,
-            max_bytes=settings.max_record_bytes,
-            timestamp_format=settings.timestamp_format,
-            pattern=settings.pattern,
-            categories=settings.fields if takes_categories(settings) else None,
-        )
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-
-
 class Reader:
     """A source and its decoder.
 
@@ -223,7 +204,7 @@ class Reader:
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, origin)
-        self.decoder = _decoder(settings, input_format)
+        self.decoder = decoder_of(settings, input_format)
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
         if origin.topic is None:

@@ -186,3 +186,53 @@ def demo(
     from streamdp.cli.live import page_at
 
     demo(settings, records, page_at(page_port if page else None, linger=True))
+
+
+@app.command()
+@with_settings
+def spark(
+    settings: Settings,
+    key: Annotated[str, typer.Option(help="field that tells streams apart: one engine for each")],
+    checkpoint: Annotated[str, typer.Option(help="Spark's checkpoint, which holds the states")],
+    output: Annotated[str, typer.Option(help="folder of Parquet files for the answers")],
+    topic: Annotated[str | None, typer.Option(help="Kafka topic of JSON records")] = None,
+    folder: Annotated[str | None, typer.Option(help="folder of files of JSON lines instead")] = None,
+    bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
+    start: Annotated[
+        Literal["earliest", "latest"], typer.Option("--from", help="where a topic is begun")
+    ] = "earliest",
+    rows: Annotated[int | None, typer.Option(min=1, help="most records of a topic in a micro-batch")] = None,
+    once: Annotated[bool, typer.Option("--once", help="stop at what is there when the run begins")] = False,
+    master: Annotated[
+        str | None, typer.Option(help="where Spark runs (default: spark-submit's, else local[*])")
+    ] = None,
+    time_to_live: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="seconds after which a silent key is forgotten", metavar="SECONDS"),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(min=1, help="parts that keys are divided into, for ever (default: twice the cores)"),
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Cluster each key of a topic or a folder by an engine of its own, in Spark (docs/spark.md)."""
+    from streamdp.cli.spark import Job, run
+
+    run(
+        settings,
+        Job(
+            key,
+            checkpoint,
+            output,
+            topic,
+            folder,
+            bootstrap,
+            start,
+            rows,
+            once,
+            master,
+            time_to_live,
+            partitions,
+        ),
+    )

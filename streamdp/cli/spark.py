@@ -1,0 +1,170 @@
+"""``spark``: engines for the keys of a topic or a folder, in Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from streamdp.cli.errors import say
+from streamdp.errors import Exit, StreamdpError
+from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+"""Spark's own connector, of Spark's own version."""
+
+
+class Job(NamedTuple):
+    """What the command line says."""
+
+    key: str
+    checkpoint: str
+    output: str
+    topic: str | None
+    folder: str | None
+    bootstrap: str
+    start: str
+    rows: int | None
+    once: bool
+    master: str | None
+    time_to_live: float | None
+    partitions: int | None
+
+
+def run(settings: Settings, job: Job) -> None:
+    """Run a query until it is stopped, or (``once``) has read what is there."""
+    if (job.topic is None) == (job.folder is None):
+        raise ConfigError("say where to read: either --folder PATH or --topic NAME", Exit.USAGE)
+    if job.once and job.time_to_live is not None:
+        raise ConfigError(
+            "--once never ends with --time-to-live: Spark goes on to look at the clock", Exit.USAGE
+        )
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    try:
+        from pyspark.errors import PySparkException
+
+        from streamdp.spark import cluster
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        raise StreamdpError(
+            f"spark needs the package {missing}: pip install 'streamdp[spark]'", Exit.UNAVAILABLE
+        ) from None
+    spark = _session(job)
+    try:
+        answers = cluster(
+            _rows(spark, job), settings, key="streamdp_key", time_to_live=job.time_to_live
+        ).withColumnRenamed("streamdp_key", "key")
+        _follow(answers, job)
+    except PySparkException as error:
+        raise _explained(error, job) from error
+    finally:
+        spark.stop()
+
+
+def _session(job: Job) -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        raise StreamdpError("spark needs Java 17 or newer, and there is none", Exit.UNAVAILABLE)
+    builder = SparkSession.builder.appName(f"streamdp {job.topic or job.folder}")
+    for name, value in _defaults(job).items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise StreamdpError(
+            f"Spark does not start; what it said stands above (does this machine reach {PACKAGE}?)"
+            if job.topic is not None
+            else "Spark does not start; what it said stands above",
+            Exit.UNAVAILABLE,
+        ) from error
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _defaults(job: Job) -> dict[str, str]:
+    """What is set of Spark: of what ``spark-submit`` was told, nothing."""
+    from pyspark import SparkConf
+    from pyspark.version import __version__
+
+    chosen = {
+        "spark.python.daemon.module": "streamdp.spark.daemon",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if job.partitions is not None:
+        chosen["spark.sql.shuffle.partitions"] = str(job.partitions)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        submitted = SparkConf()
+        return {name: value for name, value in chosen.items() if not submitted.contains(name)}
+    chosen["spark.master"] = job.master or "local[*]"
+    if chosen["spark.master"].startswith("local"):
+        chosen.setdefault("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
+    if job.topic is not None:
+        chosen["spark.jars.packages"] = f"{PACKAGE}:{__version__}"
+    return chosen
+
+
+def _rows(spark: SparkSession, job: Job) -> DataFrame:
+    import pyspark.sql.functions as F  # noqa: N812
+
+    if job.topic is not None:
+        reader = spark.readStream.format("kafka").option("subscribe", job.topic)
+        reader = reader.option("kafka.bootstrap.servers", job.bootstrap)
+        reader = reader.option("startingOffsets", job.start)
+        if job.rows is not None:
+            reader = reader.option("maxOffsetsPerTrigger", job.rows)
+        rows = reader.load()
+    else:
+        rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(job.folder)
+    path = "$." + job.key
+    return rows.withColumn("streamdp_key", F.get_json_object(F.col("value").cast("string"), path))
+
+
+def _follow(answers: DataFrame, job: Job) -> None:
+    """Run the query; say how each micro-batch went; stop between two of them when asked to."""
+    query: Any = (
+        answers.writeStream.format("parquet")
+        .option("checkpointLocation", job.checkpoint)
+        .option("path", job.output)
+    )
+    query = (query.trigger(availableNow=True) if job.once else query).start()
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    told = -1
+    while not asked.is_set() and query.isActive:
+        query.awaitTermination(0.5)
+        for progress in query.recentProgress:
+            if progress.batchId > told and progress.numInputRows:
+                seconds = progress.batchDuration / 1000
+                say(f"batch {progress.batchId}: {progress.numInputRows:,} rows in {seconds:.1f} s")
+            told = max(told, progress.batchId)
+    query.stop()
+    if query.exception() is not None:
+        raise query.exception()
+
+
+def _explained(error: Any, job: Job) -> StreamdpError:
+    """One line: what our own code said on a worker, else what Spark says first."""
+    text = str(error)
+    ours = [line for line in text.splitlines() if line.startswith("streamdp.")]
+    if ours:
+        return StreamdpError(ours[-1].partition(": ")[2], Exit.CONFIG)
+    if "data source: kafka" in text.lower():
+        return StreamdpError(
+            f"Spark has no connector for topics: submit with --packages {PACKAGE}:VERSION", Exit.UNAVAILABLE
+        )
+    if "PATH_NOT_FOUND" in text:
+        return StreamdpError(f"{job.folder}: no such folder", Exit.NO_INPUT)
+    return StreamdpError(f"Spark: {' '.join(text.split())[:300]}", Exit.UNAVAILABLE)

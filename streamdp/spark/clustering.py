@@ -1,0 +1,162 @@
+"""Streaming data frames in, streaming data frames of answers out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import msgspec
+import pyspark.sql.functions as F  # noqa: N812 - as everyone has it
+from pyspark.sql import DataFrame
+from pyspark.sql.column import Column
+
+from streamdp.decode.decoder import Format
+from streamdp.engine import Engine
+from streamdp.settings import Settings
+from streamdp.settings.categories import takes_categories
+from streamdp.settings.load import ConfigError, checked
+from streamdp.settings.reading import decoder_of
+from streamdp.spark.intake import ARRIVAL, ORDER, POSITION, RECORD
+from streamdp.spark.keyed import KeyedClusterer, Plan, WholeClusterer
+from streamdp.spark.schema import COLUMNS
+
+VALUE = "value"
+"""The column that holds records as they are written, in what is read from a topic or from files of text."""
+
+FORMATS = ("jsonl", "text", "log")
+
+
+def cluster(
+    df: DataFrame,
+    settings: Settings | None = None,
+    *,
+    key: str | Sequence[str],
+    order: str | Sequence[str] = (),
+    time_to_live: float | None = None,
+    memory: int = 1 << 28,
+) -> DataFrame:
+    """Cluster the rows of each key by an engine of its own.
+
+    ``df`` has the columns of the file formats (``text``, ``vector`` or ``features``, ``time``, ``id``, or
+    those that the settings name), or a column ``value`` of records as they are written: that is what Spark
+    reads from a topic or from files of text. With ``topic``, ``partition``, ``offset`` and ``timestamp``
+    beside it, records are taken as a consumer of the topic takes them. The answers have the columns of
+    ``streamdp.spark.schema.COLUMNS`` after those of the key.
+
+    A streaming data frame needs Spark's RocksDB state store (this sets it for the session, where nothing else
+    was chosen); its answers come in append mode. One that is not streaming is answered to the end, all of it
+    final.
+
+    Parameters
+    ----------
+    settings
+        As everywhere; None: the defaults. ``format`` is jsonl (auto), text or log, of the column ``value``.
+    key
+        The columns that tell streams apart: a tenant, a service, a language.
+    order
+        The columns by which the rows of a key are ordered within a micro-batch, where rows of equal time must
+        not be, or have none; never needed for a topic.
+    time_to_live
+        Seconds of wall clock after which a key that nothing came for is forgotten; a record that comes then
+        begins anew, at cluster 0. Triggers of Spark that end by themselves do not end then.
+    memory
+        Bytes of packed states up to which each Python worker keeps engines between micro-batches. An engine
+        in memory takes some ten times as much as its packed state.
+
+    Raises
+    ------
+    ConfigError
+        For settings that cannot be used, columns that are not there, and rows that could be in any order.
+    """
+    settings = checked(settings or Settings())
+    Engine(settings)  # what is wrong with the settings is said here, not by a worker
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    orders = (order,) if isinstance(order, str) else tuple(order)
+    _check(df, settings, keys, orders)
+    input_format = _format(settings)
+    decoder_of(settings, input_format)
+    plan = Plan(uuid.uuid4().hex, msgspec.to_builtins(settings), input_format, keys, memory, time_to_live)
+    rows = df.select(*map(F.col, keys), *_columns(df, settings, keys, orders)).groupBy(*keys)
+    types = dict(df.select(*keys).dtypes)
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in (types | COLUMNS).items())
+    if not df.isStreaming:
+        whole = WholeClusterer(plan)
+        return rows.applyInPandas(lambda key, frame: whole(key, frame), schema)
+    _use_rocks(df)
+    mode = "None" if time_to_live is None else "ProcessingTime"
+    return rows.transformWithStateInPandas(KeyedClusterer(plan), schema, "Append", mode)
+
+
+def _format(settings: Settings) -> Format:
+    found: Format = "jsonl" if settings.format == "auto" else settings.format
+    if found not in FORMATS:
+        raise ConfigError(f"format {found} is for files: let Spark read it, and give its columns")
+    if found == "log" and settings.timestamp_format is None and settings.pattern is None:
+        raise ConfigError("the first lines of a log are not the same for every worker: set timestamp_format")
+    return found
+
+
+def _check(df: DataFrame, settings: Settings, keys: Sequence[str], orders: Sequence[str]) -> None:
+    if not keys:
+        raise ConfigError("key: name at least one column")
+    lacking = [name for name in (*keys, *orders) if name not in df.columns]
+    if lacking:
+        raise ConfigError(f"the data frame has no column {', '.join(map(repr, lacking))}")
+    taken = [name for name in keys if name in COLUMNS]
+    if taken:
+        raise ConfigError(
+            f"{', '.join(map(repr, taken))}: is a column of the answers; give the key another name"
+        )
+    if VALUE in df.columns and not _has_fields(df, settings):
+        timed = settings.format != "text"
+    else:
+        if not _has_fields(df, settings):
+            wanted = (settings.text_field, settings.vector_field, settings.features_field)
+            raise ConfigError(
+                f"the data frame has none of the columns {', '.join(map(repr, wanted))}, {VALUE!r}"
+            )
+        timed = settings.time_field in df.columns
+    if not (timed or orders or _of_topic(df, settings)):
+        raise ConfigError(
+            f"rows come in no order of their own: there is no column {settings.time_field!r}, so name some "
+            "with order="
+        )
+
+
+def _has_fields(df: DataFrame, settings: Settings) -> bool:
+    """Whether the fields of records are columns."""
+    if takes_categories(settings):
+        return VALUE not in df.columns
+    return bool({settings.text_field, settings.vector_field, settings.features_field} & set(df.columns))
+
+
+def _of_topic(df: DataFrame, settings: Settings) -> bool:
+    """Whether rows are the records of a topic, as Spark has them."""
+    return {VALUE, ARRIVAL, *POSITION} <= set(df.columns) and not _has_fields(df, settings)
+
+
+def _columns(df: DataFrame, settings: Settings, keys: Sequence[str], orders: Sequence[str]) -> list[Column]:
+    """What workers get beside the key."""
+    found = [F.col(name).alias(f"{ORDER}_{number}") for number, name in enumerate(orders)]
+    if _has_fields(df, settings):
+        exact = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+        of_all = F.to_json(F.struct(*(F.col(f"`{name}`") for name in df.columns)), exact)
+        return [*found, of_all.cast("binary").alias(RECORD)]
+    found.append(F.col(VALUE).cast("binary").alias(RECORD))
+    if _of_topic(df, settings):
+        found += [F.col(name) for name in POSITION]
+        found.append(F.col(ARRIVAL).cast("double").alias(ARRIVAL))
+    return found
+
+
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+
+def _use_rocks(df: DataFrame) -> None:
+    """Choose the state store that keeps more than one value for a key."""
+    conf = df.sparkSession.conf
+    if "RocksDB" not in str(conf.get(_STORE, "")):
+        conf.set(_STORE, _ROCKS)
+        conf.set(_CHANGELOG, "true")

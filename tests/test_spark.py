@@ -1,0 +1,365 @@
+"""Engines inside a real Spark: each key's answers are those of a run over that key's records alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pytest
+from commands import environment, succeed, write_headlines
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from streamdp import Engine, Record, Settings
+from streamdp.errors import StreamdpError
+from streamdp.records import Answers
+from streamdp.settings.load import ConfigError
+from streamdp.spark import cluster, export_states
+from streamdp.spark.intake import Intake, rows_of
+from streamdp.spark.intake import Row as Given
+from streamdp.spark.live import Live, token_after
+
+HERE = Path(__file__).parent
+SETTINGS = Settings(beam=4, retain=1500)
+FLAGS = ("--beam", "4", "--retain", "1500")
+TENANTS = ("acme", "borg", "cyber")
+EACH = 600
+SCHEMA = "tenant string, id string, text string, time double"
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session with two workers."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "512m")
+        .config("spark.python.daemon.module", "streamdp.spark.daemon")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of records of three tenants, the lines of each file in no order, and some that are none."""
+    folder = tmp_path_factory.mktemp("spark")
+    write_headlines(folder / "all.jsonl", EACH * len(TENANTS))
+    records = [json.loads(line) for line in (folder / "all.jsonl").read_text().splitlines()]
+    for n, record in enumerate(records):
+        record["tenant"] = TENANTS[n % len(TENANTS)]
+        del record["cluster"]
+        if n % 97 == 5:
+            record["text"] = " "
+    whole = {tenant: [r for r in records if r["tenant"] == tenant] for tenant in TENANTS}
+    for tenant, own in whole.items():
+        _write(folder / f"{tenant}.jsonl", own)
+    (folder / "in").mkdir()
+    chance = random.Random(3)
+    for n in range(6):
+        part = records[n * len(records) // 6 : (n + 1) * len(records) // 6]
+        chance.shuffle(part)
+        _write(folder / "in" / f"{n}.json", part)
+        os.utime(folder / "in" / f"{n}.json", (n + 1, n + 1))  # Spark takes the oldest first
+    return folder
+
+
+def _write(path: Path, records: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def expected(stream: Path, tenant: str, *, finish: bool) -> Answers:
+    """What an engine says of one tenant's records."""
+    engine, intake = Engine(SETTINGS, with_events=True), Intake(SETTINGS, "jsonl")
+    lines = (stream / f"{tenant}.jsonl").read_bytes().splitlines()
+    _, records = intake.take(Given(line, (n,), None, 0, 0, None) for n, line in enumerate(lines))
+    answers = engine.advance(records)
+    if finish:
+        end = engine.finish()
+        answers = Answers(
+            answers.lines + end.lines, answers.rejects + end.rejects, answers.events + end.events
+        )
+    return answers
+
+
+def told(rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by their kind, without columns that mean nothing for it."""
+    found: dict[str, list[dict[str, Any]]] = {"assignment": [], "final": [], "event": [], "reject": []}
+    for row in rows:
+        plain = {name: value for name, value in row.asDict(True).items() if value is not None}
+        del plain["tenant"]
+        found[plain.pop("kind")].append(plain)
+    return found
+
+
+def as_rows(answers: Answers) -> dict[str, list[dict[str, Any]]]:
+    """The same of an engine's answers, by a way of its own: their JSON."""
+    found: dict[str, list[dict[str, Any]]] = {"assignment": [], "final": [], "event": [], "reject": []}
+    for line in answers.lines:
+        plain = json.loads(msgspec.json.encode(line))
+        plain = {name: value for name, value in plain.items() if value is not None}
+        if "final_through" in plain:
+            found["final"].append(plain)
+            continue
+        plain["id"] = str(plain["id"])
+        assert plain.pop("position") == {}
+        found["assignment"].append(plain)
+    for event in answers.events:
+        plain = json.loads(msgspec.json.encode(event))
+        plain["words"] = [{"word": word, "count": count} for word, count in plain["words"] or []] or None
+        found["event"].append({name: value for name, value in plain.items() if value is not None})
+    for reject in answers.rejects:
+        found["reject"].append({"reason": reject.reason, "detail": reject.detail, "data": reject.data})
+    return found
+
+
+def in_order(kind: str, rows: list[dict[str, Any]]) -> list[Any]:
+    """Rows in an order that does not depend on the files of a sink."""
+    names = {"assignment": ("seq", "revision"), "final": ("final_through",)}
+    return sorted(
+        rows,
+        key=lambda row: (
+            [row[name] for name in names.get(kind, ())] or [json.dumps(row, sort_keys=True, default=repr)]
+        ),
+    )
+
+
+def assert_same(found: list[Row], answers: Answers) -> None:
+    """Every number to its last bit."""
+    got, wanted = told(found), as_rows(answers)
+    for kind, rows in wanted.items():
+        for row in [*got[kind], *rows]:
+            if kind == "reject":
+                row["data"] = json.loads(row["data"])
+        assert in_order(kind, got[kind]) == in_order(kind, rows), kind
+
+
+def streamed(spark: SparkSession, stream: Path, folder: Path, settings: Settings = SETTINGS) -> DataFrame:
+    """Run the query to the end of what is there; its answers."""
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(stream / "in"))
+    query = (
+        cluster(rows, settings, key="tenant")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("path", str(folder / "out"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return spark.read.parquet(str(folder / "out"))
+
+
+@pytest.fixture(scope="module")
+def ran(spark: SparkSession, stream: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a query that was never stopped."""
+    folder = tmp_path_factory.mktemp("ran")
+    streamed(spark, stream, folder)
+    return folder
+
+
+def test_each_key_is_answered_as_a_stream_of_its_own(spark: SparkSession, stream: Path, ran: Path) -> None:
+    rows = spark.read.parquet(str(ran / "out"))
+    for tenant in TENANTS:
+        answers = expected(stream, tenant, finish=False)
+        assert len(answers.rejects) > 3
+        assert_same(rows.where(rows.tenant == tenant).collect(), answers)
+
+
+def test_a_table_is_answered_to_the_end_as_consume_does(
+    spark: SparkSession, stream: Path, tmp_path: Path
+) -> None:
+    rows = cluster(spark.read.schema(SCHEMA).json(str(stream / "in")), SETTINGS, key="tenant")
+    found = rows.where(rows.tenant == "borg").collect()
+    assert_same(found, expected(stream, "borg", finish=True))
+    output = succeed(tmp_path, "consume", str(stream / "borg.jsonl"), *FLAGS, "--rejects", "rejects")
+    consumed = [json.loads(line) for line in output.splitlines()]
+    ours = in_order("assignment", told(found)["assignment"])
+    theirs = in_order("assignment", [line for line in consumed if "seq" in line])
+    shared = ("seq", "revision", "id", "time", "cluster", "probability", "new", "log_predictive", "novelty")
+    assert [[row[name] for name in shared] for row in ours] == [
+        [line[name] for name in shared] for line in theirs
+    ]
+
+
+def test_the_states_of_a_query_are_snapshots(spark: SparkSession, ran: Path, tmp_path: Path) -> None:
+    written = export_states(spark, ran / "checkpoint", tmp_path)
+    assert sorted(path.parent.name for path in written) == list(TENANTS)
+    shown = json.loads(succeed(tmp_path, "show", "acme", "--json").splitlines()[0])
+    assert shown["size"] > 1
+    again = export_states(spark, ran / "checkpoint", tmp_path)
+    assert again == written
+    (tmp_path / "in").write_text("storm over the coast\n")
+    succeed(tmp_path, "consume", "in", "--format", "text", "--state", "cyber2")
+    written[0].unlink()
+    (tmp_path / "cyber2").rename(tmp_path / "own")
+    for path in tmp_path.glob("own/*.sdp"):
+        path.rename(written[0].parent / path.name)
+    with pytest.raises(StreamdpError, match="of another stream"):
+        export_states(spark, ran / "checkpoint", tmp_path)
+
+
+def test_a_state_is_not_gone_on_with_under_other_settings(
+    spark: SparkSession, stream: Path, tmp_path: Path
+) -> None:
+    few = tmp_path / "in"
+    few.mkdir()
+    for n in range(2):
+        _write(few / f"{n}.json", [{"tenant": "a", "id": "1", "text": "storm coast", "time": float(n)}])
+        streamed_folder = tmp_path / "run"
+        if n == 0:
+            streamed(spark, tmp_path, streamed_folder)
+    with pytest.raises(
+        Exception, match=r"the state of tenant a: was made under other settings \(beam: was 4"
+    ):
+        streamed(spark, tmp_path, streamed_folder, Settings(beam=5, retain=1500))
+    assert streamed(spark, tmp_path, streamed_folder).where("kind = 'assignment'").count() == 2
+
+
+def test_records_of_a_topic_are_taken_as_a_consumer_takes_them(spark: SparkSession) -> None:
+    texts = ["storm over the coast", "minister resigns", "storm coast flood", "cup final tonight"]
+    rows = [
+        Row(
+            value=json.dumps({"text": text, "id": n, "time": 100.0 + n, "lang": "en"}).encode(),
+            topic="news",
+            partition=n % 2,
+            offset=n // 2,
+            timestamp=None,
+        )
+        for n, text in enumerate(texts)
+    ]
+    df = spark.createDataFrame(
+        list(reversed(rows)), "value binary, topic string, partition int, offset bigint, timestamp timestamp"
+    )
+    found = cluster(df.selectExpr("*", "'en' as lang"), SETTINGS, key="lang").collect()
+    told_of = sorted((row.seq, row.id, row.position) for row in found if row.kind == "assignment")
+    assert told_of == [
+        (
+            n,
+            str(n),
+            json.dumps({"topic": "news", "partition": n % 2, "offset": n // 2}, separators=(",", ":")),
+        )
+        for n in range(4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ("tenant string, text string", {"key": "tenant"}, "in no order"),
+        ("tenant string, body string, time double", {"key": "tenant"}, "none of the columns 'text'"),
+        ("tenant string, text string, time double", {"key": "language"}, "no column 'language'"),
+        ("tenant string, text string, time double", {"key": ()}, "at least one column"),
+        ("cluster string, text string, time double", {"key": "cluster"}, "is a column of the answers"),
+        (
+            "tenant string, text string, time double",
+            {"key": "tenant", "settings": Settings(format="csv")},
+            "for files",
+        ),
+        (
+            "tenant string, value string",
+            {"key": "tenant", "settings": Settings(format="log")},
+            "timestamp_format",
+        ),
+        ("tenant string, text string, time double", {"key": "tenant", "settings": Settings(beam=0)}, "beam"),
+    ],
+)
+def test_what_cannot_be_clustered_is_said_before_the_query_begins(
+    spark: SparkSession, columns: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        cluster(spark.createDataFrame([], columns), **options)
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from pyspark.sql import SparkSession
+from test_spark import streamed
+session = (
+    SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
+    .config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
+    .config("spark.python.daemon.module", "streamdp.spark.daemon").getOrCreate()
+)
+streamed(session, Path({stream!r}), Path({folder!r}))
+"""
+
+
+def test_a_killed_driver_goes_on_from_its_checkpoint(
+    spark: SparkSession, stream: Path, ran: Path, tmp_path: Path
+) -> None:
+    code = DRIVER.format(tests=str(HERE), stream=str(stream), folder=str(tmp_path))
+    env = environment() | {"PYSPARK_PYTHON": sys.executable}
+    with (tmp_path / "log").open("wb") as log:
+        driver = subprocess.Popen(
+            [sys.executable, "-c", code], env=env, stdout=log, stderr=log, start_new_session=True
+        )
+        commits, deadline = tmp_path / "checkpoint" / "commits", time.monotonic() + 120
+        while len(list(commits.glob("[0-9]*"))) < 2:
+            assert driver.poll() is None, (tmp_path / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(driver.pid, signal.SIGKILL)  # with its JVM and its workers
+        driver.wait()
+    assert len(list(commits.glob("[0-9]*"))) < 6, "it was killed too late to show anything"
+    rows = streamed(spark, stream, tmp_path)
+    whole = spark.read.parquet(str(ran / "out"))
+    assert sorted(map(str, rows.collect())) == sorted(map(str, whole.collect()))
+
+
+def test_an_engine_is_kept_for_what_it_has_seen_and_nothing_else() -> None:
+    live, engine = Live(), Engine(Settings(beam=1))
+    place, token = ("query", ("a",)), token_after(b"", [b"one", b"two"])
+    assert token != token_after(b"", [b"onet", b"wo"])
+    assert token == token_after(b"", iter([b"one", b"two"]))
+    live.keep(place, token, engine, 10, 100)
+    assert live.take(place, token_after(b"", [b"other"])) is None
+    assert live.take(place, token) is None, "what was wrong once is let go of"
+    live.keep(place, token, engine, 10, 100)
+    assert live.take(place, token) is engine
+    for n in range(12):
+        live.keep(("query", (n,)), token, engine, 10, 100)
+    assert live.take(("query", (1,)), token) is None
+    assert live.take(("query", (2,)), token) is engine
+
+
+def test_rows_are_ordered_whatever_order_they_come_in() -> None:
+    def given(data: dict[str, Any], **where: Any) -> Given:
+        row = Given(json.dumps(data).encode(), (), None, 0, 0, None)
+        return row._replace(**where)
+
+    def values(rows: list[Given]) -> list[Any]:
+        _, records = Intake(Settings(), "jsonl").take(rows)
+        assert all(isinstance(record, Record) for record in records)
+        return [record.value for record in records if isinstance(record, Record)]
+
+    timed = [given({"text": text, "time": time}) for text, time in (("c", 3), ("a", 1), ("b", 1))]
+    assert values(timed) == values(timed[::-1]) == ["a", "b", "c"]
+    # a record that comes late in its partition stays behind those before it
+    places = [("p", 0, 0, 5), ("q", 0, 1, 2), ("r", 1, 0, 3), ("s", 1, 1, 9)]
+    topic = [
+        given({"text": text, "time": time}, topic="t", partition=partition, offset=offset)
+        for text, partition, offset, time in places
+    ]
+    assert values(topic) == values(topic[::-1]) == ["r", "p", "q", "s"]
+    ranked = [given({"text": text}, order=_orders(n)) for text, n in (("z", 1), ("x", None), ("y", 3))]
+    assert values(ranked) == values(ranked[::-1]) == ["x", "z", "y"]
+
+
+def _orders(n: int | None) -> tuple[object, ...]:
+    frame = pd.DataFrame({"streamdp_record": [b"{}"], "streamdp_order_0": pd.Series([n], dtype="Int64")})
+    (row,) = rows_of(frame)
+    return row.order
