@@ -45,16 +45,22 @@ def library(failure: type[ConnectorError]) -> Any:
 
 
 def open_consumer(
-    bootstrap: str, options: Options, timeout: float, failure: type[ConnectorError], **settings: Any
+    bootstrap: str,
+    options: Options,
+    timeout: float,
+    failure: type[ConnectorError],
+    *,
+    begins: str = "none",
+    **settings: Any,
 ) -> Any:
-    """A consumer of bytes that never commits or moves by itself."""
+    """A consumer of bytes that never commits by itself, and moves only to where it ``begins``."""
     kafka = library(failure)
     from kafka.record import default_records
 
     bound_batches(default_records)
     fixed = {
         "enable_auto_commit": False,
-        "auto_offset_reset": "none",
+        "auto_offset_reset": begins,
         "key_deserializer": None,
         "value_deserializer": None,
     }

@@ -29,12 +29,13 @@ _TRIES = 10
 class Delivery:
     """The way of one run's answers and rejects to their topics, in a thread of its own.
 
-    What ``flush`` hands over goes in one transaction, under an id that the state gives (``name``; None where
-    there is none): a later run with this state, or with a copy of it, shuts out an earlier one that still
-    lives, or whose last request is still under way, and only then reads what has been written. A transaction
-    that fails is not believed: the topics are read to see what of it is there, and whether another run has
-    gone on in this one's stead (SinkError 73). ``waiting`` is called while a broker is waited for: it says
-    whether it answers, and may raise. Raises SinkError.
+    What ``flush`` hands over goes in one transaction, under an id that the state gives (``name``; None
+    where there is none): a later run with this state, or with a copy of it, shuts out an earlier one that
+    still lives, or whose last request is still under way, and only then reads what has been written. A
+    transaction that fails is not believed: the topics are read to see what of it is there, and whether
+    another run has gone on in this one's stead (SinkError 73). All goes to one ``partition``, so that its
+    order is kept. ``waiting`` is called while a broker is waited for: it says whether it answers, and may
+    raise. Raises SinkError.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class Delivery:
         client_options: Options | None = None,
         timeout: float = 10.0,
         waiting: Callable[[], bool] = lambda: True,
+        partition: int = 0,
     ) -> None:
+        self.partition = partition
         self.bootstrap, self.options, self.timeout = bootstrap, client_options or {}, timeout
         self._waiting = waiting
         self._errors = library(SinkError).errors
@@ -63,11 +66,11 @@ class Delivery:
 
     def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
         """Take up a topic, and return what was written to it after ``resume``."""
-        tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew)
+        tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew, self.partition)
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
         largest = largest_batch(topic, self.bootstrap, self.options, self.timeout)
-        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids)
+        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids, self.partition)
         return tail
 
     def largest(self, topic: str) -> int:
@@ -239,7 +242,10 @@ class Delivery:
             entries = load.get(topic, [])
             written = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
             resume = {**written, **place.ids.plain()}
-            found = read_tail(topic, self.bootstrap, self.options, self.timeout, resume).checksums
+            at = place.partition
+            found = read_tail(
+                topic, self.bootstrap, self.options, self.timeout, resume, partition=at
+            ).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
             strange = [number for number, of in found.items() if ours.get(number) != of]
             if strange:

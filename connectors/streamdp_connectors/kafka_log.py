@@ -51,7 +51,10 @@ class BrokerSilentError(SourceError):
 
 
 class TopicLog:
-    """All partitions of one topic, assigned by hand to one consumer. Raises SourceError."""
+    """All partitions of one topic, or ``only`` one, assigned by hand to one consumer. Raises SourceError."""
+
+    partitions: list[int]
+    """Those that are fetched."""
 
     def __init__(
         self,
@@ -61,14 +64,16 @@ class TopicLog:
         timeout: float,
         refresh: float,
         wait: float | None = None,
+        only: int | None = None,
     ) -> None:
         self.topic, self.bootstrap = topic, bootstrap
+        self._only = only
         self._options = options
         self.patience = timeout
         """Seconds that a question may take."""
         self._kafka = library(SourceError)
         self._errors = self._kafka.errors
-        settings = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
+        settings: dict[str, Any] = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
         self._consumer = open_consumer(
             bootstrap, options, timeout if wait is None else wait, SourceError, **settings
         )
@@ -78,8 +83,11 @@ class TopicLog:
         self._astray: OutOfRangeError | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # and when that was asked
         try:
-            self.partitions = partitions_of(self._consumer, topic, bootstrap, SourceError)
-            self.assign(self.partitions)
+            there = partitions_of(self._consumer, topic, bootstrap, SourceError)
+            if only is not None and only not in there:
+                what = f"topic {topic} has no partition {only}, only {there[0]} to {there[-1]}"
+                raise SourceError(what, Exit.NO_INPUT)
+            self.assign(there if only is None else [only])
         except BaseException:
             self._consumer.close()
             raise
@@ -124,7 +132,8 @@ class TopicLog:
 
     def known(self) -> list[int]:
         """The topic's partitions as last heard of, without asking; [] when it is gone."""
-        return known_partitions(self._consumer, self.topic)
+        there = known_partitions(self._consumer, self.topic)
+        return there if self._only is None else [p for p in there if p == self._only]
 
     def assign(self, partitions: list[int]) -> None:
         """Fetch these partitions and no others."""

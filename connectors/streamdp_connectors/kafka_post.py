@@ -19,7 +19,7 @@ from streamdp_connectors.kafka_client import (
 )
 from streamdp_connectors.kafka_limit import room
 from streamdp_connectors.kafka_records import Entry, batches, hand_over
-from streamdp_connectors.kafka_tail import PARTITION, made_anew
+from streamdp_connectors.kafka_tail import made_anew
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
@@ -37,11 +37,13 @@ class FencedError(SinkError):
 class Topic:
     """What is known of an output: its epoch, how many records were delivered, and before which offset.
 
-    ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name.
+    ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name;
+    ``partition`` is where it goes.
     """
 
-    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids) -> None:
+    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids, partition: int) -> None:
         self.epoch, self.written, self.offset, self.largest, self.ids = epoch, written, offset, largest, ids
+        self.partition = partition
 
 
 class Post:
@@ -98,7 +100,7 @@ class Post:
             if self.transactional:
                 producer.begin_transaction()
             for topic, entries in load.items():
-                at = kafka.TopicPartition(topic, PARTITION)
+                at = kafka.TopicPartition(topic, topics[topic].partition)
                 if producer._metadata.partitions_for_topic(topic) is None:  # noqa: SLF001
                     producer.partitions_for(topic)
                 if self.transactional:
@@ -119,7 +121,8 @@ class Post:
             if isinstance(cause or error, self._fencing()):
                 raise FencedError(one_line(cause or error), Exit.CANNOT_CREATE) from None
             raise (cause or error) from None
-        last = {topic: manager.last_acked_offset(kafka.TopicPartition(topic, PARTITION)) for topic in load}
+        places = {topic: kafka.TopicPartition(topic, topics[topic].partition) for topic in load}
+        last = {topic: manager.last_acked_offset(at) for topic, at in places.items()}
         return {topic: offset + 1 for topic, offset in last.items()}
 
     def _commit(self, producer: Any, manager: Any) -> None:

@@ -32,7 +32,7 @@ GONE_SECONDS = 10.0
 
 
 class KafkaSource:
-    """All partitions of one topic, read by one process.
+    """All partitions of one topic, or one ``partition`` of it, read by one process.
 
     A record's position is ``{"topic", "partition", "offset"}``, its time that of the broker, and a
     tombstone has no bytes. The partitions are merged by ``time_of`` (by the broker's time where it is not
@@ -69,11 +69,14 @@ class KafkaSource:
         give_up_after: float | None = None,
         idle_timeout: float | None = None,
         in_step: float | None = None,
+        partition: int | None = None,
     ) -> None:
-        self.topic, self.group = topic, group
+        self.topic, self.group, self.partition = topic, group, partition
         self._clock = clock
         self._waits_for_topic = on_gap != "stop" and not until_end
-        self._log = TopicLog(topic, bootstrap, client_options or {}, timeout, refresh, give_up_after)
+        self._log = TopicLog(
+            topic, bootstrap, client_options or {}, timeout, refresh, give_up_after, partition
+        )
         self._bridge = Bridge(self._log, on_gap)
         self._link = Link(bootstrap, give_up_after, self._log.why_silent)
         self._ids = self._log.ids()
@@ -156,6 +159,7 @@ class KafkaSource:
             "topic": self.topic,
             "topic_id": self._ids.topic,
             "cluster_id": self._ids.cluster,
+            **({} if self.partition is None else {"partition": self.partition}),
             "partitions": {str(p): self._next[p] for p in sorted(self._next)},
             **self._arrivals.plain(self._next),
             **self._merge.plain(),
@@ -172,6 +176,14 @@ class KafkaSource:
             raise SourceError(f"the stored position {positions} is not one of a topic", Exit.BAD_DATA)
         if topic != self.topic:
             raise SourceError(f"the state continues topic {topic}, not {self.topic}", Exit.BAD_DATA)
+        if positions.get("partition") != self.partition:
+            held, wanted = (
+                "the whole topic" if partition is None else f"partition {partition} alone"
+                for partition in (positions.get("partition"), self.partition)
+            )
+            raise SourceError(
+                f"the state continues {held}, not {wanted}: name another --state", Exit.BAD_DATA
+            )
         before = Ids.of(positions)
         if before.differ(self._ids) or not set(stored) <= set(self._log.partitions):
             self._go_to(self._bridge.anew(stored, before, self._ids))

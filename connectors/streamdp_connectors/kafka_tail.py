@@ -22,9 +22,6 @@ from streamdp_connectors.kafka_client import (
 )
 from streamdp_connectors.protocol import SinkError
 
-PARTITION = 0
-"""All output goes to one partition, so that its order is kept."""
-
 
 def checksum(value: bytes) -> int:
     """By which a record's bytes are known again: 64 bits."""
@@ -51,6 +48,7 @@ def read_tail(
     timeout: float,
     resume: Mapping[str, Any] | None,
     anew: bool = False,
+    partition: int = 0,
 ) -> Tail:
     """Read what was committed to an output partition, from where ``resume`` says to its end.
 
@@ -58,7 +56,7 @@ def read_tail(
     the output begins ``anew`` after what is there. Raises SinkError.
     """
     kafka = library(SinkError)
-    at = kafka.TopicPartition(topic, PARTITION)
+    at = kafka.TopicPartition(topic, partition)
     try:
         begin, end, ids = _bounds(topic, bootstrap, options, timeout, at)
         strange = "" if resume is None else _strange(topic, bootstrap, end, ids, resume)
@@ -107,7 +105,10 @@ def _bounds(topic: str, bootstrap: str, options: Options, timeout: float, at: An
     """Where a partition begins and ends, transactions that are still open included, and whose it is."""
     consumer = open_consumer(bootstrap, options, timeout, SinkError, isolation_level="read_uncommitted")
     try:
-        partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
+        there = partitions_of(consumer, topic, bootstrap, SinkError, Exit.CANNOT_CREATE)
+        if at.partition not in there:
+            what = f"topic {topic} has no partition {at.partition}: give it as many as are read"
+            raise SinkError(what, Exit.CANNOT_CREATE)
         milliseconds = int(1000 * timeout)
         end = consumer.end_offsets([at], timeout_ms=milliseconds)[at]
         begin = consumer.beginning_offsets([at], timeout_ms=milliseconds)[at]

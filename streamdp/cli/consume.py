@@ -73,7 +73,7 @@ class Run:
         refuse_double_use(origin, paths)
         unnamed = paths.state is None
         if origin.topic is not None and paths.state is None:
-            paths = paths._replace(state=default_state(origin.topic))
+            paths = paths._replace(state=default_state(origin.topic, origin.partition))
         self.settings = settings
         self.rotation = paths.rotation
         self.frozen = frozen

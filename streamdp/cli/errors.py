@@ -25,6 +25,7 @@ LogFormat = Literal["plain", "dated", "json"]
 Level = Literal["info", "warning", "error", "critical"]
 
 _chosen: list[LogFormat] = ["plain"]
+_subject = [""]
 
 
 def choose_log_format(form: LogFormat) -> None:
@@ -32,6 +33,11 @@ def choose_log_format(form: LogFormat) -> None:
     _chosen[0] = form
     if form == "json":
         threading.excepthook = lambda told: _say_defect(told.exc_value)
+
+
+def speak_of(subject: str) -> None:
+    """Begin every line on stderr so from now on: it is one of several runs that write there."""
+    _subject[0] = subject
 
 
 def say(message: str, level: Level = "info", **more: Any) -> None:
@@ -46,7 +52,7 @@ def warn(message: str) -> None:
 
 
 def _line(message: str, level: Level, more: dict[str, Any]) -> str:
-    form = _chosen[0]
+    form, message = _chosen[0], _subject[0] + message
     if form == "plain":
         return f"streamdp: {message}"
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -58,10 +58,14 @@ class Origin(NamedTuple):
     """Seconds without a sign of life after which another process goes on with the state."""
     transactions: str | None = "streamdp"
     """How the transactional ids of its producers begin; None for no transactions."""
+    partition: int | None = None
+    """The only partition of the topic that is read; None for all."""
 
     @property
     def label(self) -> str:
         """What people call it."""
+        if self.partition is not None:
+            return f"topic {self.topic}, partition {self.partition}"
         return "standard input" if self.file == "-" else self.file or f"topic {self.topic}"
 
 
@@ -111,6 +115,7 @@ def check_origin(origin: Origin) -> None:
             ("--on-gap", origin.on_gap != "stop"),
             ("--give-up-after", origin.give_up_after is not None),
             ("--session-timeout", origin.session_timeout != Origin().session_timeout),
+            ("--partition", origin.partition is not None),
         ):
             if given:
                 raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
@@ -239,6 +244,7 @@ class Reader:
             in_step=settings.max_leap if settings.max_lateness else None,
             client_options=origin.options,
             time_of=self._time_of,
+            partition=origin.partition,
         )
 
     def _set_header(self, file: FileSource) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamdp.cli.base import Config, Overwrite, PageHost, PageToken, app
-from streamdp.cli.errors import LogFormat, choose_log_format
+from streamdp.cli.errors import LogFormat, choose_log_format, speak_of
 from streamdp.cli.lines import OutputFormat
 from streamdp.cli.options import with_settings
 from streamdp.settings import Settings
@@ -17,6 +17,7 @@ PagePort = Annotated[
 ]
 OnGap = Literal["stop", "earliest", "latest"]
 Until = Literal["never", "end"]
+Scope = Literal["topic", "partition"]
 
 
 def _log_format(form: LogFormat) -> LogFormat:
@@ -70,6 +71,13 @@ def consume(
     until: Annotated[
         Until, typer.Option(help="end: stop at what the topic holds when the run begins")
     ] = "never",
+    scope: Annotated[
+        Scope,
+        typer.Option(help="topic: one clustering of all; partition: one for each, among all processes"),
+    ] = "topic",
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="read this partition of the topic alone", metavar="N")
+    ] = None,
     output: Annotated[str, typer.Option(help="where assignments go, - for standard output")] = "-",
     output_format: Annotated[
         OutputFormat,
@@ -134,38 +142,47 @@ def consume(
     from streamdp.cli.reading import one_file, origin_of
     from streamdp.cli.writing import Paths, rotation_of
 
+    origin = origin_of(
+        one_file(source, file),
+        follow,
+        topic,
+        bootstrap,
+        group,
+        start,
+        until == "end",
+        on_gap,
+        give_up_after,
+        session_timeout,
+        kafka_config,
+    )._replace(partition=partition)
+    paths = Paths(
+        output,
+        state,
+        rejects,
+        events,
+        output_topic,
+        rejects_topic,
+        overwrite,
+        new_output,
+        finality,
+        output_format,
+        rotation_of(rotate),
+    )
+    metrics = None if metrics_port is None else (metrics_host, metrics_port)
+    if scope == "partition":
+        from streamdp.cli.scope import check, share
+
+        return share(origin, check(origin, paths, page=page is not None, frozen=frozen), metrics)
+    if partition is not None:
+        speak_of(f"partition {partition}: ")
     return consume(
         settings,
-        origin_of(
-            one_file(source, file),
-            follow,
-            topic,
-            bootstrap,
-            group,
-            start,
-            until == "end",
-            on_gap,
-            give_up_after,
-            session_timeout,
-            kafka_config,
-        ),
-        Paths(
-            output,
-            state,
-            rejects,
-            events,
-            output_topic,
-            rejects_topic,
-            overwrite,
-            new_output,
-            finality,
-            output_format,
-            rotation_of(rotate),
-        ),
+        origin,
+        paths,
         final_only=final_only,
         frozen=frozen,
         start_from=start_from,
-        metrics=None if metrics_port is None else (metrics_host, metrics_port),
+        metrics=metrics,
         page=page_at(page, page_host, page_token, linger=page_linger),
     )
 

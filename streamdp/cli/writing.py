@@ -58,10 +58,10 @@ def rotation_of(text: str | None) -> Rotation | None:
         raise ConfigError(f"--rotate: {error}", Exit.USAGE) from None
 
 
-def default_state(topic: str) -> str:
-    """A folder of a topic's own under the user's state folder."""
+def default_state(topic: str, partition: int | None = None) -> str:
+    """A folder of a topic's own, or of a partition's, under the user's state folder."""
     root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(root, "streamdp", topic)
+    return os.path.join(root, "streamdp", topic, *([] if partition is None else [f"partition-{partition}"]))
 
 
 def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
@@ -294,11 +294,14 @@ def _delivery(
     before = kept.get(first, {})
     new = int(1000 * time.time())
     whole = f"{origin.transactions}-{before.get('topic', topic)}-{before.get('epoch', new)}"
+    if origin.partition is not None:  # those of a topic begin together, and must not shut each other out
+        whole += f"-{origin.partition}"
     delivery = Delivery(
         origin.bootstrap,
         name=None if origin.transactions is None else whole,
         client_options=origin.options,
         waiting=waiting,
+        partition=origin.partition or 0,
     )
     return delivery, {"delivery": delivery, "epoch": new, "anew": paths.new_output}
 

@@ -1,0 +1,212 @@
+"""``consume --scope partition``: a run for each partition, shared among the processes of a group.
+
+The group only says who begins with which partition. Whose a partition's state is, its folder says: a run
+waits there until the one before it has ended, or has given no sign of life for long enough (``standby``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from streamdp_connectors.kafka_members import Members
+
+from streamdp.cli.errors import say, speak_warnings, warn
+from streamdp.cli.interrupt import LIMIT
+from streamdp.cli.reading import Origin, check_origin
+from streamdp.cli.writing import Paths, default_state
+from streamdp.errors import Exit, StreamdpError
+from streamdp.settings.load import ConfigError
+from streamdp.state.snapshot import snapshots
+
+LOOK = 0.2
+"""Seconds between two looks at the runs and at the group."""
+
+AGAIN = 1.0
+"""Seconds after which a partition whose run was killed is begun again."""
+
+_DEATH = 1
+"""Of Linux: the signal that a process gets when its parent dies."""
+
+
+def of_partition(name: str, partition: int) -> str:
+    """A file's name with the number of a partition before its endings: answers-3.jsonl, answers-3.csv.gz."""
+    folder, file = os.path.split(name)
+    stem, dot, endings = file.partition(".")
+    return os.path.join(folder, f"{stem}-{partition}{dot}{endings}")
+
+
+def arguments(partition: int, paths: Paths, metrics: tuple[str, int] | None) -> list[str]:
+    """What the run of a partition is told beside what this one was: of an option twice the last counts."""
+    assert paths.state is not None
+    told = ["--scope", "topic", "--partition", str(partition)]
+    told += ["--state", os.path.join(paths.state, f"partition-{partition}")]
+    if paths.output_topic is None:
+        told += ["--output", of_partition(paths.output, partition)]
+    for option in ("rejects", "events", "finality"):
+        name = getattr(paths, option)
+        if name is not None:
+            told += [f"--{option}", of_partition(name, partition)]
+    if metrics is not None and metrics[1]:
+        told += ["--metrics-port", str(metrics[1] + partition)]
+    return told
+
+
+def check(origin: Origin, paths: Paths, *, page: bool, frozen: bool) -> Paths:
+    """Where all partitions' states and files are. Raises ConfigError (64), StreamdpError (73)."""
+    check_origin(origin)
+    if origin.topic is None:
+        raise ConfigError("--scope partition is for topics: say --topic NAME", Exit.USAGE)
+    if origin.partition is not None:
+        raise ConfigError("--scope partition runs all partitions: leave --partition out", Exit.USAGE)
+    if page:
+        raise ConfigError("--page shows one stream: run --partition N with a page of its own", Exit.USAGE)
+    if frozen:
+        raise ConfigError("--frozen scores against one state: say --partition N", Exit.USAGE)
+    if paths.output == "-" and paths.output_topic is None:
+        raise ConfigError(
+            "answers of several partitions cannot share standard output: name an --output or --output-topic",
+            Exit.USAGE,
+        )
+    state = paths.state or default_state(origin.topic)
+    if snapshots(Path(state)):
+        raise StreamdpError(
+            f"{state}: holds the state of one stream, which is not divided: name another --state",
+            Exit.CANNOT_CREATE,
+        )
+    return paths._replace(state=state)
+
+
+class Runs:
+    """The runs of this process's partitions, each a process of its own.
+
+    ``command`` gives that of a partition. With ``until_end`` a run that ends of itself has come to the end.
+    """
+
+    def __init__(self, command: Callable[[int], list[str]], *, until_end: bool) -> None:
+        self._command, self._until_end = command, until_end
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._stopping: set[int] = set()
+        self._done: set[int] = set()
+        self._again: dict[int, float] = {}
+        self._wanted: set[int] = set()
+
+    @property
+    def over(self) -> bool:
+        """Whether all that is wanted has come to its end."""
+        return self._wanted <= self._done and not self._running
+
+    def want(self, partitions: set[int]) -> None:
+        """Run these, and no others."""
+        self._wanted = partitions
+        for partition in sorted(set(self._running) - partitions):
+            self._stop(partition)
+
+    def look(self) -> int:
+        """Begin what is wanted and does not run; the exit code of a run that has failed, 0 where none has."""
+        for partition, process in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[partition]
+            if partition in self._stopping:
+                self._stopping.discard(partition)
+            elif code > 0:
+                return code
+            elif code == 0 and self._until_end:
+                self._done.add(partition)
+            else:
+                how = f"by signal {-code}" if code else "though nobody here asked it to"
+                warn(f"the run of partition {partition} has ended {how}: it begins again")
+                self._again[partition] = time.monotonic() + AGAIN
+        now = time.monotonic()
+        for partition in sorted(self._wanted - set(self._running) - self._done):
+            if self._again.get(partition, 0.0) <= now:
+                self._running[partition] = _begin(self._command(partition))
+        return 0
+
+    def _stop(self, partition: int) -> None:
+        """Ask a run to end, once: a second signal would end it at once."""
+        if partition not in self._stopping:
+            self._stopping.add(partition)
+            self._running[partition].send_signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on."""
+        for process in self._running.values():
+            process.send_signal(number)
+
+    def end(self) -> int:
+        """Have all end; the largest of their exit codes."""
+        for partition in self._running:
+            self._stop(partition)
+        deadline, worst = time.monotonic() + LIMIT + 1.0, 0
+        for process in self._running.values():
+            try:
+                worst = max(worst, process.wait(max(0.0, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._running.clear()
+        return worst
+
+
+def _begin(command: list[str]) -> subprocess.Popen[bytes]:
+    """A process that ends in order when this one dies, as far as the system sees to it."""
+    parent = os.getpid()
+    control = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def follow() -> None:
+        if control is not None:
+            control(_DEATH, signal.SIGTERM)
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=follow)
+
+
+def share(origin: Origin, paths: Paths, metrics: tuple[str, int] | None) -> int:
+    """Run this process's share of the partitions until they end, one fails, or a signal comes."""
+    speak_warnings()
+    assert origin.topic is not None
+    asked = list[int]()
+    before = [sys.executable, "-m", "streamdp", *sys.argv[1:]]
+    runs = Runs(lambda partition: before + arguments(partition, paths, metrics), until_end=origin.until_end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: asked.append(number))
+    signal.signal(signal.SIGHUP, lambda number, _: runs.signal(number))
+    group = f"{origin.group or f'streamdp-{origin.topic}'}.members"
+    members = Members(
+        origin.topic,
+        origin.bootstrap,
+        group,
+        origin.options,
+        10.0 if origin.give_up_after is None else origin.give_up_after,
+        origin.session_timeout,
+    )
+    known = False
+    try:
+        while not asked:
+            mine = members.share(LOOK)
+            if mine is not None:
+                known = True
+                named = ", ".join(map(str, sorted(mine))) or "none: it stands by"
+                say(f"partitions of topic {origin.topic} that are this process's: {named}")
+                runs.want(mine)
+            failed = runs.look()
+            if failed:
+                runs.end()
+                return failed
+            if known and origin.until_end and runs.over:
+                return 0
+        return runs.end()
+    finally:
+        with contextlib.suppress(StreamdpError):
+            members.close()
