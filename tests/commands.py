@@ -46,7 +46,7 @@ def call(
         env=environment(**settings),
         input=stdin,
         capture_output=True,
-        timeout=180,
+        timeout=600,
     )
 
 

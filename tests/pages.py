@@ -81,7 +81,7 @@ def run(command: list[str], folder: Path, errors: int = subprocess.STDOUT, *, ma
         env=environment() | {"PYTHON": sys.executable},
         stdout=subprocess.PIPE,
         stderr=errors,
-        timeout=180,
+        timeout=600,
     )
     said, wrong = done.stdout.decode(), (done.stderr or b"").decode()
     assert may_fail or done.returncode == 0, said + wrong

@@ -348,7 +348,7 @@ def consume(
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
 
             def hold(state: str) -> Hold:
-                found = wait_for_turn(state, origin.session_timeout, not origin.until_end, watch)
+                found = wait_for_turn(state, origin.session_timeout, origin.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
             run = Run(

@@ -62,6 +62,14 @@ class Origin(NamedTuple):
     """The only partition of the topic that is read; None for all."""
 
     @property
+    def waits(self) -> bool:
+        """Whether a run stands by while another has its state, instead of being refused.
+
+        That of a partition always does: the one before it may still be ending where it moved from.
+        """
+        return not self.until_end or self.partition is not None
+
+    @property
     def label(self) -> str:
         """What people call it."""
         if self.partition is not None:

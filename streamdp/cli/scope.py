@@ -6,7 +6,6 @@ waits there until the one before it has ended, or has given no sign of life for 
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -19,7 +18,7 @@ from pathlib import Path
 from streamdp_connectors.kafka_members import Members
 
 from streamdp.cli.errors import say, speak_warnings, warn
-from streamdp.cli.interrupt import LIMIT
+from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, check_origin
 from streamdp.cli.writing import Paths, default_state
 from streamdp.errors import Exit, StreamdpError
@@ -138,10 +137,10 @@ class Runs:
             self._stopping.add(partition)
             self._running[partition].send_signal(signal.SIGTERM)
 
-    def signal(self, number: int) -> None:
-        """Pass a signal on."""
+    def rotate(self) -> None:
+        """Have all begin new output files."""
         for process in self._running.values():
-            process.send_signal(number)
+            process.send_signal(signal.SIGHUP)
 
     def end(self) -> int:
         """Have all end; the largest of their exit codes."""
@@ -176,37 +175,31 @@ def share(origin: Origin, paths: Paths, metrics: tuple[str, int] | None) -> int:
     """Run this process's share of the partitions until they end, one fails, or a signal comes."""
     speak_warnings()
     assert origin.topic is not None
-    asked = list[int]()
     before = [sys.executable, "-m", "streamdp", *sys.argv[1:]]
     runs = Runs(lambda partition: before + arguments(partition, paths, metrics), until_end=origin.until_end)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, _: asked.append(number))
-    signal.signal(signal.SIGHUP, lambda number, _: runs.signal(number))
-    group = f"{origin.group or f'streamdp-{origin.topic}'}.members"
-    members = Members(
-        origin.topic,
-        origin.bootstrap,
-        group,
-        origin.options,
-        10.0 if origin.give_up_after is None else origin.give_up_after,
-        origin.session_timeout,
-    )
-    known = False
-    try:
-        while not asked:
-            mine = members.share(LOOK)
-            if mine is not None:
-                known = True
-                named = ", ".join(map(str, sorted(mine))) or "none: it stands by"
-                say(f"partitions of topic {origin.topic} that are this process's: {named}")
-                runs.want(mine)
-            failed = runs.look()
-            if failed:
-                runs.end()
-                return failed
-            if known and origin.until_end and runs.over:
-                return 0
-        return runs.end()
-    finally:
-        with contextlib.suppress(StreamdpError):
+    with Interrupt(resumable=True) as interrupt:
+        members = Members(
+            origin.topic,
+            origin.bootstrap,
+            f"{origin.group or f'streamdp-{origin.topic}'}.members",
+            origin.options,
+            10.0 if origin.give_up_after is None else origin.give_up_after,
+            origin.session_timeout,
+        )
+        failed, known, worst = 0, False, 0
+        try:
+            while not (interrupt.asked or failed or (known and runs.over)):
+                mine = members.share(LOOK)
+                if mine is not None:
+                    named = ", ".join(map(str, sorted(mine))) or "none, it stands by"
+                    say(f"partitions of topic {origin.topic} that are this process's: {named}")
+                    runs.want(mine)
+                    known = origin.until_end
+                failed = runs.look()
+                if interrupt.rotation_asked:
+                    interrupt.rotation_asked = False
+                    runs.rotate()
+        finally:
+            worst = runs.end()
             members.close()
+    return failed or worst
