@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,29 @@ def test_time_is_zoomed_and_stands_still(opened: tuple[Page, Told], run: Run) ->
     expect(page.locator("#graph-said")).to_contain_text("records")
     page.keyboard.press("Enter")
     expect(page.locator("#cluster")).to_be_visible()
+    assert told.errors == []
+
+
+def test_a_stretch_of_time_is_dragged_over_and_let_go_again(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    box = page.locator("#graph").bounding_box()
+    assert box is not None
+    with page.expect_request(lambda request: "api/graph?from=" in request.url) as asked:
+        page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 40)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + 60, steps=5)
+        page.mouse.up()
+    found = re.search(r"from=([\d.]+)&to=([\d.]+)", asked.value.url)
+    assert found is not None
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/api/graph") as answer:
+        first, last = json.load(answer)["whole"]
+    share = (float(found[2]) - float(found[1])) / (last - first)
+    assert 0.4 < share < 0.6
+    for zoom in ("1", "3", "10"):
+        expect(page.locator(f"[data-zoom='{zoom}']")).to_have_attribute("aria-pressed", "false")
+    expect(page.locator("#cluster")).to_be_hidden()  # what ends on a band opens nothing
+    page.mouse.dblclick(box["x"] + 0.5 * box["width"], box["y"] + 2)
+    expect(page.locator("[data-zoom='1']")).to_have_attribute("aria-pressed", "true")
     assert told.errors == []
 
 

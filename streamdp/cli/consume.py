@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -374,6 +375,7 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
             run.watch.ready()
             interrupt.under_way = lambda: run.sinks.missing > 0
             interrupt.opened = True
+            gc.freeze()  # what is there stays: the collector need not look at it again and again
             while not run.source.at_end and not interrupt.asked:
                 run.beat()
                 run.step()

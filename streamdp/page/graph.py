@@ -60,6 +60,11 @@ class Graph:
         at[np.isnan(at)] = self._last
         self.timeline.add(at, labels)
 
+    @property
+    def undated(self) -> bool:
+        """Whether the first record had no time, so that all are placed by their numbers."""
+        return len(self.timeline) > 0 and self.axis == "records"
+
     def choose(self, table: Table) -> None:
         """Say anew who is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
         self._ticks += 1

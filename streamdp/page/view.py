@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,8 +104,8 @@ class View:
 
     def told(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
-        lines = [line for line in answers.lines if line.__class__ is Assignment]
-        first: list[Assignment] = [line for line in lines if line.revision == 0]
+        lines = answers.lines
+        first = [line for line in lines if line.__class__ is Assignment and not line.revision]
         with self.lock:
             for reject in answers.rejects:
                 if reject.reason != GAP:
@@ -113,7 +113,7 @@ class View:
             if first:
                 self._count(first)
             if len(first) < len(lines):
-                self._revise([line for line in lines if line.revision > 0])
+                self._revise([line for line in lines if isinstance(line, Assignment) and line.revision])
             for event in answers.events:
                 name = name_of(event.cluster, event.words, event.template, event.mean)
                 self.table.call(event.cluster, name)
@@ -130,16 +130,15 @@ class View:
             self._first = first[0].seq
         self._labels += [line.cluster for line in first]
         self._novelties += [line.novelty for line in first]
-        self._times += [line.time for line in first]
+        self._times += [None] * len(first) if self.graph.undated else [line.time for line in first]
         if len(self._labels) > COUNTED:
             self._sum_up()
         self._records += len(first)
-        shown = first
+        places = range(len(first))
         self._room -= len(first)
         if self._room < 0 and len(first) > SOME:
-            shown = first[-1 :: -(len(first) // SOME)][:SOME][::-1]
-        read = {id(r.position): r for r in self._batch if r.__class__ is Record}
-        made = [shown_of(line, self._text(read, line)) for line in shown]
+            places = places[-1 :: -(len(first) // SOME)][:SOME][::-1]
+        made = [shown_of(line, text) for line, text in self._with_texts(first, places)]
         self.records.add(made)
         self._fresh = [*self._fresh, *made][-TOLD["records"] :]
 
@@ -151,12 +150,23 @@ class View:
             self.graph.add(self._times, self._first, labels)
             self._labels, self._novelties, self._times = [], [], []
 
-    def _text(self, read: Mapping[int, Any], line: Assignment) -> str:
-        record = read.get(id(line.position))
-        if record is not None:
-            return short(what_is_said(record), 300)
-        waited = self._waiting.get(id(line.position))
-        return "" if waited is None else short(waited[1], 300)
+    def _with_texts(
+        self, first: Sequence[Assignment], places: Sequence[int]
+    ) -> Iterator[tuple[Assignment, str]]:
+        """Some of the answers, each with what its record says: mostly they are in the order of the batch."""
+        batch, read = self._batch, dict[int, Record]()
+        straight = len(batch) == len(first)
+        for place in places:
+            line = first[place]
+            record = batch[place] if straight else None
+            if record is None or record.position is not line.position:
+                read = read or {id(r.position): r for r in batch if isinstance(r, Record)}
+                record = read.get(id(line.position))
+            if isinstance(record, Record):
+                yield line, short(what_is_said(record), 300)
+            else:
+                waited = self._waiting.get(id(line.position))
+                yield line, "" if waited is None else short(waited[1], 300)
 
     def _revise(self, revised: list[Assignment]) -> None:
         self._revisions += len(revised)

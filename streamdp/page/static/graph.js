@@ -6,6 +6,7 @@ import { count, full, ticks, when } from "./format.js";
 import { stack } from "./stack.js";
 
 const FOOT = 26;
+const SLIP = 8; // pixels that a hand moves in a click
 
 export class Graph {
   constructor(open) {
@@ -26,9 +27,13 @@ export class Graph {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     onScheme(() => this.draw());
     const c = this.canvas;
+    this.grip = null;
     c.addEventListener("pointermove", (e) => this.move(e));
     c.addEventListener("pointerleave", () => this.leave());
-    c.addEventListener("click", (e) => { this.move(e); if (this.lit !== null) this.open(this.lit); });
+    c.addEventListener("pointerdown", (e) => this.take(e));
+    c.addEventListener("pointerup", (e) => this.drop(e));
+    c.addEventListener("pointercancel", () => { this.grip = null; this.draw(); });
+    c.addEventListener("dblclick", () => this.stretched?.(null));
     c.addEventListener("blur", () => this.leave());
     c.addEventListener("keydown", (e) => this.key(e));
   }
@@ -84,6 +89,10 @@ export class Graph {
     });
     c.globalAlpha = 1;
     this.names(c, w);
+    if (this.grip) {
+      c.fillStyle = isDark() ? "#e6e4df2e" : "#1d1f2124";
+      c.fillRect(Math.min(this.grip.from, this.grip.to), 0, Math.abs(this.grip.to - this.grip.from), inner);
+    }
     if (this.at !== null) {
       c.strokeStyle = isDark() ? "#e6e4df99" : "#1d1f2199";
       c.lineWidth = 1;
@@ -177,11 +186,31 @@ export class Graph {
     if (!this.data || !this.y) return;
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    if (this.grip) this.grip.to = Math.max(0, Math.min(box.width, x));
     const n = this.data.others.length;
     this.at = Math.max(0, Math.min(n - 1, Math.round((x / box.width) * (n - 1))));
     const i = this.stacked.bands.findIndex((b) => y <= this.y(b.low[this.at]) && y >= this.y(b.high[this.at]));
     this.light(i < 0 ? null : this.data.bands[i].cluster);
     this.describe(x, y, i, box.width);
+  }
+
+  take(event) {
+    if (!this.data || event.button !== 0) return;
+    const x = event.clientX - this.canvas.getBoundingClientRect().left;
+    this.grip = { from: x, to: x };
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  // A click opens the cluster that is pointed at; what was drawn over is the stretch of time to look at.
+  drop(event) {
+    const grip = this.grip;
+    this.grip = null;
+    if (!grip || !this.data) return;
+    this.move(event);
+    const { start, width, others } = this.data;
+    const at = (x) => start + (x / this.canvas.clientWidth) * width * others.length;
+    if (Math.abs(grip.to - grip.from) > SLIP) this.stretched?.([at(Math.min(grip.from, grip.to)), at(Math.max(grip.from, grip.to))]);
+    else if (this.lit !== null) this.open(this.lit);
   }
 
   describe(x, y, i, w) {

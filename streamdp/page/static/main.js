@@ -19,7 +19,8 @@ const events = new Events(open);
 const cluster = new Cluster(open, close);
 scoring(open);
 
-let zoom = 1;
+let zoom = 1; // the last part of time that is drawn: 1 for all, 3 for a third; 0 for a stretch
+let stretch = null;
 let paused = false;
 let waiting = null;
 let number = 0;
@@ -34,9 +35,11 @@ function route() {
 async function drawn(tick) {
   if (zoom === 1) { graph.show(tick.graph); return; }
   const [first, last] = tick.graph.whole;
+  const wanted = zoom ? `from=${last - (last - first) / zoom}` : `from=${stretch[0]}&to=${stretch[1]}`;
+  const before = [zoom, stretch];
   try {
-    const part = await get(`api/graph?from=${last - (last - first) / zoom}`);
-    if (zoom !== 1) graph.show(part);
+    const part = await get(`api/graph?${wanted}`);
+    if (zoom === before[0] && stretch === before[1]) graph.show(part);
   } catch { /* the next tick comes soon */ }
 }
 
@@ -63,19 +66,21 @@ document.addEventListener("visibilitychange", () => {
   waiting = null;
 });
 
-function setZoom(wanted) {
+function setZoom(wanted, chosen = null) {
   zoom = wanted;
+  stretch = chosen;
   for (const button of document.querySelectorAll("[data-zoom]")) button.setAttribute("aria-pressed", String(Number(button.dataset.zoom) === zoom));
   get("api/graph").then((whole) => drawn({ graph: whole })).catch(() => {});
 }
 for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => setZoom(Number(button.dataset.zoom)));
+graph.stretched = (chosen) => setZoom(chosen ? 0 : 1, chosen);
 graph.zoomed = (closer) => { const steps = [1, 3, 10]; setZoom(steps[Math.max(0, Math.min(2, steps.indexOf(zoom) + (closer ? 1 : -1)))]); };
 
 $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").setAttribute("aria-pressed", String(paused));
   $("pause").textContent = paused ? "Go on" : "Pause";
-  if (!paused) { setZoom(zoom); table.load(); cluster.load(); }
+  if (!paused) { setZoom(zoom, stretch); table.load(); cluster.load(); }
 });
 
 document.addEventListener("keydown", (event) => {
