@@ -8,6 +8,7 @@ concentration of K / 5; nothing ever closes. Between two snapshots 500 more reco
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 
 import numpy as np
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, nargs="+", default=[1200, 4000, 12_000, 36_000])
     options = parser.parse_args()
     warm()
+    gc.freeze()  # as consume does
     rows = [measure(topics, options.beam, options.snapshots) for topics in options.topics]
     columns = ["live clusters", "MB", "kB each", "ms median", "p99", "CPU ms median", "p99"]
     show(f"stall of {options.snapshots} snapshots, beam {options.beam}", columns, rows)
