@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows, row_type
 from streamdp.lines.model import Terms
 from streamdp.lines.state import (
@@ -59,6 +60,7 @@ class LineStream:
         self.terms = terms
         self.state = new_state() if state is None else state
         self._scratch: Scratch | None = None
+        self._advance, self._score = Bound(advance), Bound(score)
 
     @property
     def records(self) -> int:
@@ -88,7 +90,7 @@ class LineStream:
         """
         data, offsets = bytes_of(lines)
         n = len(lines)
-        times = np.zeros(n) if times is None else times
+        times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
         changes, meta, done = np.zeros((64, 2), np.int64), np.zeros(4, np.int64), 0
@@ -97,7 +99,7 @@ class LineStream:
             if len(changes) < most:
                 changes = np.zeros((2 * most, 2), np.int64)
             given = data, offsets, times, answers, sizes, changes, meta
-            advance(self.state, scratch, self.terms, *given)
+            self._advance((self.state, scratch, self.terms), *given)
             if meta[STATUS] == GROW:
                 scratch = self._make_room(int(meta[NEED]), offsets)
                 continue
@@ -113,7 +115,7 @@ class LineStream:
         n = len(lines)
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
-        score(self.state, scratch, self.terms, data, offsets, answers, sizes)
+        self._score((self.state, scratch, self.terms), data, offsets, answers, sizes)
         return Told(answers, sizes, np.zeros((0, 2), np.int64), changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
