@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import msgspec
 import pandas as pd
 import pytest
 from commands import environment, succeed, write_headlines
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from streamdp import Engine, Record, Settings
@@ -253,6 +255,38 @@ def test_records_of_a_topic_are_taken_as_a_consumer_takes_them(spark: SparkSessi
         )
         for n in range(4)
     ]
+
+
+@pytest.mark.slow
+def test_a_key_that_nothing_comes_for_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = spark.readStream.schema(SCHEMA).json(str(tmp_path / "in"))
+    writer = cluster(rows, SETTINGS, key="tenant", time_to_live=25.0).writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.option("path", str(tmp_path / "out")).start()
+
+    def answered(name: str, total: int) -> list[int]:
+        """The record numbers of all answers, once there are so many."""
+        record = {"tenant": "a", "id": name, "text": "storm coast", "time": 1.0}
+        _write(tmp_path / "in" / f".{name}", [record])
+        (tmp_path / "in" / f".{name}").rename(tmp_path / "in" / f"{name}.json")
+        deadline = time.monotonic() + 90
+        while query.isActive and time.monotonic() < deadline:
+            with contextlib.suppress(AnalysisException):  # nothing is there yet
+                found = spark.read.parquet(str(tmp_path / "out")).where("kind = 'assignment'").collect()
+                if len(found) == total:
+                    return sorted(row.seq for row in found)
+            time.sleep(0.2)
+        raise AssertionError(query.exception() or "no answer came")
+
+    assert answered("one", 1) == [0]
+    while not list((tmp_path / "checkpoint" / "commits").glob("0")):
+        time.sleep(0.1)  # answers are written first
+    (path,) = export_states(spark, tmp_path / "checkpoint", tmp_path / "states")
+    assert path.parent.name == "a"
+    time.sleep(25.0)
+    assert answered("two", 2) == [0, 0]
+    query.stop()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ def states(spark: SparkSession, checkpoint: str | os.PathLike[str], operator: in
     ``operator`` is the number of the stateful operator in the query, where it is not the only one.
     """
     read = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", BODY)
-    return read.load(str(checkpoint)).select("key.*", "value.snapshot")
+    found = read.load(str(checkpoint))
+    mortal = "ttlExpirationMs" in found.select("value.*").columns  # a value, and when it ends
+    return found.select("key.*", "value.value.snapshot" if mortal else "value.snapshot")
 
 
 def export_states(
