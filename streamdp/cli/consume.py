@@ -21,7 +21,7 @@ from streamdp.cli.lines import further_columns
 from streamdp.cli.live import LivePage, PageAt
 from streamdp.cli.reading import Origin, Reader, check_origin
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.snapshots import Snapshots
+from streamdp.cli.snapshots import Snapshots, continued
 from streamdp.cli.standby import wait_for_turn
 from streamdp.cli.status import Status, counted
 from streamdp.cli.summary import exit_code, tell_summary
@@ -293,22 +293,6 @@ class Run:
             self.sinks.write(last)
             self.sinks.flush(sync=True)
             self.watch.told(last, 0)
-
-
-def continued(settings: Settings, header: Header, name: str) -> Settings:
-    """The settings of a snapshot that a stream begins with, and for the rest those given.
-
-    SnapshotError (78) where a setting was given that contradicts the snapshot's.
-    """
-    defaults = model_settings(Settings())
-    given = {key: value for key, value in model_settings(settings).items() if value != defaults[key]}
-    before = {key: value for key, value in header.settings.items() if key in defaults}
-    changed = differences(before, before | given)
-    if changed:
-        raise SnapshotError(
-            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
-        )
-    return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
 
 
 def _place(positions: Mapping[str, Any]) -> object:

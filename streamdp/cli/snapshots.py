@@ -1,17 +1,19 @@
-"""When a run takes snapshots, and how they come to the disk while the stream goes on."""
+"""When a run takes snapshots, how they come to the disk while it goes on, and what begins with one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+import msgspec
 from streamdp_connectors.protocol import Source
 
 from streamdp.cli.watch import Watch
 from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
+from streamdp.errors import Exit
 from streamdp.settings import Settings
-from streamdp.settings.load import model_settings
+from streamdp.settings.load import differences, model_settings
 from streamdp.state.saving import Saving
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
@@ -102,3 +104,19 @@ class Snapshots:
         """Wait for the thread, whatever comes of it."""
         if self._saving is not None:
             self._saving.end()
+
+
+def continued(settings: Settings, header: Header, name: str) -> Settings:
+    """The settings of a snapshot that a stream begins with, and for the rest those given.
+
+    SnapshotError (78) where a setting was given that contradicts the snapshot's.
+    """
+    defaults = model_settings(Settings())
+    given = {key: value for key, value in model_settings(settings).items() if value != defaults[key]}
+    before = {key: value for key, value in header.settings.items() if key in defaults}
+    changed = differences(before, before | given)
+    if changed:
+        raise SnapshotError(
+            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
+        )
+    return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
