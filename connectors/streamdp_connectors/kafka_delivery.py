@@ -48,7 +48,7 @@ class Delivery:
         waiting: Callable[[], bool] = lambda: True,
         partition: int = 0,
     ) -> None:
-        self.partition = partition
+        self._partition = partition
         self.bootstrap, self.options, self.timeout = bootstrap, client_options or {}, timeout
         self._waiting = waiting
         self._errors = library(SinkError).errors
@@ -60,18 +60,22 @@ class Delivery:
         self._error: BaseException | None = None
         self._failed = self._closing = False
         self._changed = threading.Condition()
-        self._post = Post(bootstrap, name, self.options, timeout)
+        self._post = Post(bootstrap, name, self.options, timeout, partition)
         self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
         self._thread.start()
 
     def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
         """Take up a topic, and return what was written to it after ``resume``."""
-        tail = read_tail(topic, self.bootstrap, self.options, self.timeout, resume, anew, self.partition)
+        tail = self._tail(topic, resume, anew)
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
         largest = largest_batch(topic, self.bootstrap, self.options, self.timeout)
-        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids, self.partition)
+        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids)
         return tail
+
+    def _tail(self, topic: str, resume: Mapping[str, Any] | None, anew: bool = False) -> Tail:
+        where = self.bootstrap, self.options, self.timeout
+        return read_tail(topic, *where, resume, anew, self._partition)
 
     def largest(self, topic: str) -> int:
         """Bytes that a batch of records may have there."""
@@ -242,10 +246,7 @@ class Delivery:
             entries = load.get(topic, [])
             written = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
             resume = {**written, **place.ids.plain()}
-            at = place.partition
-            found = read_tail(
-                topic, self.bootstrap, self.options, self.timeout, resume, partition=at
-            ).checksums
+            found = self._tail(topic, resume).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
             strange = [number for number, of in found.items() if ours.get(number) != of]
             if strange:

@@ -73,9 +73,12 @@ class TopicLog:
         """Seconds that a question may take."""
         self._kafka = library(SourceError)
         self._errors = self._kafka.errors
-        settings: dict[str, Any] = {"metadata_max_age_ms": max(1000, int(1000 * refresh))}
         self._consumer = open_consumer(
-            bootstrap, options, timeout if wait is None else wait, SourceError, **settings
+            bootstrap,
+            options,
+            timeout if wait is None else wait,
+            SourceError,
+            metadata_max_age_ms=max(1000, int(1000 * refresh)),
         )
         self._committer: Any = None
         self._refreshed = -1.0

@@ -37,25 +37,25 @@ class FencedError(SinkError):
 class Topic:
     """What is known of an output: its epoch, how many records were delivered, and before which offset.
 
-    ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name;
-    ``partition`` is where it goes.
+    ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name.
     """
 
-    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids, partition: int) -> None:
+    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids) -> None:
         self.epoch, self.written, self.offset, self.largest, self.ids = epoch, written, offset, largest, ids
-        self.partition = partition
 
 
 class Post:
-    """Sends loads: in transactions under ``name``, where the broker allows them, else without.
+    """Sends loads to a partition: in transactions under ``name``, where the broker allows them, else without.
 
     Opening ends the transaction that an earlier process with this name may have left open, and shuts that
     process out, requests that are still under way included. Raises SinkError.
     """
 
-    def __init__(self, bootstrap: str, name: str | None, options: Options, timeout: float) -> None:
+    def __init__(
+        self, bootstrap: str, name: str | None, options: Options, timeout: float, partition: int
+    ) -> None:
         self._bootstrap, self._name, self._timeout = bootstrap, name, timeout
-        self._options = options
+        self._options, self._partition = options, partition
         self._kafka = library(SinkError)
         self._abandoned = False
         self.transactional = name is not None
@@ -100,7 +100,7 @@ class Post:
             if self.transactional:
                 producer.begin_transaction()
             for topic, entries in load.items():
-                at = kafka.TopicPartition(topic, topics[topic].partition)
+                at = self._at(topic)
                 if producer._metadata.partitions_for_topic(topic) is None:  # noqa: SLF001
                     producer.partitions_for(topic)
                 if self.transactional:
@@ -121,9 +121,11 @@ class Post:
             if isinstance(cause or error, self._fencing()):
                 raise FencedError(one_line(cause or error), Exit.CANNOT_CREATE) from None
             raise (cause or error) from None
-        places = {topic: kafka.TopicPartition(topic, topics[topic].partition) for topic in load}
-        last = {topic: manager.last_acked_offset(at) for topic, at in places.items()}
+        last = {topic: manager.last_acked_offset(self._at(topic)) for topic in load}
         return {topic: offset + 1 for topic, offset in last.items()}
+
+    def _at(self, topic: str) -> Any:
+        return self._kafka.TopicPartition(topic, self._partition)
 
     def _commit(self, producer: Any, manager: Any) -> None:
         done = manager.begin_commit()

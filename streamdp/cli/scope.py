@@ -20,7 +20,7 @@ from streamdp_connectors.kafka_members import Members
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import Origin, check_origin
-from streamdp.cli.writing import Paths, default_state
+from streamdp.cli.writing import Paths, default_state, state_of
 from streamdp.errors import Exit, StreamdpError
 from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import snapshots
@@ -46,7 +46,7 @@ def arguments(partition: int, paths: Paths, metrics: tuple[str, int] | None) -> 
     """What the run of a partition is told beside what this one was: of an option twice the last counts."""
     assert paths.state is not None
     told = ["--scope", "topic", "--partition", str(partition)]
-    told += ["--state", os.path.join(paths.state, f"partition-{partition}")]
+    told += ["--state", state_of(paths.state, partition)]
     if paths.output_topic is None:
         told += ["--output", of_partition(paths.output, partition)]
     for option in ("rejects", "events", "finality"):

@@ -99,7 +99,6 @@ def _defaults(job: Job) -> dict[str, str]:
 
     chosen = {
         "spark.python.daemon.module": "streamdp.spark.daemon",
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.ui.showConsoleProgress": "false",
     }
     if job.partitions is not None:
@@ -132,7 +131,7 @@ def _rows(spark: SparkSession, job: Job) -> DataFrame:
 
 
 def _follow(answers: DataFrame, job: Job) -> None:
-    """Run the query; say how each micro-batch went; stop between two of them when asked to."""
+    """Run the query; say how each micro-batch went. One that is cut short by a signal is done again later."""
     query: Any = (
         answers.writeStream.format("parquet")
         .option("checkpointLocation", job.checkpoint)

@@ -61,7 +61,13 @@ def rotation_of(text: str | None) -> Rotation | None:
 def default_state(topic: str, partition: int | None = None) -> str:
     """A folder of a topic's own, or of a partition's, under the user's state folder."""
     root = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(root, "streamdp", topic, *([] if partition is None else [f"partition-{partition}"]))
+    folder = os.path.join(root, "streamdp", topic)
+    return folder if partition is None else state_of(folder, partition)
+
+
+def state_of(folder: str, partition: int) -> str:
+    """The folder of a partition's state among those of a topic."""
+    return os.path.join(folder, f"partition-{partition}")
 
 
 def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:

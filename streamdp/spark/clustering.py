@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from typing import Literal
 
-import msgspec
 import pyspark.sql.functions as F  # noqa: N812 - as everyone has it
 from pyspark.sql import DataFrame
 from pyspark.sql.column import Column
@@ -17,11 +17,14 @@ from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.reading import decoder_of
 from streamdp.spark.intake import ARRIVAL, ORDER, POSITION, RECORD
-from streamdp.spark.keyed import KeyedClusterer, Plan, WholeClusterer
+from streamdp.spark.keyed import KeyedClusterer, Plan, answer_whole
 from streamdp.spark.schema import COLUMNS
 
 VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""
+
+Shape = Literal["fields", "written", "topic"]
+"""How rows hold records: by their columns, as they are written, or so with where they stand in a topic."""
 
 FORMATS = ("jsonl", "text", "log")
 
@@ -72,16 +75,17 @@ def cluster(
     Engine(settings)  # what is wrong with the settings is said here, not by a worker
     keys = (key,) if isinstance(key, str) else tuple(key)
     orders = (order,) if isinstance(order, str) else tuple(order)
-    _check(df, settings, keys, orders)
+    _check_names(df, keys, orders)
+    shape = _shape(df, settings)
+    _check_order(df, settings, shape, orders)
     input_format = _format(settings)
     decoder_of(settings, input_format)
-    plan = Plan(uuid.uuid4().hex, msgspec.to_builtins(settings), input_format, keys, memory, time_to_live)
-    rows = df.select(*map(F.col, keys), *_columns(df, settings, keys, orders)).groupBy(*keys)
+    plan = Plan(uuid.uuid4().hex, settings, input_format, keys, memory, time_to_live)
+    rows = df.select(*map(F.col, keys), *_columns(df, shape, orders)).groupBy(*keys)
     types = dict(df.select(*keys).dtypes)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in (types | COLUMNS).items())
     if not df.isStreaming:
-        whole = WholeClusterer(plan)
-        return rows.applyInPandas(lambda key, frame: whole(key, frame), schema)
+        return rows.applyInPandas(lambda key, frame: answer_whole(plan, key, frame), schema)
     _use_rocks(df)
     mode = "None" if time_to_live is None else "ProcessingTime"
     return rows.transformWithStateInPandas(KeyedClusterer(plan), schema, "Append", mode)
@@ -96,7 +100,7 @@ def _format(settings: Settings) -> Format:
     return found
 
 
-def _check(df: DataFrame, settings: Settings, keys: Sequence[str], orders: Sequence[str]) -> None:
+def _check_names(df: DataFrame, keys: Sequence[str], orders: Sequence[str]) -> None:
     if not keys:
         raise ConfigError("key: name at least one column")
     lacking = [name for name in (*keys, *orders) if name not in df.columns]
@@ -107,43 +111,39 @@ def _check(df: DataFrame, settings: Settings, keys: Sequence[str], orders: Seque
         raise ConfigError(
             f"{', '.join(map(repr, taken))}: is a column of the answers; give the key another name"
         )
-    if VALUE in df.columns and not _has_fields(df, settings):
-        timed = settings.format != "text"
-    else:
-        if not _has_fields(df, settings):
-            wanted = (settings.text_field, settings.vector_field, settings.features_field)
-            raise ConfigError(
-                f"the data frame has none of the columns {', '.join(map(repr, wanted))}, {VALUE!r}"
-            )
-        timed = settings.time_field in df.columns
-    if not (timed or orders or _of_topic(df, settings)):
+
+
+def _shape(df: DataFrame, settings: Settings) -> Shape:
+    """How the rows hold records. Raises ConfigError where they hold none."""
+    columns, named = set(df.columns), (settings.text_field, settings.vector_field, settings.features_field)
+    if takes_categories(settings) and VALUE not in columns:
+        return "fields"
+    if not takes_categories(settings) and columns.intersection(named):
+        return "fields"
+    if VALUE not in columns:
+        shown = ", ".join(map(repr, named))
+        raise ConfigError(f"the data frame has none of the columns {shown}, {VALUE!r}")
+    return "topic" if {ARRIVAL, *POSITION} <= columns else "written"
+
+
+def _check_order(df: DataFrame, settings: Settings, shape: Shape, orders: Sequence[str]) -> None:
+    timed = settings.time_field in df.columns if shape == "fields" else settings.format != "text"
+    if not (timed or orders or shape == "topic"):
         raise ConfigError(
             f"rows come in no order of their own: there is no column {settings.time_field!r}, so name some "
             "with order="
         )
 
 
-def _has_fields(df: DataFrame, settings: Settings) -> bool:
-    """Whether the fields of records are columns."""
-    if takes_categories(settings):
-        return VALUE not in df.columns
-    return bool({settings.text_field, settings.vector_field, settings.features_field} & set(df.columns))
-
-
-def _of_topic(df: DataFrame, settings: Settings) -> bool:
-    """Whether rows are the records of a topic, as Spark has them."""
-    return {VALUE, ARRIVAL, *POSITION} <= set(df.columns) and not _has_fields(df, settings)
-
-
-def _columns(df: DataFrame, settings: Settings, keys: Sequence[str], orders: Sequence[str]) -> list[Column]:
+def _columns(df: DataFrame, shape: Shape, orders: Sequence[str]) -> list[Column]:
     """What workers get beside the key."""
     found = [F.col(name).alias(f"{ORDER}_{number}") for number, name in enumerate(orders)]
-    if _has_fields(df, settings):
+    if shape == "fields":
         exact = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
         of_all = F.to_json(F.struct(*(F.col(f"`{name}`") for name in df.columns)), exact)
         return [*found, of_all.cast("binary").alias(RECORD)]
     found.append(F.col(VALUE).cast("binary").alias(RECORD))
-    if _of_topic(df, settings):
+    if shape == "topic":
         found += [F.col(name) for name in POSITION]
         found.append(F.col(ARRIVAL).cast("double").alias(ARRIVAL))
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import msgspec
 import pandas as pd
 import zstandard
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -33,15 +32,11 @@ class Plan(NamedTuple):
     """What every engine of a query needs: pickled once for each task."""
 
     query: str
-    settings: dict[str, Any]
+    settings: Settings
     input_format: Format
     key: tuple[str, ...]
     memory: int
     time_to_live: float | None = None
-
-    def model(self) -> Settings:
-        """The settings."""
-        return msgspec.convert(self.settings, Settings, strict=False)
 
 
 def packed(engine: Engine, settings: Settings, token: bytes) -> bytes:
@@ -83,7 +78,6 @@ class KeyedClusterer(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Ask for the state variables."""
-        self._settings = self._plan.model()
         lives = None if self._plan.time_to_live is None else int(1000 * self._plan.time_to_live)
         self._head = handle.getValueState(HEAD, HEAD_TYPE, lives)
         self._body = handle.getValueState(BODY, BODY_TYPE, lives)
@@ -95,7 +89,7 @@ class KeyedClusterer(StatefulProcessor):
         timerValues: Any,
     ) -> Iterator[pd.DataFrame]:
         """Advance the engine of a key; leave its new state in the store."""
-        plan, settings, place = self._plan, self._settings, (self._plan.query, tuple(key))
+        plan, settings, place = self._plan, self._plan.settings, (self._plan.query, tuple(key))
         head = self._head.get()
         token = START if head is None else bytes(head[0])
         engine = LIVE.take(place, token) if head is not None else None
@@ -120,19 +114,12 @@ class KeyedClusterer(StatefulProcessor):
         """Nothing is held open."""
 
 
-class WholeClusterer:
-    """Takes all rows of one key of a finished table, and answers them to the end."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def __call__(self, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
-        """The answers of one key, all of them final."""
-        settings = self._plan.model()
-        engine = Engine(settings, with_events=True)
-        _, records = Intake(settings, self._plan.input_format).take(rows_of(frame))
-        answers, end = engine.advance(records), engine.finish()
-        answers.lines.extend(end.lines)
-        answers.events.extend(end.events)
-        answers.rejects.extend(end.rejects)
-        return frame_of(answers, dict(zip(self._plan.key, key, strict=True)))
+def answer_whole(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+    """The answers to all rows of one key of a finished table, to the end."""
+    engine = Engine(plan.settings, with_events=True)
+    _, records = Intake(plan.settings, plan.input_format).take(rows_of(frame))
+    answers, end = engine.advance(records), engine.finish()
+    answers.lines.extend(end.lines)
+    answers.events.extend(end.events)
+    answers.rejects.extend(end.rejects)
+    return frame_of(answers, dict(zip(plan.key, key, strict=True)))

@@ -72,6 +72,7 @@ _KINDS: dict[type[msgspec.Struct], str] = {
     Event: "event",
     Reject: "reject",
 }
+_HAS = {kind: frozenset(kind.__struct_fields__) for kind in _KINDS}
 
 
 def frame_of(answers: Answers, key: dict[str, Any]) -> pd.DataFrame:
@@ -80,19 +81,16 @@ def frame_of(answers: Answers, key: dict[str, Any]) -> pd.DataFrame:
     kinds = list(map(type, told))
     columns: dict[str, Any] = {name: [value] * len(told) for name, value in key.items()}
     columns["kind"] = [_KINDS[kind] for kind in kinds]
-    has = {kind: set(kind.__struct_fields__) for kind in _KINDS}
     for name in list(COLUMNS)[1:]:
-        columns[name] = list(_column(name, told, kinds, has))
+        columns[name] = list(_column(name, told, kinds))
     # object: pandas would make numbers with gaps among them floats, which do not hold every whole number
     return pd.DataFrame({name: pd.Series(found, dtype=object) for name, found in columns.items()})
 
 
-def _column(
-    name: str, told: Iterable[Any], kinds: Iterable[type], has: dict[type[msgspec.Struct], set[str]]
-) -> Iterable[Any]:
+def _column(name: str, told: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
     value_of, written = attrgetter(name), _AS.get(name)
     for each, kind in zip(told, kinds, strict=True):
-        value = value_of(each) if name in has[kind] else None
+        value = value_of(each) if name in _HAS[kind] else None
         if value is None or value is msgspec.UNSET:
             yield None
         else:
