@@ -1,4 +1,4 @@
-"""CPU per record of keyed streams in Spark, the JVM's and the workers', beside ``consume`` of the same."""
+"""CPU per record of keys or shards in Spark, the JVM's and the workers', beside ``consume`` of the same."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Clock:
         return jvm.user + jvm.system, python
 
 
-def in_spark(folder: Path, beam: int) -> tuple[float, float, float]:
+def in_spark(folder: Path, beam: int, shards: int | None) -> tuple[float, float, float]:
     """CPU seconds of the JVM and of workers, and bytes of state, after the first of the micro-batches."""
     from pyspark.sql import SparkSession
 
@@ -84,7 +84,8 @@ def in_spark(folder: Path, beam: int) -> tuple[float, float, float]:
     spark.sparkContext.setLogLevel("ERROR")
     rows = spark.readStream.schema("key string, id string, text string, time double")
     stream = rows.option("maxFilesPerTrigger", 1).json(str(folder / "in"))
-    answers = cluster(stream, Settings(beam=beam), key="key")
+    keys = "key" if shards is None else ()
+    answers = cluster(stream, Settings(beam=beam), key=keys, shards=shards)
     place = folder / "checkpoint"
     query = answers.writeStream.format("parquet").option("checkpointLocation", str(place))
     running = query.option("path", str(folder / "out")).trigger(availableNow=True).start()
@@ -95,7 +96,8 @@ def in_spark(folder: Path, beam: int) -> tuple[float, float, float]:
             begun = clock.read()
     ended = clock.read()
     assert begun is not None, "the query ended before it was looked at"
-    size = sum(len(row.snapshot) for row in states(spark, place).collect())
+    operators = (0,) if shards is None else (0, 1)
+    size = sum(len(row.snapshot) for each in operators for row in states(spark, place, each).collect())
     spark.stop()
     return ended[0] - begun[0], ended[1] - begun[1], size
 
@@ -105,22 +107,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=120_000)
     parser.add_argument("--keys", type=int, default=4)
+    parser.add_argument(
+        "--shards", type=int, help="all as one stream over so many engines, in the place of keys"
+    )
     parser.add_argument("--beam", type=int, default=16)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder, options.keys, options.records)
         alone = 1e6 * consumed(folder, options.beam) / options.records
-        jvm, python, size = in_spark(folder, options.beam)
+        jvm, python, size = in_spark(folder, options.beam, options.shards)
+    over = f"{options.keys:,} keys" if options.shards is None else f"{options.shards:,} shards"
     counted = options.records * (FILES - 2) / FILES
     show(
-        f"{options.records:,} records, {options.keys:,} keys, beam {options.beam}, {FILES} micro-batches",
+        f"{options.records:,} records, {over}, beam {options.beam}, {FILES} micro-batches",
         ("", "us of CPU a record"),
         [
             ("consume, all of them one stream", f"{alone:.1f}"),
             ("Spark: JVM", f"{1e6 * jvm / counted:.1f}"),
             ("Spark: Python workers", f"{1e6 * python / counted:.1f}"),
-            ("packed state, kB a key", f"{size / options.keys / 1000:.1f}"),
+            ("packed states, kB", f"{size / 1000:,.0f}"),
         ],
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -272,6 +272,7 @@ class Engine(Inside):
             return
         first = search.seq
         records = [record for _, record in self._pending]
+        decided = self._decided(search, records)
         batch = encoder.take(np.array([time for time, _ in self._pending]))
         self._pending = []
         labels, sizes = np.zeros(batch.size, np.int64), encoder.sizes(batch)
@@ -280,7 +281,7 @@ class Engine(Inside):
             encoder.vocabulary.touch(batch.words, first + batch.rows)
         self._retained.append(Labelled(first, batch, labels))
         self.stage("kernel")
-        for start, stop, out in search.run(batch, tell=self.with_events):
+        for start, stop, out in search.run(batch, decided, tell=self.with_events):
             self.stage("announce")
             labels[start:stop] = out.answers["label"][start:stop]
             self._announcer.announce(
@@ -347,7 +348,7 @@ class Engine(Inside):
         )
 
     @classmethod
-    def of_parts(cls, settings: Settings, parts: Parts, **options: Any) -> Engine:
+    def of_parts(cls, settings: Settings, parts: Parts, **options: Any) -> Self:
         """An engine that goes on from a state, under the same model; options are those of the class."""
         self = cls(settings, **options)
         self._order, self._encoder, self._pending = parts.order, parts.encoder, parts.pending
@@ -374,7 +375,7 @@ class Engine(Inside):
         return codec.dumps(self.parts())
 
     @classmethod
-    def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Engine:
+    def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Self:
         """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
 
         Raises SnapshotError where ``data`` is no such state: nothing in it is trusted unseen.

@@ -15,7 +15,7 @@ from streamdp.answers.templates import Templates
 from streamdp.answers.whereto import Candidate, candidates
 from streamdp.beam.adapt import Adapted, adapted
 from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer, refuse
@@ -83,6 +83,10 @@ class Inside:
         if isinstance(self._encoder, BagEncoder):
             counts |= self._encoder.vocabulary.counters()
         return counts
+
+    def _decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+        """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
+        return NO_FOUNDERS
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet.

@@ -51,6 +51,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     arrival: float | None = None
     keep: dict[str, Any] | None = None
     raw: bytes = b""
+    part: int | None = None
+    """Of a stream in shards: the cluster that the record's shard found for it."""
 
 
 def plain(record: Any, position: Position) -> Record | Reject:

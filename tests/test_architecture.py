@@ -29,6 +29,7 @@ LAYERS = (
     "engine",
     "offline.handover",
     "offline.refine offline.fit",
+    "sharding",
     "estimators scoring monitor demo plots page spark streamdp_connectors",
     "cli",
     "__main__ streamdp",

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from streamdp import Engine, Record, Settings
 from streamdp.errors import StreamdpError
 from streamdp.records import Answers
 from streamdp.settings.load import ConfigError
+from streamdp.sharding.sharded import Sharded
 from streamdp.spark import cluster, export_states
 from streamdp.spark.intake import Intake, rows_of
 from streamdp.spark.intake import Row as Given
@@ -35,6 +36,7 @@ SETTINGS = Settings(beam=4, retain=1500)
 FLAGS = ("--beam", "4", "--retain", "1500")
 TENANTS = ("acme", "borg", "cyber")
 EACH = 600
+WHOLE, SHARDS = Settings(beam=2, second_look=256, retain=1024), 3
 SCHEMA = "tenant string, id string, text string, time double"
 
 
@@ -102,7 +104,7 @@ def told(rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {"assignment": [], "final": [], "event": [], "reject": []}
     for row in rows:
         plain = {name: value for name, value in row.asDict(True).items() if value is not None}
-        del plain["tenant"]
+        plain.pop("tenant", None)
         found[plain.pop("kind")].append(plain)
     return found
 
@@ -152,16 +154,26 @@ def assert_same(found: list[Row], answers: Answers) -> None:
 def streamed(spark: SparkSession, stream: Path, folder: Path, settings: Settings = SETTINGS) -> DataFrame:
     """Run the query to the end of what is there; its answers."""
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(stream / "in"))
+    return run_through(cluster(rows, settings, key="tenant"), folder)
+
+
+def in_shards(spark: SparkSession, stream: Path, folder: Path) -> DataFrame:
+    """The same with all records as one stream over three engines."""
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(stream / "in"))
+    return run_through(cluster(rows, WHOLE, shards=SHARDS), folder)
+
+
+def run_through(answers: DataFrame, folder: Path) -> DataFrame:
+    """Run a query to the end of what is there."""
     query = (
-        cluster(rows, settings, key="tenant")
-        .writeStream.format("parquet")
+        answers.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .option("path", str(folder / "out"))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    return spark.read.parquet(str(folder / "out"))
+    return answers.sparkSession.read.parquet(str(folder / "out"))
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +182,44 @@ def ran(spark: SparkSession, stream: Path, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("ran")
     streamed(spark, stream, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def sharded(spark: SparkSession, stream: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a query over shards that was never stopped."""
+    folder = tmp_path_factory.mktemp("sharded")
+    in_shards(spark, stream, folder)
+    return folder
+
+
+def test_shards_answer_as_they_do_in_one_process(
+    spark: SparkSession, stream: Path, sharded: Path, tmp_path: Path
+) -> None:
+    intake, engines = Intake(WHOLE, "jsonl"), Sharded(WHOLE, SHARDS, with_events=True)
+    answers = Answers([], [], [])
+    for n in range(6):
+        lines = (stream / "in" / f"{n}.json").read_bytes().splitlines()
+        _, records = intake.take(Given(line, (), None, 0, 0, None) for line in lines)
+        more = engines.advance(records)
+        for kind in ("lines", "events", "rejects"):
+            getattr(answers, kind).extend(getattr(more, kind))
+    assert sum(event.event == "merged" for event in answers.events) > 0
+    assert_same(spark.read.parquet(str(sharded / "out")).collect(), answers)
+    written = export_states(spark, sharded / "checkpoint", tmp_path)
+    assert [path.parent.name for path in written] == ["all"]
+    shown = json.loads(succeed(tmp_path, "show", "all", "--json").splitlines()[0])
+    assert shown["size"] > 1
+
+
+def test_a_table_in_shards_is_answered_to_the_end(spark: SparkSession, stream: Path) -> None:
+    found = cluster(spark.read.text(str(stream / "in")), WHOLE, shards=SHARDS).collect()
+    lines = [line for n in range(6) for line in (stream / "in" / f"{n}.json").read_bytes().splitlines()]
+    _, records = Intake(WHOLE, "jsonl").take(Given(line, (), None, 0, 0, None) for line in lines)
+    engines = Sharded(WHOLE, SHARDS, with_events=True)
+    answers, end = engines.advance(records), engines.finish()
+    for kind in ("lines", "events", "rejects"):
+        getattr(answers, kind).extend(getattr(end, kind))
+    assert_same(found, answers)
 
 
 def test_each_key_is_answered_as_a_stream_of_its_own(spark: SparkSession, stream: Path, ran: Path) -> None:
@@ -295,7 +345,11 @@ def test_a_key_that_nothing_comes_for_is_forgotten(spark: SparkSession, tmp_path
         ("tenant string, text string", {"key": "tenant"}, "in no order"),
         ("tenant string, body string, time double", {"key": "tenant"}, "none of the columns 'text'"),
         ("tenant string, text string, time double", {"key": "language"}, "no column 'language'"),
-        ("tenant string, text string, time double", {"key": ()}, "at least one column"),
+        ("tenant string, text string, time double", {}, "either key"),
+        ("tenant string, text string, time double", {"key": "tenant", "shards": 2}, "either key"),
+        ("text string, time double", {"shards": 0}, "at least 1"),
+        ("text string, time double", {"shards": 2, "time_to_live": 9.0}, "for keys"),
+        ("text string, time double", {"shards": 2, "settings": Settings(prior="crp")}, "distance-dependent"),
         ("cluster string, text string, time double", {"key": "cluster"}, "is a column of the answers"),
         (
             "tenant string, text string, time double",
@@ -322,20 +376,21 @@ import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from pyspark.sql import SparkSession
-from test_spark import streamed
+from test_spark import in_shards, streamed
 session = (
     SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
     .config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
     .config("spark.python.daemon.module", "streamdp.spark.daemon").getOrCreate()
 )
-streamed(session, Path({stream!r}), Path({folder!r}))
+{function}(session, Path({stream!r}), Path({folder!r}))
 """
 
 
+@pytest.mark.parametrize("run", [streamed, in_shards])
 def test_a_killed_driver_goes_on_from_its_checkpoint(
-    spark: SparkSession, stream: Path, ran: Path, tmp_path: Path
+    spark: SparkSession, stream: Path, ran: Path, sharded: Path, tmp_path: Path, run: Callable[..., DataFrame]
 ) -> None:
-    code = DRIVER.format(tests=str(HERE), stream=str(stream), folder=str(tmp_path))
+    code = DRIVER.format(tests=str(HERE), stream=str(stream), folder=str(tmp_path), function=run.__name__)
     env = environment() | {"PYSPARK_PYTHON": sys.executable}
     with (tmp_path / "log").open("wb") as log:
         driver = subprocess.Popen(
@@ -349,8 +404,8 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(
         os.killpg(driver.pid, signal.SIGKILL)  # with its JVM and its workers
         driver.wait()
     assert len(list(commits.glob("[0-9]*"))) < 6, "it was killed too late to show anything"
-    rows = streamed(spark, stream, tmp_path)
-    whole = spark.read.parquet(str(ran / "out"))
+    rows = run(spark, stream, tmp_path)
+    whole = spark.read.parquet(str((ran if run is streamed else sharded) / "out"))
     assert sorted(map(str, rows.collect())) == sorted(map(str, whole.collect()))
 
 

@@ -25,8 +25,9 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) 
     head, slot = beam.meta[HEAD], NEW
     if founder != seq:
         for s in range(pool.meta[SLOT_HIGH]):
-            if pool.state[s] == ALIVE and pool.founder[s] == founder and holds_slot(pool, head, s):
+            if pool.founder[s] == founder and pool.state[s] == ALIVE and holds_slot(pool, head, s):
                 slot = s
+                break
     if slot == NEW:
         offer = max(choice.new_weight[head], LEAST) * max(scores.sums[NEW_VALUE], LEAST)
     else:

@@ -60,7 +60,7 @@ class Incoming(NamedTuple):
     words: np.ndarray  # int32[m], of no size for vectors
     counts: np.ndarray  # int32[m]
     x: np.ndarray  # float64[D], of no size for words
-    founder: int  # the record that began its cluster, where that was decided elsewhere; else -1
+    founder: int  # the record that began its cluster, where that was decided elsewhere (``Records``); else -1
 
 
 class Output(NamedTuple):
@@ -81,8 +81,9 @@ class Output(NamedTuple):
     event_rows: np.ndarray  # float64[E, width]
 
 
-ANSWER = row_type("label founded link decided", "probability new_probability log_predictive")
-"""Label, whether the cluster is new, its latest earlier member or -1, the last record decided after this."""
+ANSWER = row_type("label founded link decided founder", "probability new_probability log_predictive")
+"""Label, whether the cluster is new, its latest earlier member or -1, the last record decided after this, and
+the record that began the cluster."""
 
 REVISION = row_type("by seq label link founded", "probability")
 """The record that caused it, the record revised, and its new answer."""

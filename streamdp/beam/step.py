@@ -38,7 +38,9 @@ class Records(NamedTuple):
     words: np.ndarray  # int32[...]
     counts: np.ndarray  # int32[...]
     vectors: np.ndarray  # float64[n, D]
-    founders: np.ndarray  # int64[n] which record began the cluster of each, where that is decided; or empty
+    founders: (
+        np.ndarray
+    )  # int64[n] what began the cluster of each, where that is decided (``_decided``); or empty
 
 
 @kernel
@@ -48,6 +50,15 @@ def record_at(records: Records, i: int, seq: int) -> Incoming:
     x = records.vectors[i if records.vectors.shape[1] > 0 else 0]
     founder = records.founders[i] if records.founders.shape[0] > 0 else -1
     return Incoming(seq, records.times[i], records.words[a:b], records.counts[a:b], x, founder)
+
+
+@kernel
+def _decided(out: Output, founder: int) -> int:
+    """Which record began the cluster of one, where that was decided elsewhere; else -1.
+
+    A number below -1 stands for a record of the same batch, whose cluster it is to share: -2 for the first.
+    """
+    return founder if founder >= -1 else out.answers[-2 - founder].founder
 
 
 @kernel
@@ -71,8 +82,9 @@ def _absorb(
     """Choose, write, announce and decide for one scored record; False where room must be made first."""
     beam = state.beam
     log_evidence, mass = normalise(model, state, scores, choice)
-    if record.founder >= 0:
-        force(state, scores, choice, record.seq, record.founder)
+    founder = _decided(out, record.founder)
+    if founder >= 0:
+        force(state, scores, choice, record.seq, founder)
     else:
         log_evidence = try_lane(model, beam, scores, choice, log_evidence)
         choose(model, state, scores, choice, record.seq)
@@ -99,6 +111,7 @@ def _absorb(
     add_sum(beam.sums, EVIDENCE, log_evidence)
     founded = head_slot == NEW
     answer.label = announce(state, out, choice.children[head].slot, founded)
+    answer.founder = state.pool.founder[choice.children[head].slot]
     decided = drop_dissenters(model, state, choice, record.seq)
     weigh_revisions(state, out, walk, revisions, decided)
     beam.meta[DECIDED] = decided

@@ -1,4 +1,4 @@
-"""``spark``: engines for the keys of a topic or a folder, in Spark."""
+"""``spark``: engines for the keys of a topic or a folder, or for the shards of one stream, in Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 class Job(NamedTuple):
     """What the command line says."""
 
-    key: str
+    key: str | None
+    shards: int | None
     checkpoint: str
     output: str
     topic: str | None
@@ -43,6 +44,10 @@ def run(settings: Settings, job: Job) -> None:
     """Run a query until it is stopped, or (``once``) has read what is there."""
     if (job.topic is None) == (job.folder is None):
         raise ConfigError("say where to read: either --folder PATH or --topic NAME", Exit.USAGE)
+    if (job.key is None) == (job.shards is None):
+        raise ConfigError(
+            "say either --key FIELD, for an engine of each, or --shards N, for one stream", Exit.USAGE
+        )
     if job.once and job.time_to_live is not None:
         raise ConfigError(
             "--once never ends with --time-to-live: Spark goes on to look at the clock", Exit.USAGE
@@ -59,10 +64,9 @@ def run(settings: Settings, job: Job) -> None:
         ) from None
     spark = _session(job)
     try:
-        answers = cluster(
-            _rows(spark, job), settings, key="streamdp_key", time_to_live=job.time_to_live
-        ).withColumnRenamed("streamdp_key", "key")
-        _follow(answers, job)
+        rows, keys = _rows(spark, job), () if job.key is None else ("streamdp_key",)
+        answers = cluster(rows, settings, key=keys, shards=job.shards, time_to_live=job.time_to_live)
+        _follow(answers.withColumnRenamed("streamdp_key", "key"), job)
     except PySparkException as error:
         raise _explained(error, job) from error
     finally:
@@ -126,6 +130,8 @@ def _rows(spark: SparkSession, job: Job) -> DataFrame:
         rows = reader.load()
     else:
         rows = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(job.folder)
+    if job.key is None:
+        return rows
     path = "$." + job.key
     return rows.withColumn("streamdp_key", F.get_json_object(F.col("value").cast("string"), path))
 

@@ -209,9 +209,14 @@ def demo(
 @with_settings
 def spark(
     settings: Settings,
-    key: Annotated[str, typer.Option(help="field that tells streams apart: one engine for each")],
     checkpoint: Annotated[str, typer.Option(help="Spark's checkpoint, which holds the states")],
     output: Annotated[str, typer.Option(help="folder of Parquet files for the answers")],
+    key: Annotated[
+        str | None, typer.Option(help="field that tells streams apart: one engine for each")
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="instead: engines that share one stream, of texts")
+    ] = None,
     topic: Annotated[str | None, typer.Option(help="Kafka topic of JSON records")] = None,
     folder: Annotated[str | None, typer.Option(help="folder of files of JSON lines instead")] = None,
     bootstrap: Annotated[str, typer.Option(help="Kafka brokers, host:port,...")] = "localhost:9092",
@@ -233,23 +238,24 @@ def spark(
     ] = None,
     config: Config = None,
 ) -> None:
-    """Cluster each key of a topic or a folder by an engine of its own, in Spark (docs/spark.md)."""
+    """Cluster each key of a topic or a folder by an engine of its own, or all in shards (docs/spark.md)."""
     from streamdp.cli.spark import Job, run
 
     run(
         settings,
         Job(
-            key,
-            checkpoint,
-            output,
-            topic,
-            folder,
-            bootstrap,
-            start,
-            rows,
-            once,
-            master,
-            time_to_live,
-            partitions,
+            key=key,
+            shards=shards,
+            checkpoint=checkpoint,
+            output=output,
+            topic=topic,
+            folder=folder,
+            bootstrap=bootstrap,
+            start=start,
+            rows=rows,
+            once=once,
+            master=master,
+            time_to_live=time_to_live,
+            partitions=partitions,
         ),
     )

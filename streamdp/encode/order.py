@@ -57,6 +57,8 @@ def dump_record(record: Record) -> dict[str, Any]:
     stored: dict[str, Any] = msgspec.to_builtins(
         msgspec.structs.replace(record, arrival=None), builtin_types=(bytes,)
     )
+    if record.part is None:
+        del stored["part"]
     return stored
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pyspark.sql.functions as F  # noqa: N812 - as everyone has it
@@ -16,9 +16,12 @@ from streamdp.settings import Settings
 from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.reading import decoder_of
-from streamdp.spark.intake import ARRIVAL, ORDER, POSITION, RECORD
-from streamdp.spark.keyed import KeyedClusterer, Plan, answer_whole
+from streamdp.sharding.merging import merge_settings
+from streamdp.spark.intake import ARRIVAL, ORDER, PART, POSITION, RECORD
+from streamdp.spark.keeping import Plan
+from streamdp.spark.keyed import KeyedClusterer, answer_whole
 from streamdp.spark.schema import COLUMNS
+from streamdp.spark.sharded import ALL, SHARD, MergeClusterer, ShardClusterer, merge_whole, parts_whole
 
 VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""
@@ -33,12 +36,13 @@ def cluster(
     df: DataFrame,
     settings: Settings | None = None,
     *,
-    key: str | Sequence[str],
+    key: str | Sequence[str] = (),
+    shards: int | None = None,
     order: str | Sequence[str] = (),
     time_to_live: float | None = None,
     memory: int = 1 << 28,
 ) -> DataFrame:
-    """Cluster the rows of each key by an engine of its own.
+    """Cluster the rows of each key by an engine of its own, or all rows as one stream in shards.
 
     ``df`` has the columns of the file formats (``text``, ``vector`` or ``features``, ``time``, ``id``, or
     those that the settings name), or a column ``value`` of records as they are written: that is what Spark
@@ -56,6 +60,9 @@ def cluster(
         As everywhere; None: the defaults. ``format`` is jsonl (auto), text or log, of the column ``value``.
     key
         The columns that tell streams apart: a tenant, a service, a language.
+    shards
+        In the place of a key: one stream, of texts or categories, clustered by so many engines of which each
+        sees a share of the records, and one that joins what they find.
     order
         The columns by which the rows of a key are ordered within a micro-batch, where rows of equal time must
         not be, or have none; never needed for a topic.
@@ -75,20 +82,55 @@ def cluster(
     Engine(settings)  # what is wrong with the settings is said here, not by a worker
     keys = (key,) if isinstance(key, str) else tuple(key)
     orders = (order,) if isinstance(order, str) else tuple(order)
+    if bool(keys) == (shards is not None):
+        raise ConfigError("say either key, for a stream of each, or shards, for one stream of all rows")
+    if shards is not None:
+        _check_shards(shards, settings, time_to_live)
     _check_names(df, keys, orders)
     shape = _shape(df, settings)
     _check_order(df, settings, shape, orders)
     input_format = _format(settings)
     decoder_of(settings, input_format)
-    plan = Plan(uuid.uuid4().hex, settings, input_format, keys, memory, time_to_live)
-    rows = df.select(*map(F.col, keys), *_columns(df, shape, orders)).groupBy(*keys)
-    types = dict(df.select(*keys).dtypes)
-    schema = ", ".join(f"`{name}` {kind}" for name, kind in (types | COLUMNS).items())
+    plan = Plan(uuid.uuid4().hex, settings, input_format, keys, memory, time_to_live, shards or 1)
+    columns = _columns(df, shape, orders)
+    if df.isStreaming:
+        _use_rocks(df)
+    return _by_key(df, columns, plan) if keys else _in_shards(df, columns, plan)
+
+
+def _by_key(df: DataFrame, columns: list[Column], plan: Plan) -> DataFrame:
+    rows = df.select(*map(F.col, plan.key), *columns).groupBy(*plan.key)
+    schema = _schema(dict(df.select(*plan.key).dtypes) | COLUMNS)
     if not df.isStreaming:
         return rows.applyInPandas(lambda key, frame: answer_whole(plan, key, frame), schema)
-    _use_rocks(df)
-    mode = "None" if time_to_live is None else "ProcessingTime"
+    mode = "None" if plan.time_to_live is None else "ProcessingTime"
     return rows.transformWithStateInPandas(KeyedClusterer(plan), schema, "Append", mode)
+
+
+def _in_shards(df: DataFrame, columns: list[Column], plan: Plan) -> DataFrame:
+    given = df.select(*columns)
+    rows = given.withColumn(SHARD, F.crc32(RECORD) % plan.shards).groupBy(SHARD)
+    schema, told = _schema(dict(given.dtypes) | {PART: "bigint"}), _schema(COLUMNS)
+    if df.isStreaming:
+        found = rows.transformWithStateInPandas(ShardClusterer(plan), schema, "Append", "None")
+    else:
+        found = rows.applyInPandas(lambda key, frame: parts_whole(plan, key, frame), schema)
+    whole = found.withColumn(ALL, F.lit("all")).groupBy(ALL)
+    if not df.isStreaming:
+        return whole.applyInPandas(lambda frame: merge_whole(plan, frame), told)
+    return whole.transformWithStateInPandas(MergeClusterer(plan), told, "Append", "None")
+
+
+def _check_shards(shards: int, settings: Settings, time_to_live: float | None) -> None:
+    if shards < 1:
+        raise ConfigError(f"shards: at least 1, not {shards}")
+    if time_to_live is not None:
+        raise ConfigError("time_to_live is for keys: shards are of one stream, which does not end")
+    merge_settings(settings)
+
+
+def _schema(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def _format(settings: Settings) -> Format:
@@ -101,8 +143,6 @@ def _format(settings: Settings) -> Format:
 
 
 def _check_names(df: DataFrame, keys: Sequence[str], orders: Sequence[str]) -> None:
-    if not keys:
-        raise ConfigError("key: name at least one column")
     lacking = [name for name in (*keys, *orders) if name not in df.columns]
     if lacking:
         raise ConfigError(f"the data frame has no column {', '.join(map(repr, lacking))}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
 import pandas as pd
 
 from streamdp.decode.decoder import Format
@@ -18,6 +19,8 @@ RECORD, ORDER, POSITION = "streamdp_record", "streamdp_order", ("topic", "partit
 """Columns between Spark's rows and ours: a record as it is written, what it is ordered by, where it stood."""
 ARRIVAL = "timestamp"
 """When a broker had it."""
+PART = "streamdp_part"
+"""Which cluster a shard found for it."""
 
 
 class Row(NamedTuple):
@@ -29,6 +32,7 @@ class Row(NamedTuple):
     partition: int
     offset: int
     arrival: float | None
+    part: int | None = None
 
 
 class Intake:
@@ -43,7 +47,7 @@ class Intake:
         By the columns to order by; else records of a topic as they stand in their partitions, these merged by
         time; else by time. What is the same in all of that comes by its bytes.
         """
-        decoded = [(row, self._decoder.decode(self._raw(row))) for row in rows]
+        decoded = [(row, self._decode(row)) for row in rows]
         moments = dict(self._moments(decoded))
         decoded.sort(
             key=lambda each: (
@@ -57,6 +61,12 @@ class Intake:
         )
         kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
         return [row for row, _ in decoded], kept
+
+    def _decode(self, row: Row) -> Record | Reject:
+        found = self._decoder.decode(self._raw(row))
+        if row.part is None or isinstance(found, Reject):
+            return found
+        return msgspec.structs.replace(found, part=row.part)
 
     def _raw(self, row: Row) -> Raw:
         position = {} if row.topic is None else dict(zip(POSITION, row[2:5], strict=True))
@@ -91,10 +101,21 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
     where = [frame[name].tolist() if offsets else [None] * size for name in POSITION]
     arrival = frame[ARRIVAL].tolist() if offsets else [None] * size
     data = frame[RECORD].tolist()
+    parts: list[int | None] = [None] * size
+    if PART in frame.columns:
+        parts = [None if each is None or each != each else int(each) for each in frame[PART].tolist()]
     order: list[tuple[object, ...]] = [()] * size
     if orders:
         order = list(zip(*(map(_rank, column.tolist()) for column in orders), strict=True))
     return [
-        Row(b"" if each is None else bytes(each), order[n], topic, partition or 0, offset or 0, when)
+        Row(
+            b"" if each is None else bytes(each),
+            order[n],
+            topic,
+            partition or 0,
+            offset or 0,
+            when,
+            parts[n],
+        )
         for n, (each, topic, partition, offset, when) in enumerate(zip(data, *where, arrival, strict=True))
     ]

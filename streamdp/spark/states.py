@@ -11,7 +11,7 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from streamdp.errors import Exit, StreamdpError
-from streamdp.spark.keyed import BODY, POSITION, unpacked
+from streamdp.spark.keeping import BODY, POSITION, unpacked
 from streamdp.state.snapshot import StateFolder, unpack
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -1,0 +1,99 @@
+"""Joining what shards have found: records follow their parts, and second looks find which parts are one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.pool import ALIVE
+from streamdp.beam.review import by_label
+from streamdp.beam.search import BeamSearch
+from streamdp.engine import Engine
+from streamdp.records import Answers, Record
+from streamdp.settings import Settings
+from streamdp.settings.load import ConfigError
+from streamdp.sharding.shard import shard_settings
+
+
+def merge_settings(settings: Settings) -> Settings:
+    """The settings of who joins the clusters: those of the stream, with nothing left to search.
+
+    Raises ConfigError for what cannot be in shards.
+    """
+    shard_settings(settings, 1)
+    if not settings.second_look:
+        raise ConfigError("shards need second looks, which join their clusters: leave second_look as it is")
+    return msgspec.structs.replace(settings, beam=1)
+
+
+class Merger(Engine):
+    """An engine of records whose parts are known.
+
+    The first record of a part goes where it fits best, as any record of a stream does, or founds a cluster;
+    those that follow go where the last of them is now. Records and clusters that belong elsewhere are moved
+    by second looks: nothing else joins parts, and the kernels are those of a single stream.
+    """
+
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+        super().__init__(merge_settings(settings or Settings()), **options)
+        self._last: dict[int, int] = {}
+
+    def _run(self, answers: Answers) -> None:
+        first, coming = self.seq, [record for _, record in self._pending]
+        super()._run(answers)
+        seqs = {record.part: first + i for i, record in enumerate(coming) if record.part is not None}
+        self._last.update(seqs)
+        if self.seq % REVIEW_EVERY == 0:
+            oldest = self.seq - self.settings.retain
+            self._last = {part: seq for part, seq in self._last.items() if seq >= oldest}
+
+    def _decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+        """Where the last record of each part is: its cluster's founder, or its place in the batch."""
+        labels, _ = self._retained.newest()
+        held = search.seq - len(labels)
+        decided, known = np.full(len(records), -1), []
+        places = dict[int, int]()
+        for i, record in enumerate(records):
+            if record.part is None:
+                continue
+            if record.part in places:
+                decided[i] = -2 - places[record.part]
+            elif self._last.get(record.part, -1) >= held:
+                known.append(i)
+            places[record.part] = i
+        if known:
+            seqs = np.array([self._last[part] for i in known if (part := records[i].part) is not None])
+            decided[known] = _founders(search, labels[seqs - held])
+        return decided
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A merger that is pickled or copied goes on from the same state."""
+        return _revived, (self.settings, self.with_events, self.dumps(), self.dump_parts())
+
+    def dump_parts(self) -> bytes:
+        """Which record of each part was the last: with :meth:`dumps`, all of the state."""
+        return msgspec.msgpack.encode(sorted(self._last.items()))
+
+    def load_parts(self, data: bytes) -> None:
+        """The inverse of :meth:`dump_parts`."""
+        self._last = dict(msgspec.msgpack.decode(data, type=list[tuple[int, int]]))
+
+
+def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) -> Merger:
+    merger = Merger.loads(state, settings, with_events=with_events)
+    merger.load_parts(parts)
+    return merger
+
+
+def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
+    """The records that began the clusters of these labels; -1 for clusters that are not open any more."""
+    pool = search.state.pool
+    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)))
+    if not len(names):
+        return np.full(len(labels), -1)
+    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
+    return np.where(names[at] == labels, pool.founder[slots[at]], -1)
