@@ -24,6 +24,8 @@ LEAST_SHARE = 1e-9
 """Of a cluster's weight now; less of it cannot be told from rounding, and is none."""
 FAR = 1e-12
 """Weight of one record, relative to its cluster's, that is left out."""
+LEAST_FACTOR, MOST_FACTOR = 1e-150, 1e150
+"""Between them factors are multiplied until a logarithm is taken; one of each would cost much of a look."""
 
 
 class Recent(NamedTuple):
@@ -273,28 +275,36 @@ def _union_by_size(prior: Any, state: State, recent: Recent, small: int, large: 
 def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recent, m: int) -> float:
     here, later = recent.position[m], recent.next[m]
     total = math.log(max(recent.weight[m], LEAST_WEIGHT) / recent.founding[m])
+    product = 1.0
     while later >= 0:
         f = decay_weight(prior.decay, recent.position[later] - here)
         if f == 0.0:
             break
-        total -= math.log(max(1.0 - f / recent.weight[later], LEAST_WEIGHT))
+        product *= max(1.0 - f / recent.weight[later], LEAST_FACTOR)
+        if product < LEAST_FACTOR:
+            total -= math.log(product)
+            product = 1.0
         later = recent.next[later]
-    return total
+    return total - math.log(product)
 
 
 @ratio_of_joining.of(DistanceDependentTerms)
 def _join_by_distance(
     prior: DistanceDependentTerms, state: State, recent: Recent, m: int, slot: int
 ) -> float:
-    here, total, p = recent.position[m], 0.0, recent.tail[slot]
+    here, total, product, p = recent.position[m], 0.0, 1.0, recent.tail[slot]
     whole = state.pool.slots[slot].size == recent.held[slot]
     while p > m:
         f = decay_weight(prior.decay, recent.position[p] - here)
         if whole and recent.before[p] < 0:
             total += math.log(max(f, LEAST_WEIGHT) / recent.founding[p])
         elif f > FAR * recent.weight[p] and recent.weight[p] > 0.0:
-            total += math.log1p(f / recent.weight[p])
+            product *= 1.0 + f / recent.weight[p]
+            if product > MOST_FACTOR:
+                total += math.log(product)
+                product = 1.0
         p = recent.before[p]
+    total += math.log(product)
     if p < 0 and whole:
         return total  # it would be the founder
     weight = _weight_after(prior.decay, recent, slot, p, here)
@@ -310,7 +320,7 @@ def _union_by_distance(
     a, b = founder, -1
     while p > founder:  # what comes before the small one was founded is as it was
         b, p = p, recent.before[p]
-    last_a, last_b, total = -1, p, 0.0
+    last_a, last_b, total, product = -1, p, 0.0, 1.0
     while a >= 0 or b >= 0:
         if b < 0 or (a >= 0 and a < b):
             m, own, other, last = a, small, large, last_b
@@ -329,5 +339,8 @@ def _union_by_distance(
         if founds:
             total += math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
         elif weight > FAR * recent.weight[m] and recent.weight[m] > 0.0:
-            total += math.log1p(weight / recent.weight[m])
-    return total
+            product *= 1.0 + weight / recent.weight[m]
+            if product > MOST_FACTOR:
+                total += math.log(product)
+                product = 1.0
+    return total + math.log(product)

@@ -14,6 +14,7 @@ import numba
 from numba.extending import overload, register_jitable
 
 from streamdp.kernels.baseline import settle
+from streamdp.kernels.blas import leave_blas_for_later
 from streamdp.kernels.cache import KernelCache, cache_folder, foreign, note_source
 from streamdp.kernels.compiler import InnerCompiler
 from streamdp.kernels.held import Held
@@ -31,6 +32,7 @@ _INNER: dict[str, Any] = {
     **_OPTIONS,
 }
 settle()
+leave_blas_for_later()
 
 
 def kernel(function: F) -> F:
@@ -112,8 +114,8 @@ class Generic:
 class Entry:
     """A kernel that Python calls, cached where a folder can be written.
 
-    Tuples of arrays may be given as what they are, or as :class:`~streamdp.kernels.held.Held`, which saves
-    laying them out at every call.
+    Tuples of arrays may be given as what they are, or as :class:`~streamdp.kernels.held.Held`. They are laid
+    out anew where they are not those of the last call, which are kept alive for that.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -121,10 +123,16 @@ class Entry:
         self._function = function
         self._compiled: Any = None
         self._sources = -1
+        self._last: tuple[Held, ...] = ()
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
-        return self._current()(*(Held(each) if isinstance(each, tuple) else each for each in arguments))
+        known = {id(each.value): each for each in self._last}
+        laid_out = tuple(
+            known.get(id(each)) or Held(each) if isinstance(each, tuple) else each for each in arguments
+        )
+        self._last = tuple(each for each in laid_out if isinstance(each, Held))
+        return self._current()(*laid_out)
 
     def of(self, *arguments: Any) -> Callable[..., Any]:
         """The kernel for arguments of the types of these; no types are looked at when it is called."""

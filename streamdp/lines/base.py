@@ -73,16 +73,14 @@ def _kind(shown: int) -> int:
 
 def _alphabets() -> tuple[np.ndarray, np.ndarray]:
     """Of each class: logs of how many characters it has, of how likely a spelling shows every category."""
-    sizes, showing = np.zeros(CLASSES), np.zeros(CLASSES)
-    for shown in range(1, CLASSES):
-        groups = [g for g in range(9) if shown >> g & 1]
-        size, total = sum(SIZES[g] for g in groups), 0.0
-        for subset in range(1 << len(groups)):
-            part = sum(SIZES[g] for j, g in enumerate(groups) if subset >> j & 1) / size
-            sign = -1 if (len(groups) - subset.bit_count()) % 2 else 1
-            total += sign * part * (1 - LONGER) / (1 - part * LONGER)
-        sizes[shown], showing[shown] = math.log(size), math.log(total)
-    return sizes, showing
+    shown = np.arange(CLASSES)
+    has = shown[:, None] >> np.arange(9) & 1
+    size, count = has @ np.array(SIZES, float), has.sum(axis=1)
+    part = size / np.maximum(size[:, None], 1.0)
+    inside = shown & ~shown[:, None] == 0  # whether each class (column) is a subset of each (row)
+    sign = np.where((count[:, None] - count) % 2, -1.0, 1.0)
+    total = (inside * sign * part * (1 - LONGER) / (1 - np.minimum(part, 1.0) * LONGER)).sum(axis=1)
+    return np.log(np.maximum(size, 1.0)), np.log(np.where(shown > 0, total, 1.0))
 
 
 CATEGORY = _categories()
