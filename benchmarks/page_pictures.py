@@ -1,18 +1,21 @@
 """Pictures of the live page: python -m benchmarks.page_pictures FOLDER [NAME ...].
 
-Names are demo, tweets_t and reuters21578; each is drawn at 1440 x 900 and 390 x 844, light and dark, and with
-a cluster open.
+Names are demo, tweets_t, reuters21578, mixture (vectors) and openssh (a log); each is drawn at 1440 x 900 and
+390 x 844, light and dark, and with a cluster open.
 """
 
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from broker.process import free_ports
@@ -24,6 +27,8 @@ TEXTS = {
     "demo": "second strike of railway staff",
     "tweets_t": "toyota recall",
     "reuters21578": "Opec oil output and crude prices",
+    "mixture": "[0, 0, 0, 0]",
+    "openssh": "Failed password for root from 10.1.2.3 port 22 ssh2",
 }
 
 
@@ -37,15 +42,29 @@ def run_of(name: str, port: int) -> subprocess.Popen[bytes]:
             stderr=subprocess.DEVNULL,
         )
     command = [*base, "consume", "--file", "-", "--output", os.devnull, "--page", str(port)]
-    keep = ["--keep", "title"] if name == "reuters21578" else []
+    more = {"reuters21578": ["--keep", "title"], "openssh": ["--format", "log"]}.get(name, [])
     process = subprocess.Popen(
-        [*command, *keep, "--overwrite"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*command, *more, "--overwrite"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-    data = gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())
+    data = records(name)
     assert process.stdin is not None
     process.stdin.write(data[: int(len(data) * 0.97)])
     process.stdin.flush()
     return process
+
+
+def records(name: str) -> bytes:
+    """What the run is fed."""
+    if name == "mixture":
+        chance = np.random.default_rng(5)
+        centres = chance.normal(0.0, 4.0, (9, 4))
+        rows = centres[chance.integers(0, 9, 6000)] + chance.normal(0.0, 0.6, (6000, 4))
+        lines = [json.dumps({"vector": row, "time": 1.8e9 + 30.0 * n}) for n, row in enumerate(rows.tolist())]
+        return "\n".join(lines).encode() + b"\n"
+    if name == "openssh":
+        stored = gzip.decompress((DATA / "logs" / "OpenSSH_2k.jsonl.gz").read_bytes())
+        return b"".join(json.loads(line)["raw"].encode() + b"\n" for line in stored.splitlines())
+    return gzip.decompress((DATA / f"{name}.jsonl.gz").read_bytes())
 
 
 def answered(page: Any) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
+from xdist.scheduler import LoadScopeScheduling
 
 LONGEST = (
     "test_nine_families",
@@ -27,18 +29,26 @@ LONGEST = (
 """Modules that take minutes: begun first, so that none of them is alone in the end."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a module in one process, but for those of which a module says that they go apart.
+DIVIDED = ("test_nine_families", "test_docs")
+"""Modules of which not all tests need be in one process, but those of one family, or of one page."""
 
-    A module of long tests has ``APART``, the name of the parameter by which it is divided.
-    """
+
+class Modules(LoadScopeScheduling):
+    """The tests of a module go to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, name = nodeid.partition("::")
+        return path + name[name.find("[") :] if Path(path).stem in DIVIDED and "[" in name else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Modules:
+    """Who says what goes where."""
+    return Modules(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
-    for item in items:
-        name = getattr(getattr(item, "module", None), "APART", None)
-        params = getattr(getattr(item, "callspec", None), "params", {})
-        part = f" {params[name]}" if name in params else ""
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{part}"))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ from streamdp.priors.retiring import LIMITS
 from streamdp.records import Event
 from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, find
 
-APART = "page"
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = (ROOT / "docs" / "model.md").read_text("utf-8")
 EVENTS = (ROOT / "docs" / "formats.md").read_text("utf-8").split("\n## Events\n")[1].split("\n## ")[0]

@@ -109,3 +109,8 @@ def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
     assert '\n# stem = "none"\n' in text
     assert "HierarchicalPitmanYor(" in text
     assert "Exponential(scale=100.0)" in text
+
+
+def test_a_settings_file_for_lines_of_logs(tmp_path: Path) -> None:
+    printed = succeed(tmp_path, "config", "--format", "log").decode()
+    assert "# lines: templates, concentration 1, discount 0.3" in printed

@@ -13,7 +13,6 @@ from nine_streams import FAMILIES, REFUSED_AT, TOPICS, N, kind_of, lines_of, set
 
 from streamdp.scoring.agreement import agreement
 
-APART = "family"
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
 TRUTH = [i % 3 for i in range(N)]
 

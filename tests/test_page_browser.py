@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import re
 import signal
 import socket
@@ -34,8 +35,8 @@ def chromium() -> Iterator[Browser]:
 class Run:
     """A run of consume that reads what it is given, line by line, and serves a page."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, (self.port, _) = folder, free_ports()
+    def __init__(self, folder: Path, *more: str) -> None:
+        self.folder, (self.port, _), self.more = folder, free_ports(), more
         self.file = (folder / "in.jsonl").open("ab", buffering=0)
         self.stream = demo_stream(20_000, 7)
         self.start()
@@ -46,8 +47,8 @@ class Run:
             self.process = subprocess.Popen(
                 command(
                     *("consume", "--file", "in.jsonl", "--follow", "--output", "out.jsonl"),
-                    *("--state", "state", "--snapshot-every", "200", "--beam", "4", "--second-look", "300"),
-                    *("--page", str(self.port)),
+                    *("--state", "state", "--snapshot-every", "200"),
+                    *("--page", str(self.port), *self.more),
                 ),
                 cwd=self.folder,
                 env=environment(),
@@ -78,7 +79,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    made = Run(tmp_path_factory.mktemp("run"))
+    made = Run(tmp_path_factory.mktemp("run"), "--beam", "4", "--second-look", "300")
     made.give(800)
     until(lambda: answers(made.port))
     yield made
@@ -268,6 +269,67 @@ def test_no_serious_fault_of_access(chromium: Browser, run: Run, scheme: Any) ->
         faults += [fault for fault in found if fault[0] in ("serious", "critical")]
     page.close()
     assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "asked", "found"),
+    [
+        ("vectors", (), "[3, 0]", "Its centre"),
+        ("lines", ("--format", "log"), "login of ann failed", "login of <word>"),
+    ],
+)
+def test_what_is_no_text_is_shown_too(
+    chromium: Browser, tmp_path: Path, kind: str, more: tuple[str, ...], asked: str, found: str
+) -> None:
+    run, chance = Run(tmp_path, *more), random.Random(2)
+    page = chromium.new_page()
+    told = Told(page, run.port)
+    try:
+        for n in range(600):
+            if kind == "vectors":
+                centre = 3.0 * (n % 3)
+                run.lines([{"vector": [centre + chance.gauss(0, 0.3), chance.gauss(0, 0.3)], "time": n}])
+            else:
+                user = chance.choice(["ann", "bob", "cyd", "dan", "eve"])
+                said = (f"login of {user} failed", f"disk {n} has {n * n} blocks", "all is well")[n % 3]
+                run.file.write(f"2026-11-23T10:{n // 60:02}:{n % 60:02} {said}\n".encode())
+        until(lambda: answers(run.port))
+        until(lambda: visit(page, run.port))
+        page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(3)", timeout=120_000)
+        page.wait_for_selector("#legend li")
+        page.fill("#text", asked)
+        page.click("#score button")
+        page.wait_for_selector("#scored li .sure", timeout=60_000)
+        page.fill("#search", "" if kind == "vectors" else "login")
+        page.wait_for_timeout(500)
+        page.click("#table tbody tr[data-cluster] .open")
+        page.wait_for_selector("#cluster h2")
+        assert found in page.inner_text("#cluster")
+        placeholder = page.get_attribute("#text", "placeholder") or ""
+        assert ("list of numbers" if kind == "vectors" else "a line") in placeholder
+        names = page.evaluate(NAMES)
+        assert names[0], "some cluster is in both"
+        assert names[0] == names[1]
+        assert told.errors == []
+        assert told.strange == []
+    finally:
+        page.close()
+        run.close()
+
+
+NAMES = """
+() => {
+  const named = (selector, name) => new Map(
+    [...document.querySelectorAll(selector)]
+      .map((each) => [each.dataset.cluster, each.querySelector(name).textContent])
+  );
+  const rows = named("#table tr[data-cluster]", ".open");
+  const drawn = named("#legend li button", ".name");
+  const both = [...drawn.keys()].filter((cluster) => rows.has(cluster));
+  return [both.map((cluster) => rows.get(cluster)), both.map((cluster) => drawn.get(cluster))];
+}
+"""
+"""What clusters are called in the table, and in the graph."""
 
 
 @pytest.mark.parametrize("width", [360, 3840])

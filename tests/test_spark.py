@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import pandas as pd
+import psutil
 import pytest
 from commands import environment, succeed, write_headlines
 from pyspark.errors import AnalysisException
@@ -378,7 +379,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from test_spark import in_shards, streamed
 session = (
-    SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2)
+    SparkSession.builder.master({master!r}).config("spark.sql.shuffle.partitions", 2)
     .config("spark.ui.enabled", "false").config("spark.driver.memory", "512m")
     .config("spark.python.daemon.module", "streamdp.spark.daemon").getOrCreate()
 )
@@ -386,24 +387,82 @@ session = (
 """
 
 
+class Driver:
+    """A query in a process of its own."""
+
+    def __init__(self, master: str, run: Callable[..., DataFrame], stream: Path, folder: Path) -> None:
+        given = {"stream": str(stream), "folder": str(folder), "function": run.__name__, "master": master}
+        code = DRIVER.format(tests=str(HERE), **given)
+        self.folder = folder
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=environment() | {"PYSPARK_PYTHON": sys.executable},
+                cwd=folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def committed(self) -> int:
+        """Micro-batches."""
+        return len(list((self.folder / "checkpoint" / "commits").glob("[0-9]*")))
+
+    def wait_for(self, batches: int) -> None:
+        """Wait until so many are done."""
+        deadline = time.monotonic() + 240
+        while self.committed() < batches:
+            assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def running(self, what: str) -> list[psutil.Process]:
+        """Its processes whose command line holds this."""
+        found = []
+        for each in psutil.Process(self.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if what in " ".join(each.cmdline()):
+                    found.append(each)
+        return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [streamed, in_shards])
+@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "streamdp.spark.daemon"])
+def test_killed_executors_and_workers_are_made_up_for(
+    spark: SparkSession,
+    stream: Path,
+    ran: Path,
+    sharded: Path,
+    tmp_path: Path,
+    run: Callable[..., DataFrame],
+    victim: str,
+) -> None:
+    driver = Driver("local-cluster[2,1,1024]", run, stream, tmp_path)
+    killed = 0
+    for batches in (1, 3):
+        driver.wait_for(batches)
+        time.sleep(0.3)
+        for each in driver.running(victim)[:2]:
+            with contextlib.suppress(psutil.Error):
+                each.kill()
+                killed += 1
+    assert driver.process.wait(300) == 0, (tmp_path / "log").read_text()[-2000:]
+    assert killed >= 2
+    rows = spark.read.parquet(str(tmp_path / "out"))
+    whole = spark.read.parquet(str((ran if run is streamed else sharded) / "out"))
+    assert sorted(map(str, rows.collect())) == sorted(map(str, whole.collect()))
+
+
 @pytest.mark.parametrize("run", [streamed, in_shards])
 def test_a_killed_driver_goes_on_from_its_checkpoint(
     spark: SparkSession, stream: Path, ran: Path, sharded: Path, tmp_path: Path, run: Callable[..., DataFrame]
 ) -> None:
-    code = DRIVER.format(tests=str(HERE), stream=str(stream), folder=str(tmp_path), function=run.__name__)
-    env = environment() | {"PYSPARK_PYTHON": sys.executable}
-    with (tmp_path / "log").open("wb") as log:
-        driver = subprocess.Popen(
-            [sys.executable, "-c", code], env=env, stdout=log, stderr=log, start_new_session=True
-        )
-        commits, deadline = tmp_path / "checkpoint" / "commits", time.monotonic() + 120
-        while len(list(commits.glob("[0-9]*"))) < 2:
-            assert driver.poll() is None, (tmp_path / "log").read_text()[-2000:]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        os.killpg(driver.pid, signal.SIGKILL)  # with its JVM and its workers
-        driver.wait()
-    assert len(list(commits.glob("[0-9]*"))) < 6, "it was killed too late to show anything"
+    driver = Driver("local[2]", run, stream, tmp_path)
+    driver.wait_for(2)
+    os.killpg(driver.process.pid, signal.SIGKILL)  # with its JVM and its workers
+    driver.process.wait()
+    assert driver.committed() < 6, "it was killed too late to show anything"
     rows = run(spark, stream, tmp_path)
     whole = spark.read.parquet(str((ran if run is streamed else sharded) / "out"))
     assert sorted(map(str, rows.collect())) == sorted(map(str, whole.collect()))

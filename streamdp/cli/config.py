@@ -16,6 +16,7 @@ from streamdp.settings.assemble import (
 )
 from streamdp.settings.categories import takes_categories
 from streamdp.settings.schema import AUTO, SettingField, setting_fields
+from streamdp.settings.templates import for_templates, template_terms
 
 GROUPS = {
     "input": "What is read",
@@ -41,6 +42,10 @@ def config(settings: Settings) -> None:
 
 def automatic(settings: Settings) -> list[str]:
     """What the automatic settings come to, for texts and for vectors as far as both are possible."""
+    if for_templates(settings):
+        terms = template_terms(settings)
+        given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
+        return [f"lines: templates, {', '.join(given)}"]
     sparse, found = is_sparse(settings), []
     if sparse is not False:
         what = "categories" if takes_categories(settings) else "texts"

@@ -335,11 +335,21 @@ def _rounded(value: float, digits: int) -> float | None:
     return None if np.isnan(value) else round(value, digits)
 
 
+def _kind(engine: Engine) -> str | None:
+    """What the records of a stream are, once it is known."""
+    if engine.settings.format == "log":
+        return "lines"
+    if engine.search is None:
+        return None
+    return "texts" if engine.search.sparse else "vectors"
+
+
 def _figures(engine: Engine) -> dict[str, Any]:
     """What the engine counts."""
     counts, levels, refined = engine.counters(), engine.levels(), engine.refined()
     adapted = engine.adapted
     return {
+        "kind": _kind(engine),
         "records": engine.seq,
         "announced": counts.get("clusters_created", 0),
         "held_back": engine.held_back,

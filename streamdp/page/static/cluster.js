@@ -42,7 +42,7 @@ export class Cluster {
     if (label !== this.label) return;
     const focused = this.panel.contains(document.activeElement) ? document.activeElement.dataset.key || document.activeElement.tagName : null;
     const scroll = this.panel.scrollTop;
-    fill(this.panel, this.head(told), this.about(told), this.line(told), this.words(told), this.records(told), this.life(told), this.near(told));
+    fill(this.panel, this.head(told), this.about(told), this.line(told), this.words(told), this.centre(told), this.records(told), this.life(told), this.near(told));
     this.panel.scrollTop = scroll;
     if (focused === "close") this.panel.querySelector("[data-key=close]").focus({ preventScroll: true });
     else if (focused) this.panel.querySelector("h2").focus({ preventScroll: true });
@@ -105,6 +105,12 @@ export class Cluster {
     ];
   }
 
+  centre(told) {
+    const mean = told.figures?.mean;
+    if (!mean) return null;
+    return [el("h3", {}, "Its centre", el("span", { class: "faint" }, mean.length > 15 ? " the first 16 numbers" : "")), el("p", { class: "centre" }, mean.map(short).join("  "))];
+  }
+
   records(told) {
     const seen = new Set(told.records.map((r) => r.text));
     const samples = (told.samples || []).filter((text) => !seen.has(text));
@@ -123,7 +129,7 @@ export class Cluster {
 
   near(told) {
     if (!told.near.length) return null;
-    return [el("h3", {}, "Near it"), el("ul", { class: "near" }, told.near.map((n) => el("li", {}, this.link(n), el("span", { class: "faint", title: "share of top words in common" }, percent(n.likeness)))))];
+    return [el("h3", {}, "Near it"), el("ul", { class: "near" }, told.near.map((n) => el("li", {}, this.link(n), el("span", { class: "faint", title: told.figures?.mean ? "1 at the same place, less the farther away" : "share of top words in common" }, percent(n.likeness)))))];
   }
 
   link(to) {

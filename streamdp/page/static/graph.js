@@ -270,7 +270,7 @@ export class Graph {
     for (const band of this.data.bands) {
       let button = this.buttons.get(band.cluster);
       if (!button) {
-        button = el("button", { type: "button", onclick: () => this.open(band.cluster) }, el("span", { class: swatch(band.slot) }), el("span", { class: "name" }), el("span", { class: "grows", title: "grows fast" }));
+        button = el("button", { type: "button", "data-cluster": band.cluster, onclick: () => this.open(band.cluster) }, el("span", { class: swatch(band.slot) }), el("span", { class: "name" }), el("span", { class: "grows", title: "grows fast" }));
         button.addEventListener("pointerenter", () => this.light(band.cluster));
         button.addEventListener("pointerleave", () => this.light(null));
         this.buttons.set(band.cluster, button);

@@ -49,11 +49,18 @@ function show(tick, whole) {
   events.show(tick, whole);
   number += 1;
   if (whole || number % 2 === 0) table.load();
+  else table.name(tick.graph.bands);
   if (whole || number % 3 === 0) cluster.load();
 }
 
+const SCORED = {
+  vectors: "Type a vector, as a list of numbers: [0.5, 1.2]. It is weighed, never learned.",
+  lines: "Type a line without its header. It is weighed, never learned.",
+};
+
 listen((tick, whole) => {
   status = tick.status;
+  $("text").placeholder = SCORED[status.kind] || $("text").placeholder;
   $("main").hidden = false;
   strip(status);
   if (document.hidden && !whole) { waiting = { tick, whole: true }; return; }

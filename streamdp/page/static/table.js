@@ -85,6 +85,14 @@ export class Table {
     } else this.nothing?.remove();
   }
 
+  // names change as clusters grow: the table says what the graph says
+  name(bands) {
+    for (const band of bands) {
+      const tr = this.rows.get(band.cluster);
+      if (tr) say(tr.querySelector(".open"), band.name);
+    }
+  }
+
   made(row) {
     const open = el("button", { type: "button", class: "open", onclick: () => this.open(row.cluster) });
     const cells = [
