@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,11 +71,13 @@ def test_a_decision_may_name_a_record_of_the_batch(family: str) -> None:
     founders = [list(free[0]).index(label) for label in free[0]]
     by_founder = run(problem.search(), batch, np.array(founders))
     last = dict[int, int]()
-    companions = []
+    companions, begun = [], []
     for i, founder in enumerate(founders):
         companions.append(-2 - last[founder] if founder in last else i)
+        begun.append(-2 - 40 - founder if founder in last else i)
         last[founder] = i
     assert run(problem.search(), batch, np.array(companions)) == by_founder
+    assert run(problem.search(), batch, np.array(begun)) == by_founder
     assert by_founder[0] == free[0]
     assert by_founder[1] == pytest.approx(free[1])
 
@@ -153,6 +156,27 @@ def test_answers_and_state_do_not_depend_on_batches_or_restarts() -> None:
             assert revived.dumps() == whole.dumps()
 
 
+@pytest.mark.parametrize("decay", [12.0, 60.0])
+def test_batches_do_not_matter_whatever_the_parts_are(decay: float) -> None:
+    """Clusters close, and parts are silent for longer than records are retained, inside batches."""
+    records, _ = stream(2200)
+    chance, parts = random.Random(3), list(range(60))
+    parted = []
+    for i, record in enumerate(records):
+        if i % 40 == 0:
+            parts[chance.randrange(60)] = 60 + i
+        among = parts if i % 1100 < 500 else parts[:3]
+        parted.append(msgspec.structs.replace(record, part=chance.choice(among)))
+    settings = msgspec.structs.replace(SETTINGS, retain=768, decay_scale=decay)
+    whole = Merger(settings, with_events=True)
+    expected = fed(whole, parted, [2200])
+    assert any(event.event == "closed" for event in expected.events)
+    for sizes in ([1], [97, 800]):
+        merger = Merger(settings, with_events=True)
+        assert fed(merger, parted, sizes) == expected
+        assert merger.dumps() == whole.dumps()
+
+
 def test_parts_that_nothing_comes_for_are_forgotten() -> None:
     records, _ = stream(4000)
     merger = Merger(SETTINGS)
@@ -213,6 +237,7 @@ def test_the_shard_of_a_record_is_by_chance_and_always_the_same() -> None:
         (Settings(format="log"), "texts and categories"),
         (Settings(likelihood="gaussian"), "texts and categories"),
         (Settings(second_look=0), "need second looks"),
+        (Settings(retain=1200), "need second looks"),
     ],
 )
 def test_what_cannot_be_in_shards_is_said(settings: Settings, message: str) -> None:

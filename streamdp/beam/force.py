@@ -16,18 +16,20 @@ LEAST = 1e-300
 
 
 @kernel
-def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) -> None:
-    """Leave one child: the best hypothesis, with the record in the cluster that ``founder`` began.
+def slot_begun_by(state: State, founder: int) -> int:
+    """The slot of the open cluster that a record began in the best hypothesis; NEW where there is none."""
+    pool, head = state.pool, state.beam.meta[HEAD]
+    for s in range(pool.meta[SLOT_HIGH]):
+        if pool.founder[s] == founder and pool.state[s] == ALIVE and holds_slot(pool, head, s):
+            return s
+    return NEW
 
-    A new cluster where the record is its own founder, or that cluster is not open any more.
-    """
+
+@kernel
+def force(state: State, scores: Scores, choice: Choice, seq: int, slot: int) -> None:
+    """Leave one child: the best hypothesis, with the record in a slot, or a new cluster (NEW)."""
     pool, beam = state.pool, state.beam
-    head, slot = beam.meta[HEAD], NEW
-    if founder != seq:
-        for s in range(pool.meta[SLOT_HIGH]):
-            if pool.founder[s] == founder and pool.state[s] == ALIVE and holds_slot(pool, head, s):
-                slot = s
-                break
+    head = beam.meta[HEAD]
     if slot == NEW:
         offer = max(choice.new_weight[head], LEAST) * max(scores.sums[NEW_VALUE], LEAST)
     else:
@@ -37,7 +39,7 @@ def force(state: State, scores: Scores, choice: Choice, seq: int, founder: int) 
     choice.children[0].rank = 0
     choice.children[0].parent = head
     choice.children[0].slot = slot
-    choice.children[0].founder = seq if slot == NEW else founder
+    choice.children[0].founder = seq if slot == NEW else pool.founder[slot]
     choice.children[0].select = joint
     choice.children[0].joint = joint
     choice.meta[CHILDREN] = 1

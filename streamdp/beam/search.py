@@ -250,8 +250,9 @@ class BeamSearch:
             The records, words of count one first in each; without times all happen at 0.
         founders
             Decisions made elsewhere, shape (n,): the seq of the record that began the cluster of each,
-            its own for a new cluster; -1 where the search decides, and -2 - i for the cluster that record i
-            of the batch has come into. Empty: the search decides them all.
+            its own for a new cluster; -1 where the search decides. -2 - i follows record i of the batch, and
+            -2 - n - f into the cluster that record f began, where that is open; else the search decides.
+            Empty: it decides them all.
         tell
             Whether cluster events are wanted.
 

@@ -20,7 +20,7 @@ from streamdp.beam.clusters import learn_record, score_record
 from streamdp.beam.commit import commit_children, settle
 from streamdp.beam.decide import continue_beam, drop_dissenters
 from streamdp.beam.evidence import mass_of, normalise
-from streamdp.beam.force import force
+from streamdp.beam.force import force, slot_begun_by
 from streamdp.beam.lane import follow_lane, mass_of_voters, try_lane
 from streamdp.beam.model import Model
 from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
@@ -40,7 +40,7 @@ class Records(NamedTuple):
     vectors: np.ndarray  # float64[n, D]
     founders: (
         np.ndarray
-    )  # int64[n] what began the cluster of each, where that is decided (``_decided``); or empty
+    )  # int64[n] what began the cluster of each, where that is decided (``_given``); or empty
 
 
 @kernel
@@ -53,12 +53,22 @@ def record_at(records: Records, i: int, seq: int) -> Incoming:
 
 
 @kernel
-def _decided(out: Output, founder: int) -> int:
-    """Which record began the cluster of one, where that was decided elsewhere; else -1.
+def _given(state: State, out: Output, record: Incoming, n: int) -> tuple[bool, int]:
+    """Whether it was decided elsewhere where a record of a batch of n goes, and the slot, or NEW.
 
-    A number below -1 stands for a record of the same batch, whose cluster it is to share: -2 for the first.
+    What begins a cluster is given by its number, -1 for nothing. Numbers below stand for what it follows as
+    long as that is open: the cluster of a record of the batch, -2 for the first; behind these, the one that a
+    record began.
     """
-    return founder if founder >= -1 else out.answers[-2 - founder].founder
+    founder = record.founder
+    if founder >= 0:
+        return True, NEW if founder == record.seq else slot_begun_by(state, founder)
+    if founder == -1:
+        return False, NEW
+    followed = -2 - founder
+    founder = out.answers[followed].founder if followed < n else followed - n
+    slot = slot_begun_by(state, founder)
+    return slot != NEW, slot
 
 
 @kernel
@@ -77,14 +87,15 @@ def _absorb(
     walk: Walk,
     out: Output,
     i: int,
+    n: int,
     record: Incoming,
 ) -> bool:
     """Choose, write, announce and decide for one scored record; False where room must be made first."""
     beam = state.beam
     log_evidence, mass = normalise(model, state, scores, choice)
-    founder = _decided(out, record.founder)
-    if founder >= 0:
-        force(state, scores, choice, record.seq, founder)
+    given, slot = _given(state, out, record, n)
+    if given:
+        force(state, scores, choice, record.seq, slot)
     else:
         log_evidence = try_lane(model, beam, scores, choice, log_evidence)
         choose(model, state, scores, choice, record.seq)
@@ -141,7 +152,7 @@ def advance(
         record = record_at(records, i, state.beam.meta[SEQ])
         begin_record(model.prior, model, state, out, record)
         score_record(state.clusters, model, state, scores, record)
-        if not _absorb(model, state, scores, choice, walk, out, i, record):
+        if not _absorb(model, state, scores, choice, walk, out, i, records.times.shape[0], record):
             return
         i += 1
         out.meta[DONE] = i

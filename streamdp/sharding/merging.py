@@ -25,8 +25,10 @@ def merge_settings(settings: Settings) -> Settings:
     Raises ConfigError for what cannot be in shards.
     """
     shard_settings(settings, 1)
-    if not settings.second_look:
-        raise ConfigError("shards need second looks, which join their clusters: leave second_look as it is")
+    if not settings.second_look or settings.retain < settings.second_look + REVIEW_EVERY:
+        raise ConfigError(
+            "shards need second looks, which join their clusters: leave second_look and retain as they are"
+        )
     return msgspec.structs.replace(settings, beam=1)
 
 
@@ -52,22 +54,25 @@ class Merger(Engine):
             self._last = {part: seq for part, seq in self._last.items() if seq >= oldest}
 
     def _decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
-        """Where the last record of each part is: its cluster's founder, or its place in the batch."""
-        labels, _ = self._retained.newest()
-        held = search.seq - len(labels)
-        decided, known = np.full(len(records), -1), []
-        places = dict[int, int]()
-        for i, record in enumerate(records):
-            if record.part is None:
+        """Where the last record of each part is: its place in the batch, or its cluster's founder."""
+        first, retain = search.seq, self.settings.retain
+        decided, places = np.full(len(records), -1), dict[int, int]()
+        known: list[int] = []
+        lasts: list[int] = []
+        for i, part in enumerate(record.part for record in records):
+            if part is None:
                 continue
-            if record.part in places:
-                decided[i] = -2 - places[record.part]
-            elif self._last.get(record.part, -1) >= held:
+            last = self._last.get(part, -1)
+            if part in places:
+                decided[i] = -2 - places[part]
+            elif last >= max(first + i - retain, 0):
                 known.append(i)
-            places[record.part] = i
+                lasts.append(last)
+            places[part] = i
         if known:
-            seqs = np.array([self._last[part] for i in known if (part := records[i].part) is not None])
-            decided[known] = _founders(search, labels[seqs - held])
+            labels, _ = self._retained.newest()
+            founders = _founders(search, labels[np.array(lasts) - (first - len(labels))])
+            decided[known] = np.where(founders < 0, -1, -2 - len(records) - founders)
         return decided
 
     def __reduce__(self) -> tuple[Any, ...]:
