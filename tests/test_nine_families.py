@@ -17,7 +17,14 @@ RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
 TRUTH = [i % 3 for i in range(N)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+OFTEN = ("hierarchical-pitman-yor", "categorical", "normal-inverse-wishart", "von-mises-fisher")
+"""One of each kind of state: words, fields, matrices, and directions in coarse rows. The others are slow."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in FAMILIES],
+)
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
