@@ -30,9 +30,9 @@ class Ran(NamedTuple):
     parts: int
 
 
-def alone(corpus: list[Document]) -> Ran:
+def alone(corpus: list[Document], beam: int) -> Ran:
     """One engine."""
-    engine = Engine(Settings())
+    engine = Engine(Settings(beam=beam))
     answers, begun = [], time.process_time()
     records = records_of(corpus)
     for i in range(0, len(records), CHUNK):
@@ -42,9 +42,10 @@ def alone(corpus: list[Document]) -> Ran:
     return Ran(first, newest, time.process_time() - begun, 0.0, 0)
 
 
-def in_shards(corpus: list[Document], shards: int) -> Ran:
+def in_shards(corpus: list[Document], shards: int, beam: int) -> Ran:
     """So many engines, one after another, and one that joins their clusters."""
-    engines, merger = [Shard(Settings(), shards, s) for s in range(shards)], Merger(Settings())
+    settings = Settings(beam=beam)
+    engines, merger = [Shard(settings, shards, s) for s in range(shards)], Merger(settings)
     answers, joining, clustering, parts = list[Answers](), 0.0, 0.0, set[int]()
     records = records_of(corpus)
     routes = [shard_of(repr(record.value).encode(), shards) for record in records]
@@ -84,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--shards", nargs="+", type=int, default=[1, 2, 4, 8, 16, 64])
+    parser.add_argument("--beam", type=int, default=16)
     options = parser.parse_args()
     warm()
     rows: list[tuple[object, ...]] = []
@@ -91,7 +93,7 @@ def main() -> None:
         corpus = documents(name)
         truth = np.unique([str(each.cluster) for each in corpus], return_inverse=True)[1]
         for shards in [0, *options.shards]:
-            ran = in_shards(corpus, shards) if shards else alone(corpus)
+            ran = in_shards(corpus, shards, options.beam) if shards else alone(corpus, options.beam)
             n, used = len(corpus), ran.first >= 0
             first, newest = (agreement(truth[used], each[used]).nmi for each in (ran.first, ran.newest))
             rows.append(
@@ -107,7 +109,7 @@ def main() -> None:
                 )
             )
     show(
-        "records in memory; us of CPU a record",
+        f"records in memory, beam {options.beam}; us of CPU a record",
         ("data set", "shards", "NMI first", "newest", "clusters", "parts a record", "clustering", "joining"),
         rows,
     )
