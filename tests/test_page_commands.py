@@ -39,7 +39,7 @@ def score(url: str, text: str) -> Any:
     asked = urllib.request.Request(
         f"{url}api/score", json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=600) as answer:
         return json.load(answer)
 
 
@@ -55,7 +55,7 @@ def until(url: str, state: str) -> dict[str, Any]:
 
 def stop(process: subprocess.Popen[bytes]) -> int:
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     return process.returncode
 
 
