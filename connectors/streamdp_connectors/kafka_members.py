@@ -68,6 +68,10 @@ class Members:
         self._shared = False
         return {at.partition for at in mine}
 
+    def partitions(self) -> set[int]:
+        """All partitions of the topic, as far as is known."""
+        return set(self._consumer.partitions_for_topic(self._topic) or ())
+
     def close(self) -> None:
         """Leave the group, so that the others need not wait."""
         self._consumer.close()

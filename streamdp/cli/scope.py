@@ -187,10 +187,16 @@ def share(origin: Origin, paths: Paths, metrics: tuple[str, int] | None) -> int:
             origin.session_timeout,
         )
         failed, known, worst = 0, False, 0
+        alone, shared_at = False, 0.0
         try:
-            while not (interrupt.asked or failed or (known and runs.over)):
+            while not (interrupt.asked or failed):
+                # a first share may be none, and who has died keeps its for a while: more may come
+                settled = alone or time.monotonic() > shared_at + origin.session_timeout + LOOK
+                if known and runs.over and settled:
+                    break
                 mine = members.share(LOOK)
                 if mine is not None:
+                    alone, shared_at = bool(mine) and mine >= members.partitions(), time.monotonic()
                     named = ", ".join(map(str, sorted(mine))) or "none, it stands by"
                     say(f"partitions of topic {origin.topic} that are this process's: {named}")
                     runs.want(mine)
