@@ -428,7 +428,7 @@ class Driver:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [streamed, in_shards])
-@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "streamdp.spark.daemon"])
+@pytest.mark.parametrize("victim", ["CoarseGrainedExecutorBackend", "-m streamdp.spark.daemon"])
 def test_killed_executors_and_workers_are_made_up_for(
     spark: SparkSession,
     stream: Path,
