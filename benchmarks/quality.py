@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
 from streamdp.engine import Engine
-from streamdp.records import Assignment
+from streamdp.records import Answers, Assignment
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 
@@ -27,12 +28,17 @@ def labels_of(corpus: list[Document], width: int) -> tuple[np.ndarray, np.ndarra
     """Labels as first announced and as they stand in the end, clusters found, CPU seconds."""
     records = records_of(corpus)
     engine = Engine(Settings(beam=width))
-    first = np.full(len(records), -1)
-    newest = first.copy()
     started = time.process_time()
     answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
     answers.append(engine.finish())
     seconds = time.process_time() - started
+    first, newest = told_of(answers, len(records))
+    return first, newest, len(np.unique(newest[newest >= 0])), seconds
+
+
+def told_of(answers: Iterable[Answers], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of n records as first announced and as they stand in the end; -1 for what was refused."""
+    first, newest = np.full((2, n), -1)
     for answer in answers:
         for line in answer.lines:
             if isinstance(line, Assignment):
@@ -40,7 +46,7 @@ def labels_of(corpus: list[Document], width: int) -> tuple[np.ndarray, np.ndarra
                 newest[at] = line.cluster
                 if line.revision == 0:
                     first[at] = line.cluster
-    return first, newest, len(np.unique(newest[newest >= 0])), seconds
+    return first, newest
 
 
 def main() -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.quality import labels_of, told_of
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
-from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment, Record
+from streamdp.records import Answers, Record
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.sharding.merging import Merger
-from streamdp.sharding.shard import Shard, shard_of
+from streamdp.sharding.sharded import Sharded
 
 CORPORA = ("tweets_t", "tweets", "news_t", "news")
 
@@ -32,52 +30,25 @@ class Ran(NamedTuple):
 
 def alone(corpus: list[Document], beam: int) -> Ran:
     """One engine."""
-    engine = Engine(Settings(beam=beam))
-    answers, begun = [], time.process_time()
-    records = records_of(corpus)
-    for i in range(0, len(records), CHUNK):
-        answers.append(engine.advance(records[i : i + CHUNK]))
-    answers.append(engine.finish())
-    first, newest = labels_of(answers, len(records))
-    return Ran(first, newest, time.process_time() - begun, 0.0, 0)
+    first, newest, _, seconds = labels_of(corpus, beam)
+    return Ran(first, newest, seconds, 0.0, 0)
 
 
 def in_shards(corpus: list[Document], shards: int, beam: int) -> Ran:
     """So many engines, one after another, and one that joins their clusters."""
-    settings = Settings(beam=beam)
-    engines, merger = [Shard(settings, shards, s) for s in range(shards)], Merger(settings)
+    sharded, records = Sharded(Settings(beam=beam), shards), records_of(corpus)
     answers, joining, clustering, parts = list[Answers](), 0.0, 0.0, set[int]()
-    records = records_of(corpus)
-    routes = [shard_of(repr(record.value).encode(), shards) for record in records]
     for i in range(0, len(records), CHUNK):
         begun = time.process_time()
-        coming, of = records[i : i + CHUNK], routes[i : i + CHUNK]
-        found = [
-            iter(engine.advance([r for r, own in zip(coming, of, strict=True) if own == s]))
-            for s, engine in enumerate(engines)
-        ]
-        parted = [next(found[s]) for s in of]
+        parted = sharded.with_parts(records[i : i + CHUNK])
         joined = time.process_time()
-        answers.append(merger.advance(parted))
+        answers.append(sharded.merger.advance(parted))
         clustering, joining = clustering + joined - begun, joining + time.process_time() - joined
         parts.update(r.part for r in parted if isinstance(r, Record) and r.part is not None)
     begun = time.process_time()
-    answers.append(merger.finish())
-    first, newest = labels_of(answers, len(records))
-    return Ran(first, newest, clustering, joining + time.process_time() - begun, len(parts))
-
-
-def labels_of(answers: Sequence[Answers], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """As first announced and as they stand in the end."""
-    first, newest = np.full((2, n), -1)
-    for answer in answers:
-        for line in answer.lines:
-            if isinstance(line, Assignment):
-                at = line.position["line"] - 1
-                newest[at] = line.cluster
-                if line.revision == 0:
-                    first[at] = line.cluster
-    return first, newest
+    answers.append(sharded.finish())
+    joining += time.process_time() - begun
+    return Ran(*told_of(answers, len(records)), clustering, joining, len(parts))
 
 
 def main() -> None:

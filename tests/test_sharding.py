@@ -51,7 +51,7 @@ def fed(engine: Any, records: Sequence[Any], sizes: Sequence[int]) -> Told:
 def with_parts(records: Sequence[Record], shards: int) -> list[Record]:
     """The records with parts as shards find them."""
     sharded = Sharded(SETTINGS, shards)
-    found = sharded._with_parts(list(records))
+    found = sharded.with_parts(list(records))
     assert all(isinstance(record, Record) and record.part is not None for record in found)
     return [record for record in found if isinstance(record, Record)]
 
@@ -235,6 +235,7 @@ def test_the_shard_of_a_record_is_by_chance_and_always_the_same() -> None:
     [
         (Settings(prior="crp"), "distance-dependent prior, not crp"),
         (Settings(format="log"), "texts and categories"),
+        (Settings(likelihood="template"), "texts and categories"),
         (Settings(likelihood="gaussian"), "texts and categories"),
         (Settings(second_look=0), "need second looks"),
         (Settings(retain=1200), "need second looks"),

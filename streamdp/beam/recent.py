@@ -25,7 +25,7 @@ LEAST_SHARE = 1e-9
 FAR = 1e-12
 """Weight of one record, relative to its cluster's, that is left out."""
 LEAST_FACTOR, MOST_FACTOR = 1e-150, 1e150
-"""Between them factors are multiplied until a logarithm is taken; one of each would cost much of a look."""
+"""Between them factors are multiplied until a logarithm is taken (``_times``)."""
 
 
 class Recent(NamedTuple):
@@ -271,21 +271,26 @@ def _union_by_size(prior: Any, state: State, recent: Recent, small: int, large: 
     return total
 
 
+@kernel
+def _times(total: float, product: float, factor: float) -> tuple[float, float]:
+    """One factor more of exp(total) * product: a logarithm of each would cost much of a look."""
+    product *= factor
+    if LEAST_FACTOR <= product <= MOST_FACTOR:
+        return total, product
+    return total + math.log(product), 1.0
+
+
 @ratio_of_staying.of(DistanceDependentTerms)
 def _stay_by_distance(prior: DistanceDependentTerms, state: State, recent: Recent, m: int) -> float:
     here, later = recent.position[m], recent.next[m]
-    total = math.log(max(recent.weight[m], LEAST_WEIGHT) / recent.founding[m])
-    product = 1.0
+    weight, total, product = max(recent.weight[m], LEAST_WEIGHT), 0.0, 1.0
     while later >= 0:
         f = decay_weight(prior.decay, recent.position[later] - here)
         if f == 0.0:
             break
-        product *= max(1.0 - f / recent.weight[later], LEAST_FACTOR)
-        if product < LEAST_FACTOR:
-            total -= math.log(product)
-            product = 1.0
+        total, product = _times(total, product, max(1.0 - f / recent.weight[later], LEAST_FACTOR))
         later = recent.next[later]
-    return total - math.log(product)
+    return math.log(weight / recent.founding[m]) - total - math.log(product)
 
 
 @ratio_of_joining.of(DistanceDependentTerms)
@@ -299,10 +304,7 @@ def _join_by_distance(
         if whole and recent.before[p] < 0:
             total += math.log(max(f, LEAST_WEIGHT) / recent.founding[p])
         elif f > FAR * recent.weight[p] and recent.weight[p] > 0.0:
-            product *= 1.0 + f / recent.weight[p]
-            if product > MOST_FACTOR:
-                total += math.log(product)
-                product = 1.0
+            total, product = _times(total, product, 1.0 + f / recent.weight[p])
         p = recent.before[p]
     total += math.log(product)
     if p < 0 and whole:
@@ -339,8 +341,5 @@ def _union_by_distance(
         if founds:
             total += math.log(max(weight, LEAST_WEIGHT) / recent.founding[m])
         elif weight > FAR * recent.weight[m] and recent.weight[m] > 0.0:
-            product *= 1.0 + weight / recent.weight[m]
-            if product > MOST_FACTOR:
-                total += math.log(product)
-                product = 1.0
+            total, product = _times(total, product, 1.0 + weight / recent.weight[m])
     return total + math.log(product)

@@ -21,6 +21,7 @@ from streamdp.page.shown import Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table
 from streamdp.page.text import name_of, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
+from streamdp.settings.templates import for_templates
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
@@ -327,8 +328,8 @@ class View:
 
 def _of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:
     """What was chosen for records like those of the stream, once it is known what they are."""
-    kind = "" if engine.search is None else "texts:" if engine.search.sparse else "vectors:"
-    return [line for line in chosen if line.startswith(kind)]
+    other = {"texts": "vectors:", "vectors": "texts:"}.get(_kind(engine) or "")
+    return [line for line in chosen if other is None or not line.startswith(other)]
 
 
 def _rounded(value: float, digits: int) -> float | None:
@@ -337,7 +338,7 @@ def _rounded(value: float, digits: int) -> float | None:
 
 def _kind(engine: Engine) -> str | None:
     """What the records of a stream are, once it is known."""
-    if engine.settings.format == "log":
+    if for_templates(engine.settings):
         return "lines"
     if engine.search is None:
         return None

@@ -17,6 +17,7 @@ from streamdp.records import Assignment, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior, is_sparse
 from streamdp.settings.load import ConfigError
+from streamdp.settings.templates import for_templates
 
 NEVER = 1e300
 """Seconds that nothing is beyond."""
@@ -53,7 +54,7 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
 
 
 def _prior(settings: Settings) -> DistanceDependent:
-    if settings.format == "log" or is_sparse(settings) is False:
+    if for_templates(settings) or is_sparse(settings) is False:
         raise ConfigError("shards are for texts and categories")
     prior = build_prior(settings, sparse=True)
     if not isinstance(prior, DistanceDependent):

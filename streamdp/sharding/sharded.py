@@ -29,13 +29,14 @@ class Sharded:
         """Take records in order of arrival; as ``Engine.advance``."""
         made = all_plain(records, self._arrivals)
         self._arrivals += len(made)
-        return self.merger.advance(self._with_parts(made))
+        return self.merger.advance(self.with_parts(made))
 
     def finish(self) -> Answers:
         """End the stream; as ``Engine.finish``."""
         return self.merger.finish()
 
-    def _with_parts(self, records: Sequence[Record | Reject]) -> list[Record | Reject]:
+    def with_parts(self, records: Sequence[Record | Reject]) -> list[Record | Reject]:
+        """The same records, each with the cluster that its shard has found for it."""
         routes = [self._route(record) for record in records]
         found = {s: iter(shard.advance(_of(records, routes, s))) for s, shard in enumerate(self.shards)}
         pairs = zip(records, routes, strict=True)
