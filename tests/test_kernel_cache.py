@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -119,6 +120,42 @@ def test_a_kernel_of_another_cpu_is_not_taken(
     shutil.copy(kept, kept.with_name(other._file(other._key(signature, codegen))))
     run_swap()
     assert compilations.begun > before
+
+
+class Pair(NamedTuple):
+    """A class from outside the package, as a family's would be."""
+
+    values: np.ndarray
+
+
+def turn_round(pair: Pair) -> None:
+    pair.values[0], pair.values[1] = pair.values[1], pair.values[0]
+
+
+def run_turn_round() -> None:
+    pair = Pair(np.array([1, 2]))
+    Entry(turn_round)(pair)
+    assert pair.values.tolist() == [2, 1]
+
+
+def test_a_source_from_outside_matters_where_it_takes_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    def compiled(run: Callable[[], None]) -> bool:
+        before = compilations.begun
+        run()
+        return compilations.begun > before
+
+    use(monkeypatch, tmp_path)
+    place = __name__, "family.py"
+    assert compiled(run_swap)
+    for source in (b"one", b"another"):
+        monkeypatch.setitem(cache.foreign, place, source)
+        assert compiled(run_turn_round)
+        assert not compiled(run_turn_round)
+        assert not compiled(run_swap)
+    monkeypatch.setattr(cache, "_meddling", {place})  # it says what is done for classes of the package
+    assert compiled(run_swap)
 
 
 def test_who_comes_second_waits(

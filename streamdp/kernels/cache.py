@@ -1,8 +1,9 @@
 """Where compiled kernels are kept, and where they are found.
 
 What is compiled is kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder), in a folder named
-after the sources of all kernels: a change of any of them compiles anew. A wheel may bring kernels along,
-under the same names. Neither paths nor times of files matter, so a folder may be copied to another machine.
+after the sources of all kernels: a change of any of them compiles anew. What is compiled for a family or a
+prior from outside the package depends on its source, too. A wheel may bring kernels along, under the same
+names. Neither paths nor times of files matter, so a folder may be copied to another machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pickle
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from streamdp.kernels.held import HeldType
 from streamdp.kernels.turn import Turn
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -42,13 +44,19 @@ foreign: dict[tuple[str, str], bytes] = {}
 
 The module counts as well: numba finds the classes of what it has cached by the names of their modules.
 """
+_meddling: set[tuple[str, str]] = set()
+"""Those of them that implement something for the package's own classes, or for all."""
 
 
-def note_source(function: Callable[..., Any]) -> None:
-    """Note a function that kernels call, where it stands outside the package."""
+def note_source(function: Callable[..., Any], classes: tuple[type, ...]) -> None:
+    """Note a function that kernels call for these classes (none: for all), where it is from outside."""
     code = function.__code__
     place = function.__module__, code.co_filename
-    if _is_own(function) or place in foreign:
+    if _is_own(function):
+        return
+    if not classes or any(_is_ours(each) for each in classes):
+        _meddling.add(place)
+    if place in foreign:
         return
     try:
         foreign[place] = "".join(inspect.findsource(function)[0]).encode()
@@ -60,20 +68,38 @@ def _is_own(function: Callable[..., Any]) -> bool:
     return PACKAGE in Path(function.__code__.co_filename).resolve().parents
 
 
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __package__.partition(".")[0]
+
+
+def _foreign_digest(signature: Iterable[Any]) -> bytes:
+    """Of the sources outside the package, where what has such arguments may depend on them."""
+    if not _meddling and all(map(_is_ours, _classes(signature))):
+        return b""
+    digest = hashlib.sha256()
+    for place in sorted(foreign):
+        digest.update(place[0].encode() + foreign[place])
+    return digest.digest()
+
+
+def _classes(kinds: Iterable[Any]) -> Iterator[type]:
+    """The classes of named tuples among types, and within them."""
+    for kind in kinds:
+        whole: Any = kind.value if isinstance(kind, HeldType) else kind
+        own = getattr(whole, "instance_class", None)
+        if own is not None:
+            yield own
+        if hasattr(whole, "__iter__"):
+            yield from _classes(whole)
+
+
 @functools.cache
-def _own_digest() -> bytes:
+def folder_name() -> str:
+    """The name of the folder of what is compiled from the package's sources."""
     digest = hashlib.sha256()
     for folder in _FOLDERS:
         for source in sorted((PACKAGE / folder).glob("*.py")):
             digest.update(source.read_bytes())
-    return digest.digest()
-
-
-def folder_name() -> str:
-    """The name of the folder of what is compiled from the sources at hand."""
-    digest = hashlib.sha256(_own_digest())
-    for place in sorted(foreign):
-        digest.update(place[0].encode() + foreign[place])
     return f"kernels-{digest.hexdigest()[:16]}"
 
 
@@ -163,7 +189,7 @@ class KernelCache(_Cache):
         self._end_turn()
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), _BUILD, self._code
+        return sig, codegen.magic_tuple(), _BUILD, self._code + _foreign_digest(sig)
 
     def _file(self, key: tuple[Any, ...]) -> str:
         return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"

@@ -42,7 +42,7 @@ class Held:
 
     def __init__(self, value: tuple[Any, ...]) -> None:
         self.value = value
-        form = _form(value)
+        form = form_of(value)
         found = _forms.get(form)
         if found is None:
             found = _forms[form] = _stored(value), HeldType(numba.typeof(value))
@@ -56,15 +56,15 @@ class Held:
         return Held, (self.value,)
 
 
-def _form(value: Any) -> Any:
+def form_of(value: Any) -> Any:
     """What the type of a value follows from."""
+    if isinstance(value, Held):
+        return Held, id(value.kind)  # which lasts, and is one for all of a form
     if isinstance(value, np.ndarray):
         flags = value.flags
         return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
     if isinstance(value, tuple):
-        return type(value), *map(_form, value)
-    if not isinstance(value, bool | int | float):
-        raise TypeError(f"kernels are given arrays and numbers, not {type(value).__name__}")
+        return type(value), *map(form_of, value)
     return type(value)
 
 
@@ -74,6 +74,8 @@ def _stored(value: Any) -> Any:
         return np.dtype((np.int64, LEADING + 3 + 2 * value.ndim))
     if isinstance(value, tuple):
         return np.dtype([(f"f{i}", _stored(each)) for i, each in enumerate(value)], align=True)
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"kernels are given arrays and numbers, not {type(value).__name__}")
     return np.array(value).dtype
 
 

@@ -17,7 +17,7 @@ from streamdp.kernels.baseline import settle
 from streamdp.kernels.blas import leave_blas_for_later
 from streamdp.kernels.cache import KernelCache, cache_folder, foreign, note_source
 from streamdp.kernels.compiler import InnerCompiler
-from streamdp.kernels.held import Held
+from streamdp.kernels.held import Held, form_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,7 +85,7 @@ class Generic:
                 if each in self._implementations:
                     raise ValueError(f"{self.__name__} is implemented for {each.__name__} already")
                 self._implementations[each] = function
-            note_source(function)
+            note_source(function, classes)
             return function
 
         return register
@@ -93,6 +93,7 @@ class Generic:
     def otherwise(self, function: F) -> F:
         """Register the implementation for all classes that have none of their own."""
         self._default = function
+        note_source(function, ())
         return function
 
     def __call__(self, first: Any, *rest: Any) -> Any:
@@ -124,6 +125,7 @@ class Entry:
         self._compiled: Any = None
         self._sources = -1
         self._last: tuple[Held, ...] = ()
+        self._found: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it, compiled for arguments of these types."""
@@ -136,14 +138,18 @@ class Entry:
 
     def of(self, *arguments: Any) -> Callable[..., Any]:
         """The kernel for arguments of the types of these; no types are looked at when it is called."""
-        dispatcher, kinds = self._current(), tuple(_typeof(each) for each in arguments)
-        dispatcher.compile(kinds)
-        found: Callable[..., Any] = dispatcher.overloads[kinds].entry_point
+        dispatcher, form = self._current(), tuple(map(form_of, arguments))
+        found = self._found.get(form)
+        if found is None:
+            kinds = tuple(_typeof(each) for each in arguments)
+            dispatcher.compile(kinds)
+            found = self._found[form] = dispatcher.overloads[kinds].entry_point
         return found
 
     def _current(self) -> Any:
         if self._sources != len(foreign):
             self._sources, self._compiled = len(foreign), self._dispatcher()
+            self._found = {}
         return self._compiled
 
     def _dispatcher(self) -> Any:

@@ -84,7 +84,7 @@ def frame_of(answers: Answers, key: dict[str, Any]) -> pd.DataFrame:
     for name in list(COLUMNS)[1:]:
         columns[name] = list(_column(name, told, kinds))
     # object: pandas would make numbers with gaps among them floats, which do not hold every whole number
-    return pd.DataFrame({name: pd.Series(found, dtype=object) for name, found in columns.items()})
+    return pd.DataFrame(columns, dtype=object)
 
 
 def _column(name: str, told: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
