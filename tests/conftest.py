@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
+from seldom import is_seldom
 from xdist.scheduler import LoadScopeScheduling
 
 LONGEST = (
@@ -46,8 +47,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Modules:
     return Modules(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before markers are asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest."""
+    """Begin with what takes longest; mark what .ci/run leaves out."""
+    for item in items:
+        if is_seldom(item):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
 
 

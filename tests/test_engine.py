@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
+from commands import PATIENCE
 from engine_cases import CASES, case
 from feeds import feed, headlines, record, untidy
 from hypothesis import HealthCheck, given
@@ -108,7 +109,7 @@ def test_hash_seeds_do_not_matter() -> None:
             [sys.executable, "-c", DIGEST],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
             capture_output=True,
-            timeout=600,
+            timeout=PATIENCE,
         )
         assert done.returncode == 0, done.stderr.decode()
         found.add(done.stdout)

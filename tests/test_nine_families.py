@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import assignments, call, newest_lines, parsed, start, succeed
+from commands import PATIENCE, assignments, call, newest_lines, parsed, start, succeed
 from nine_streams import FAMILIES, REFUSED_AT, TOPICS, N, kind_of, lines_of, settings_of, write
 
 from streamdp.scoring.agreement import agreement
@@ -17,14 +17,7 @@ RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
 TRUTH = [i % 3 for i in range(N)]
 
 
-OFTEN = ("hierarchical-pitman-yor", "categorical", "normal-inverse-wishart", "von-mises-fisher")
-"""One of each kind of state: words, fields, matrices, and directions in coarse rows. The others are slow."""
-
-
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in FAMILIES],
-)
+@pytest.fixture(scope="module", params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -58,7 +51,7 @@ def test_what_is_no_record_is_rejected_and_the_stream_goes_on(whole: Path, famil
 
 def wait_for_answers(folder: Path, n: int) -> None:
     """Wait until so many records have been answered."""
-    deadline = time.monotonic() + 120.0
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if (folder / "out").exists() and (folder / "out").read_bytes().count(b'"revision":0') >= n:
             return

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from commands import PATIENCE
 
 from streamdp import __version__
 from streamdp.settings.schema import setting_fields
@@ -33,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
     )
     told = done.stdout + done.stderr
     assert done.returncode == 0, told

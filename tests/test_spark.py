@@ -18,13 +18,13 @@ import msgspec
 import pandas as pd
 import psutil
 import pytest
-from commands import environment, succeed, write_headlines
+from commands import PATIENCE, environment, succeed, write_headlines
+from feeds import Told, nothing
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from streamdp import Engine, Record, Settings
 from streamdp.errors import StreamdpError
-from streamdp.records import Answers
 from streamdp.settings.load import ConfigError
 from streamdp.sharding.sharded import Sharded
 from streamdp.spark import cluster, export_states
@@ -86,17 +86,15 @@ def _write(path: Path, records: list[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def expected(stream: Path, tenant: str, *, finish: bool) -> Answers:
+def expected(stream: Path, tenant: str, *, finish: bool) -> Told:
     """What an engine says of one tenant's records."""
     engine, intake = Engine(SETTINGS, with_events=True), Intake(SETTINGS, "jsonl")
     lines = (stream / f"{tenant}.jsonl").read_bytes().splitlines()
     _, records = intake.take(Given(line, (n,), None, 0, 0, None) for n, line in enumerate(lines))
-    answers = engine.advance(records)
+    answers = nothing()
+    answers.add(engine.advance(records))
     if finish:
-        end = engine.finish()
-        answers = Answers(
-            answers.lines + end.lines, answers.rejects + end.rejects, answers.events + end.events
-        )
+        answers.add(engine.finish())
     return answers
 
 
@@ -110,7 +108,7 @@ def told(rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def as_rows(answers: Answers) -> dict[str, list[dict[str, Any]]]:
+def as_rows(answers: Told) -> dict[str, list[dict[str, Any]]]:
     """The same of an engine's answers, by a way of its own: their JSON."""
     found: dict[str, list[dict[str, Any]]] = {"assignment": [], "final": [], "event": [], "reject": []}
     for line in answers.lines:
@@ -142,7 +140,7 @@ def in_order(kind: str, rows: list[dict[str, Any]]) -> list[Any]:
     )
 
 
-def assert_same(found: list[Row], answers: Answers) -> None:
+def assert_same(found: list[Row], answers: Told) -> None:
     """Every number to its last bit."""
     got, wanted = told(found), as_rows(answers)
     for kind, rows in wanted.items():
@@ -196,14 +194,11 @@ def sharded(spark: SparkSession, stream: Path, tmp_path_factory: pytest.TempPath
 def test_shards_answer_as_they_do_in_one_process(
     spark: SparkSession, stream: Path, sharded: Path, tmp_path: Path
 ) -> None:
-    intake, engines = Intake(WHOLE, "jsonl"), Sharded(WHOLE, SHARDS, with_events=True)
-    answers = Answers([], [], [])
+    intake, engines, answers = Intake(WHOLE, "jsonl"), Sharded(WHOLE, SHARDS, with_events=True), nothing()
     for n in range(6):
         lines = (stream / "in" / f"{n}.json").read_bytes().splitlines()
         _, records = intake.take(Given(line, (), None, 0, 0, None) for line in lines)
-        more = engines.advance(records)
-        for kind in ("lines", "events", "rejects"):
-            getattr(answers, kind).extend(getattr(more, kind))
+        answers.add(engines.advance(records))
     assert sum(event.event == "merged" for event in answers.events) > 0
     assert_same(spark.read.parquet(str(sharded / "out")).collect(), answers)
     written = export_states(spark, sharded / "checkpoint", tmp_path)
@@ -216,10 +211,9 @@ def test_a_table_in_shards_is_answered_to_the_end(spark: SparkSession, stream: P
     found = cluster(spark.read.text(str(stream / "in")), WHOLE, shards=SHARDS).collect()
     lines = [line for n in range(6) for line in (stream / "in" / f"{n}.json").read_bytes().splitlines()]
     _, records = Intake(WHOLE, "jsonl").take(Given(line, (), None, 0, 0, None) for line in lines)
-    engines = Sharded(WHOLE, SHARDS, with_events=True)
-    answers, end = engines.advance(records), engines.finish()
-    for kind in ("lines", "events", "rejects"):
-        getattr(answers, kind).extend(getattr(end, kind))
+    engines, answers = Sharded(WHOLE, SHARDS, with_events=True), nothing()
+    answers.add(engines.advance(records))
+    answers.add(engines.finish())
     assert_same(found, answers)
 
 
@@ -321,7 +315,7 @@ def test_a_key_that_nothing_comes_for_is_forgotten(spark: SparkSession, tmp_path
         record = {"tenant": "a", "id": name, "text": "storm coast", "time": 1.0}
         _write(tmp_path / "in" / f".{name}", [record])
         (tmp_path / "in" / f".{name}").rename(tmp_path / "in" / f"{name}.json")
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while query.isActive and time.monotonic() < deadline:
             with contextlib.suppress(AnalysisException):  # nothing is there yet
                 found = spark.read.parquet(str(tmp_path / "out")).where("kind = 'assignment'").collect()
@@ -410,7 +404,7 @@ class Driver:
 
     def wait_for(self, batches: int) -> None:
         """Wait until so many are done."""
-        deadline = time.monotonic() + 240
+        deadline = time.monotonic() + PATIENCE
         while self.committed() < batches:
             assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
             assert time.monotonic() < deadline
@@ -447,7 +441,7 @@ def test_killed_executors_and_workers_are_made_up_for(
             with contextlib.suppress(psutil.Error):
                 each.kill()
                 killed += 1
-    assert driver.process.wait(300) == 0, (tmp_path / "log").read_text()[-2000:]
+    assert driver.process.wait(PATIENCE) == 0, (tmp_path / "log").read_text()[-2000:]
     assert killed >= 2
     rows = spark.read.parquet(str(tmp_path / "out"))
     whole = spark.read.parquet(str((ran if run is streamed else sharded) / "out"))

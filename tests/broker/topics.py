@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from commands import PATIENCE
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 _numbers = itertools.count()
@@ -63,7 +64,7 @@ def produce(bootstrap: str, topic: str, items: Iterable[tuple[int, bytes | None]
     try:
         sent = [producer.send(topic, value, key=b"k", partition=partition) for partition, value in items]
         for future in sent:
-            future.get(30)
+            future.get(PATIENCE)
     finally:
         producer.close()
 
