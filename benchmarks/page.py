@@ -1,8 +1,10 @@
 """What the live page costs a run, and a browser: python -m benchmarks.page [SECONDS].
 
 ``consume`` at beam 1 over 10,000 topics of words of their own, fed without end: records a second and
-microseconds of CPU a record, without --page and, in turn with it, with a page that nobody, one and ten
-browser tabs look at; and milliseconds of scripting a second in one tab, by Chromium's own trace.
+microseconds of CPU a record, without --page and, in turn with it, with a page that nobody looks at, that one
+and ten browsers elsewhere look at (processes that ask for all that a tab asks for, and draw nothing), and one
+and ten tabs of a browser on the same cores; and milliseconds of scripting a second in one tab, by Chromium's
+own trace.
 """
 
 from __future__ import annotations
@@ -136,6 +138,31 @@ def side_by_side(
     return first, second
 
 
+def ask(port: int) -> None:
+    """All that a tab asks for, for ever."""
+    here = f"http://127.0.0.1:{port}/api"
+    with urllib.request.urlopen(f"{here}/stream") as stream:
+        ticks = 0
+        for line in stream:
+            ticks += line.startswith(b"event: ")
+            if line.startswith(b"event: ") and ticks % 2:
+                with urllib.request.urlopen(f"{here}/clusters?limit=25") as answer:
+                    answer.read()
+
+
+@contextmanager
+def elsewhere(port: int, browsers: int) -> Iterator[None]:
+    """So many browsers look on, on cores of their own but for what they ask."""
+    code = f"from benchmarks.page import ask; ask({port})"
+    asking = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(browsers)]
+    try:
+        yield
+    finally:
+        for each in asking:
+            each.kill()
+            each.wait()
+
+
 def warm(port: int) -> None:
     """Wait until nearly all topics live."""
     while metrics(port) < 60_000:
@@ -184,16 +211,23 @@ def main(seconds: float = 20.0) -> None:
     with run("--metrics-port", str(alone)) as plain, run(*more) as paged, browser() as chromium:
         warm(alone)
         warm(watched)
-        pages: list[Any] = []
-        for wanted in (0, 1, 10):
-            while len(pages) < wanted:
-                pages.append(chromium.new_context().new_page())
-                pages[-1].goto(f"http://127.0.0.1:{port}/")
+
+        def compare(looking: str) -> None:
             time.sleep(3.0)
             without, told = side_by_side((plain, alone), (paged, watched), seconds)
             print(f"{'without --page':<22}{without}", flush=True)
-            looking = "--page, nobody looks" if not wanted else f"--page, {wanted} looking on"
             print(f"{looking:<22}{told}  {told.rate / without.rate:.2f} of the rate", flush=True)
+
+        compare("--page, nobody looks")
+        for wanted in (1, 10):
+            with elsewhere(port, wanted):
+                compare(f"--page, {wanted} elsewhere")
+        pages: list[Any] = []
+        for wanted in (1, 10):
+            while len(pages) < wanted:
+                pages.append(chromium.new_context().new_page())
+                pages[-1].goto(f"http://127.0.0.1:{port}/")
+            compare(f"--page, {wanted} here")
             if wanted == 1:
                 traced, counted = scripting(chromium, pages[0], seconds), busy(pages[0], seconds)
                 print(f"{'':<22}{traced:9.1f} ms of scripting a second, by the trace", flush=True)
