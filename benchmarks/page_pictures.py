@@ -59,7 +59,7 @@ def records(name: str) -> bytes:
         chance = np.random.default_rng(5)
         centres = chance.normal(0.0, 4.0, (9, 4))
         rows = centres[chance.integers(0, 9, 6000)] + chance.normal(0.0, 0.6, (6000, 4))
-        lines = [json.dumps({"vector": row, "time": 1.8e9 + 30.0 * n}) for n, row in enumerate(rows.tolist())]
+        lines = [json.dumps({"vector": row, "time": 1.7e9 + 30.0 * n}) for n, row in enumerate(rows.tolist())]
         return "\n".join(lines).encode() + b"\n"
     if name == "openssh":
         stored = gzip.decompress((DATA / "logs" / "OpenSSH_2k.jsonl.gz").read_bytes())
