@@ -145,9 +145,8 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
         page.wait_for_timeout(300)
     until(lambda: records(page) > before)
     until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
-    page.wait_for_selector(
-        "#records li.was del", timeout=1000 * PATIENCE
-    )  # a revision strikes the old label through
+    struck = "#records li.was del"  # a revision strikes the old label through
+    page.wait_for_selector(struck, timeout=1000 * PATIENCE)
     assert page.inner_text("#records li.was .revised").strip() == "revised"
     assert told.errors == []
 
@@ -309,6 +308,9 @@ def test_what_is_no_text_is_shown_too(
         assert found in page.inner_text("#cluster")
         placeholder = page.get_attribute("#text", "placeholder") or ""
         assert ("list of numbers" if kind == "vectors" else "a line") in placeholder
+        seqs = page.eval_on_selector_all("#records li", "all => all.map((li) => li.dataset.seq)")
+        assert len(set(seqs)) == len(seqs) > 3
+        assert not page.inner_text("#records li p").startswith("record")
         names = page.evaluate(NAMES)
         assert names[0], "some cluster is in both"
         assert names[0] == names[1]

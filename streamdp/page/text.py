@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamdp.answers.samples import what_is_said
+from streamdp.records import Record
+
 NAME = 3
 """Words of a cluster's name."""
 
 LONGEST = 60
 """Characters of a word or a name."""
 
+NUMBERS = 8
+"""Of a vector, so many are shown."""
+
 
 def short(text: str, most: int = LONGEST) -> str:
     """A text in one line of bounded length."""
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def said(record: Record) -> str:
+    """The beginning of what a record says: texts and values, else the first numbers of its vector."""
+    found, value = what_is_said(record), record.value
+    if found or not isinstance(value, list):
+        return found
+    return "  ".join(f"{number:.3g}" for number in value[:NUMBERS]) + (" …" if len(value) > NUMBERS else "")
 
 
 def name_of(

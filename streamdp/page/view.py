@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.answers.samples import what_is_said
 from streamdp.engine import Engine
 from streamdp.page.graph import Graph
 from streamdp.page.lives import Happening, Lives
 from streamdp.page.shown import Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table
-from streamdp.page.text import name_of, short
+from streamdp.page.text import name_of, said, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 from streamdp.settings.templates import for_templates
 
@@ -98,7 +97,7 @@ class View:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
             if isinstance(record, Record):
-                self._waiting[id(record.position)] = record.position, what_is_said(record)
+                self._waiting[id(record.position)] = record.position, said(record)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
@@ -164,7 +163,7 @@ class View:
                 read = read or {id(r.position): r for r in batch if isinstance(r, Record)}
                 record = read.get(id(line.position))
             if isinstance(record, Record):
-                yield line, short(what_is_said(record), 300)
+                yield line, short(said(record), 300)
             else:
                 waited = self._waiting.get(id(line.position))
                 yield line, "" if waited is None else short(waited[1], 300)

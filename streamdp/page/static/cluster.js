@@ -3,7 +3,7 @@
 import { $, el, fill } from "./dom.js";
 import { get } from "./api.js";
 import { colour, swatch } from "./colours.js";
-import { age, count, percent, rate, short, when } from "./format.js";
+import { age, count, digits, percent, rate, short, when } from "./format.js";
 import { event, record } from "./records.js";
 
 export class Cluster {
@@ -108,7 +108,7 @@ export class Cluster {
   centre(told) {
     const mean = told.figures?.mean;
     if (!mean) return null;
-    return [el("h3", {}, "Its centre", el("span", { class: "faint" }, mean.length > 15 ? " the first 16 numbers" : "")), el("p", { class: "centre" }, mean.map(short).join("  "))];
+    return [el("h3", {}, "Its centre", el("span", { class: "faint" }, mean.length > 15 ? " the first 16 numbers" : "")), el("p", { class: "centre" }, mean.map(digits).join("  "))];
   }
 
   records(told) {

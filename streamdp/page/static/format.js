@@ -12,6 +12,8 @@ export function short(n) {
   return count(n);
 }
 
+export const digits = (n) => String(Number(n.toPrecision(3)));
+
 export function rate(n) {
   if (!n) return "–";
   if (n >= 10) return short(n);

@@ -10,7 +10,8 @@ const HELD = 24;
 export function record(told, open, of = null) {
   const chip = (label, name, slot) => el("button", { type: "button", class: "chip", onclick: () => open(label) }, el("span", { class: swatch(slot) }), name);
   const where = told.cluster === of ? null : told.cluster < 0 ? el("span", { class: "chip" }, told.name) : chip(told.cluster, told.name, told.slot);
-  const was = told.was.map((old) => [el("del", { title: "what was said before" }, old.name), " "]);
+  const others = told.was.filter((old) => old.name !== told.name); // what was merged is called as what it is now
+  const was = others.map((old) => [el("del", { title: "what was said before" }, old.name), " "]);
   const meta = [
     el("time", {}, told.time === null ? `no. ${count(told.seq)}` : when(told.time)),
     told.was.length ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
@@ -30,10 +31,11 @@ export class Records {
   show(tick, whole) {
     const fresh = whole ? tick.records.slice(0, HELD) : tick.records.slice(0, AT_ONCE);
     const revised = tick.revised.slice(0, 3);
-    const made = [...revised, ...fresh].map((told) => record(told, this.open));
+    const once = new Map([...revised, ...fresh].map((told) => [told.seq, told]));
+    const made = [...once.values()].map((told) => record(told, this.open));
     if (whole) fill(this.list, made);
     else {
-      for (const told of revised) this.list.querySelector(`li[data-seq="${told.seq}"]`)?.remove();
+      for (const { dataset } of made) this.list.querySelector(`li[data-seq="${dataset.seq}"]`)?.remove();
       made.forEach((li) => li.classList.add("new"));
       this.list.prepend(...made);
     }
