@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,9 +151,11 @@ def assert_same(found: list[Row], answers: Told) -> None:
         assert in_order(kind, got[kind]) == in_order(kind, rows), kind
 
 
-def streamed(spark: SparkSession, stream: Path, folder: Path, settings: Settings = SETTINGS) -> DataFrame:
+def streamed(
+    spark: SparkSession, stream: Path, folder: Path, settings: Settings = SETTINGS, schema: str = SCHEMA
+) -> DataFrame:
     """Run the query to the end of what is there; its answers."""
-    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(stream / "in"))
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(stream / "in"))
     return run_through(cluster(rows, settings, key="tenant"), folder)
 
 
@@ -189,6 +192,19 @@ def sharded(spark: SparkSession, stream: Path, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("sharded")
     in_shards(spark, stream, folder)
     return folder
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_on_with_rows_that_have_more_columns(
+    spark: SparkSession, stream: Path, ran: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    for schema, files in ((SCHEMA, "[0-2].json"), (f"{SCHEMA}, language string, more double", "[3-5].json")):
+        for path in (stream / "in").glob(files):
+            shutil.copy2(path, tmp_path / "in")
+        rows = streamed(spark, tmp_path, tmp_path / "run", schema=schema)
+    whole = spark.read.parquet(str(ran / "out"))
+    assert sorted(map(str, rows.collect())) == sorted(map(str, whole.collect()))
 
 
 def test_shards_answer_as_they_do_in_one_process(
