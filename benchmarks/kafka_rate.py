@@ -1,4 +1,4 @@
-"""Records per second from a Kafka topic: bare polling and decoding, and ``streamdp consume`` to a file.
+"""Records per second from a Kafka topic: bare polling and decoding, and ``consume`` to a file and to a topic.
 
 A broker of its own is started (Java and Maven are needed); 200,000 generated headlines lie in a topic of
 four partitions. Wall seconds; ``consume`` with its start-up.
@@ -45,10 +45,11 @@ def bare(bootstrap: str, topic: str, count: int) -> float:
     return seconds
 
 
-def consumed(bootstrap: str, topic: str, folder: Path, beam: int) -> float:
-    """Seconds of ``streamdp consume --until end`` to a file."""
+def consumed(bootstrap: str, topic: str, folder: Path, beam: int, output: str | None = None) -> float:
+    """Seconds of ``streamdp consume --until end`` to a file, or to a topic."""
     where = ["--topic", topic, "--bootstrap", bootstrap, "--until", "end", "--beam", str(beam)]
-    to = ["--output", str(folder / f"out-{beam}"), "--state", str(folder / f"state-{beam}")]
+    to = ["--state", str(folder / f"state-{beam}-{output}")]
+    to += ["--output-topic", output] if output else ["--output", str(folder / f"out-{beam}")]
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "streamdp", "consume", *where, *to], check=True)
     return time.perf_counter() - began
@@ -74,6 +75,13 @@ def main() -> None:
             found = [("bare poll and JSON", bare(broker.bootstrap, topic, count))]
             found += [
                 (f"consume, beam {beam}", consumed(broker.bootstrap, topic, folder, beam)) for beam in (16, 1)
+            ]
+            found += [
+                (
+                    f"consume to a topic, beam {beam}",
+                    consumed(broker.bootstrap, topic, folder, beam, make_topic(broker.bootstrap, 1)),
+                )
+                for beam in (16, 1)
             ]
         finally:
             broker.stop()
