@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ class Modules(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         path, _, name = nodeid.partition("::")
         return path + name[name.find("[") :] if Path(path).stem in DIVIDED and "[" in name else path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Ctrl-C be heard by what tests start, also where a shell in the background has them ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Modules:
