@@ -31,7 +31,10 @@ from streamdp.sharding.sharded import Sharded
 from streamdp.spark import cluster, export_states
 from streamdp.spark.intake import Intake, rows_of
 from streamdp.spark.intake import Row as Given
+from streamdp.spark.keeping import body_of, packed
 from streamdp.spark.live import Live, token_after
+from streamdp.state import snapshot
+from streamdp.state.snapshot import SnapshotError
 
 HERE = Path(__file__).parent
 SETTINGS = Settings(beam=4, retain=1500)
@@ -272,6 +275,17 @@ def test_the_states_of_a_query_are_snapshots(spark: SparkSession, ran: Path, tmp
         path.rename(written[0].parent / path.name)
     with pytest.raises(StreamdpError, match="of another stream"):
         export_states(spark, ran / "checkpoint", tmp_path)
+
+
+@pytest.mark.parametrize(("version", "said"), [(7, "must be made anew"), (9, "upgrade it")])
+def test_a_state_of_another_release_is_refused(
+    monkeypatch: pytest.MonkeyPatch, version: int, said: str
+) -> None:
+    with monkeypatch.context() as other:
+        other.setattr(snapshot, "VERSION", version)
+        stored = packed(Engine(SETTINGS), b"token")
+    with pytest.raises(SnapshotError, match=f"the state of a: has snapshot format {version}.*{said}"):
+        body_of(stored, SETTINGS, "the state of a")
 
 
 def test_a_state_is_not_gone_on_with_under_other_settings(
