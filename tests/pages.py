@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from commands import PATIENCE, environment
+from commands import environment
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def run(command: list[str], folder: Path, errors: int = subprocess.STDOUT, *, ma
         env=environment() | {"PYTHON": sys.executable},
         stdout=subprocess.PIPE,
         stderr=errors,
-        timeout=PATIENCE,
+        timeout=600,
     )
     said, wrong = done.stdout.decode(), (done.stderr or b"").decode()
     assert may_fail or done.returncode == 0, said + wrong

@@ -7,7 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE, assignments, command, environment, fail, parsed, succeed
+from commands import (
+    assignments,
+    command,
+    environment,
+    fail,
+    parsed,
+    succeed,
+)
 
 GOOD_TEXT = b'{"text": "a good text"}'
 
@@ -103,7 +110,7 @@ def test_a_closed_standard_output_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(GOOD_TEXT + b"\n")
     line = shlex.join(command("consume", "--file", "in.jsonl", "--state", "state")) + " >&-"
     done = subprocess.run(
-        ["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE
+        ["sh", "-c", line], cwd=tmp_path, env=environment(), capture_output=True, timeout=120
     )
     assert (tmp_path / "state" / "lock").read_bytes() == b""
     assert done.returncode == 74
@@ -119,7 +126,7 @@ def test_messages_never_get_into_the_output(tmp_path: Path) -> None:
         env=environment(),
         input=GOOD_TEXT + b"\nbroken\n",
         stdout=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=120,
     )
     assert done.returncode == 0
     assert len(parsed(done.stdout)) == 2

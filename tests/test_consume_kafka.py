@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import PATIENCE, call, command, environment, start, succeed, write_headlines
+from commands import call, command, environment, start, succeed, write_headlines
 from pages import ROOT, blocks
 
 N, PARTITIONS = 4000, 4
@@ -65,7 +65,7 @@ def test_killed_and_started_again(filled: tuple[str, str, Path], tmp_path: Path)
     for _ in range(3):
         process = start(tmp_path, *arguments(bootstrap, topic), snapshot_every="500")
         size = (tmp_path / "out").stat().st_size if (tmp_path / "out").exists() else 0
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
             if (tmp_path / "out").exists() and (tmp_path / "out").stat().st_size > size + 50_000:
                 break
@@ -87,7 +87,7 @@ def listens(pid: int) -> bool:
 def run_for(folder: Path, seconds: float, number: signal.Signals, *more: str) -> int:
     """Begin a run with a state, and send it a signal this long after its state appeared."""
     process = start(folder, *more, snapshot_every="300")
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if listens(process.pid) and list((folder / "state").glob("snapshot-*")):
             break
@@ -95,7 +95,7 @@ def run_for(folder: Path, seconds: float, number: signal.Signals, *more: str) ->
     time.sleep(seconds)
     process.send_signal(number)
     began = time.monotonic()
-    process.communicate(timeout=PATIENCE)
+    process.communicate(timeout=30)
     assert time.monotonic() - began < 10
     return process.returncode
 
@@ -152,7 +152,7 @@ def test_the_first_start_says_where_the_state_is(broker: Any, tmp_path: Path) ->
             cwd=tmp_path,
             env=environment() | {"XDG_STATE_HOME": str(tmp_path / "home")},
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=60,
         )
         assert f"streamdp: {said} {tmp_path}/home/streamdp/{topic}" in done.stderr.decode()
 
@@ -174,7 +174,7 @@ def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:
         port = free.getsockname()[1]
     process = start(tmp_path, "consume", *where, "--output", "out", "--metrics-port", str(port))
     try:
-        deadline, page = time.monotonic() + PATIENCE, ""
+        deadline, page = time.monotonic() + 60, ""
         partition = f'{{partition="%d",topic="{topic}"}} 0.0'
         lags = ("streamdp_lag_records", "streamdp_lag_seconds")
         wanted = [name + partition % number for name in lags for number in (0, 1)]
@@ -192,7 +192,7 @@ def test_metrics_and_health_of_a_live_run(broker: Any, tmp_path: Path) -> None:
         assert f"port {port}".encode() in taken.stderr
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=10)
     assert process.returncode == 0
 
 
@@ -213,7 +213,7 @@ def test_the_page_for_newcomers(broker: Any, tmp_path: Path) -> None:
         assert shown in commands
         commands = commands.replace(shown, meant)
     done = subprocess.run(
-        ["sh", "-ec", commands], cwd=tmp_path, env=environment(), capture_output=True, timeout=PATIENCE
+        ["sh", "-ec", commands], cwd=tmp_path, env=environment(), capture_output=True, timeout=180
     )
     assert done.returncode == 0, done.stderr.decode()
     lines = (tmp_path / "assignments.jsonl").read_bytes().splitlines()

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE, environment, write_headlines
+from commands import environment, write_headlines
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SHOWN = {
@@ -27,7 +27,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
         cwd=folder,
         env=environment(),
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
@@ -63,7 +63,7 @@ def test_the_notebook_prints_what_it_holds(tmp_path: Path) -> None:
         env=environment() | {"MPLBACKEND": "agg"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=180,
     )
     assert done.returncode == 0, done.stderr
     held = [

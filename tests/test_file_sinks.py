@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PATIENCE
 from streamdp_connectors.files import FileSink, SinkError
 from streamdp_connectors.left import remember
 from streamdp_connectors.protocol import Sink
@@ -185,7 +184,7 @@ except SinkClosed:
 
 
 def test_standard_output() -> None:
-    done = subprocess.run([sys.executable, "-c", CHILD, "3"], capture_output=True, timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", CHILD, "3"], capture_output=True, timeout=10)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"line\n" * 3, b"")
     command = [sys.executable, "-c", CHILD, "1000000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -193,7 +192,7 @@ def test_standard_output() -> None:
         assert process.stderr is not None
         assert process.stdout.readline() == b"line\n"
         process.stdout.close()
-        assert process.wait(PATIENCE) == 7
+        assert process.wait(10) == 7
         assert process.stderr.read() == b""
 
 

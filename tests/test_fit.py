@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import PATIENCE, assignments, call, fail, parsed, start, succeed, write_headlines
+from commands import assignments, call, fail, parsed, start, succeed, write_headlines
 
 from streamdp.offline.relabel import inherit
 from streamdp.scoring.agreement import agreement
@@ -223,12 +223,12 @@ def test_records_in_any_order_are_sorted_by_time(tmp_path: Path) -> None:
 def test_a_signal_ends_with_what_was_found(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     process = start(tmp_path, "fit", "in.jsonl", "--budget", "1h", "--method", "gibbs", "--output", "out")
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + 120
     while not (tmp_path / "out").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(2.0)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert len(assignments((tmp_path / "out").read_bytes())) == 300
 

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE
 from streamdp_connectors.files import FileSource, SourceError
 from streamdp_connectors.protocol import Source
 
@@ -20,7 +19,7 @@ def seen(records: list[Raw]) -> Rows:
     return [(record.position["line"], record.data) for record in records]
 
 
-def wait_for(source: Source, count: int, seconds: float = PATIENCE) -> Rows:
+def wait_for(source: Source, count: int, seconds: float = 5.0) -> Rows:
     rows: Rows = []
     deadline = time.monotonic() + seconds
     while len(rows) < count and time.monotonic() < deadline:
@@ -131,7 +130,7 @@ def test_standard_input_is_read_as_it_comes() -> None:
         process.stdin.close()
         assert process.stdout.readline() == b"5 b'6,7'\n"
         assert process.stdout.readline() == b"False\n"
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(5) == 0
 
 
 def test_standard_input_takes_gzip_and_much() -> None:
@@ -145,7 +144,7 @@ def test_standard_input_takes_gzip_and_much() -> None:
 
 def test_closed_standard_input() -> None:
     command = f"{sys.executable} -c 'from streamdp_connectors.files import FileSource; FileSource(\"-\")' <&-"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=PATIENCE)
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=10)
     assert b"SourceError: cannot read standard input" in done.stderr
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 import pytest
 from broker.topics import add_partitions, forget, make_topic, produce
-from commands import PATIENCE
 from kafka import KafkaConsumer, TopicPartition
 from streamdp_connectors.kafka_idle import Idle
 from streamdp_connectors.kafka_source import KafkaSource
@@ -35,7 +34,7 @@ def places(found: list[Raw]) -> list[Place]:
     return [(raw.position["partition"], raw.position["offset"]) for raw in found]
 
 
-def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = PATIENCE) -> list[Raw]:
+def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = 30.0) -> list[Raw]:
     """Read to the end, or ``limit`` records."""
     found: list[Raw] = []
     deadline = time.monotonic() + seconds

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from broker.process import free_ports
 from browser.process import axe, browser
-from commands import PATIENCE, command, environment
+from commands import command, environment
 from playwright.sync_api import Browser, Page, expect
 
 from streamdp.demo.stream import demo_stream
@@ -103,7 +103,7 @@ def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
     page = chromium.new_page(viewport={"width": 1280, "height": 900})
     told = Told(page, run.port)
     until(lambda: visit(page, run.port))
-    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=1000 * PATIENCE)
+    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
     yield page, told
     page.close()
     assert told.strange == []
@@ -124,7 +124,7 @@ def visit(page: Page, port: int) -> bool:
     return True
 
 
-def until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:
+def until(holds: Callable[[], Any], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline
@@ -145,8 +145,7 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
         page.wait_for_timeout(300)
     until(lambda: records(page) > before)
     until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
-    struck = "#records li.was del"  # a revision strikes the old label through
-    page.wait_for_selector(struck, timeout=1000 * PATIENCE)
+    page.wait_for_selector("#records li.was del", timeout=30_000)  # a revision strikes the old label through
     assert page.inner_text("#records li.was .revised").strip() == "revised"
     assert told.errors == []
 
@@ -183,7 +182,7 @@ def test_a_typed_text_is_weighed(opened: tuple[Page, Told], run: Run) -> None:
     page.fill("#text", text)
     page.press("#text", "Enter")
     candidates = page.locator("#scored .candidates > li")
-    expect(candidates).to_have_count(5, timeout=1000 * PATIENCE)
+    expect(candidates).to_have_count(5, timeout=60_000)
     assert "for it:" in candidates.first.inner_text()
     page.fill("#text", "!!!")
     page.click("#score button")
@@ -296,11 +295,11 @@ def test_what_is_no_text_is_shown_too(
                 run.file.write(f"2026-11-23T10:{n // 60:02}:{n % 60:02} {said}\n".encode())
         until(lambda: answers(run.port))
         until(lambda: visit(page, run.port))
-        page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(3)", timeout=1000 * PATIENCE)
+        page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(3)", timeout=120_000)
         page.wait_for_selector("#legend li")
         page.fill("#text", asked)
         page.click("#score button")
-        page.wait_for_selector("#scored li .sure", timeout=1000 * PATIENCE)
+        page.wait_for_selector("#scored li .sure", timeout=60_000)
         page.fill("#search", "" if kind == "vectors" else "login")
         page.wait_for_timeout(500)
         page.click("#table tbody tr[data-cluster] .open")
@@ -361,10 +360,10 @@ def test_a_run_that_was_killed_and_goes_on_is_picked_up(opened: tuple[Page, Told
     page.evaluate("window.same = true")
     before = records(page)
     run.kill()
-    expect(page.locator("#state")).to_have_text("connection lost, trying again", timeout=1000 * PATIENCE)
+    expect(page.locator("#state")).to_have_text("connection lost, trying again", timeout=20_000)
     run.give(400)
     run.start()
-    expect(page.locator("#state")).to_have_text("live", timeout=1000 * PATIENCE)
+    expect(page.locator("#state")).to_have_text("live", timeout=60_000)
     until(lambda: records(page) >= before + 400)
     assert page.evaluate("window.same") is True
     assert page.locator("#table tbody tr[data-cluster]").count() > 3

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import PATIENCE, environment, fail, newest_lines, parsed, succeed
+from commands import environment, fail, newest_lines, parsed, succeed
 from matplotlib.figure import Figure
 
 from streamdp.cli.pictures import Place, check_pictures
@@ -370,4 +370,4 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_matplotlib_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, streamdp.plots, streamdp.offline.fit; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env=environment(), timeout=PATIENCE).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], env=environment(), timeout=60).returncode == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from commands import PATIENCE, call, fail, parsed, start, succeed, wait_for_size, write_headlines
+from commands import call, fail, parsed, start, succeed, wait_for_size, write_headlines
 
 from streamdp.engine import Engine
 from streamdp.settings import Settings
@@ -112,7 +112,7 @@ def test_stopped_and_resumed(undisturbed: Path, tmp_path: Path, number: signal.S
     assert wait_for_size(process, folder / "out", (undisturbed / "out").stat().st_size // 3)
     process.send_signal(number)
     began = time.monotonic()
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=30)
     assert time.monotonic() - began < 10
     assert process.returncode == 0
     assert b"Traceback" not in errors
@@ -173,13 +173,13 @@ def test_wall_clock_is_no_part_of_the_state(tmp_path: Path, kind: str) -> None:
 def test_two_runs_on_one_state_folder(undisturbed: Path, tmp_path: Path) -> None:
     folder = beside(undisturbed, tmp_path)
     with start(folder, "consume", "--file", "-", "--state", "state") as first:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + 60
         while not list((folder / "state").glob("snapshot-*")) and time.monotonic() < deadline:
             time.sleep(0.01)
         code, message = fail(folder, *RUN)
         assert code == 73
         assert "another streamdp process" in message
-        first.communicate(b'{"text": "still alive"}\n', timeout=PATIENCE)
+        first.communicate(b'{"text": "still alive"}\n', timeout=60)
         assert first.returncode == 0
 
 

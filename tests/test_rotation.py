@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE, command, environment, fail, newest_lines, start, succeed, write_headlines
+from commands import command, environment, fail, newest_lines, start, succeed, write_headlines
 from streamdp_connectors.files import FileSink, SinkError
 from streamdp_connectors.rotate import Rotation
 
@@ -58,7 +58,7 @@ class Follower:
         """Exit code, and what was said apart from what depends on caches."""
         if number is not None:
             self.process.send_signal(number)
-        said = self.process.communicate(timeout=PATIENCE)[1].decode().splitlines()
+        said = self.process.communicate(timeout=60)[1].decode().splitlines()
         return self.process.returncode, [line for line in said if "compiling" not in line]
 
 

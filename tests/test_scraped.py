@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from broker.process import Broker
 from broker.topics import make_topic
-from commands import PATIENCE
 from faults.live import Live
 from kafka import KafkaProducer
 from scraper.process import Prometheus
@@ -56,7 +55,7 @@ class Feed(threading.Thread):
 
     def stop(self) -> None:
         self._stopped.set()
-        self.join(PATIENCE)
+        self.join(60)
         self._producer.close()
 
 
@@ -110,7 +109,7 @@ def test_every_expression_is_answered_and_a_restart_is_no_burst(
         Live(tmp_path, *where, **SETTINGS) as run,
         Prometheus(tmp_path, quick_rules(tmp_path), [f"127.0.0.1:{run.port}"]) as prometheus,
     ):
-        run.until(lambda: (run.metric("streamdp_records_total") or 0) > 3000)
+        run.until(lambda: (run.metric("streamdp_records_total") or 0) > 3000, 300)
         prometheus.until(lambda: sum(prometheus.values("streamdp_refinements_adopted_total")) > 0)
         prometheus.until(lambda: prometheus.values("count_over_time(streamdp:log_predictive:mean5m[1h]) > 2"))
         check_all_answer(prometheus)
@@ -123,9 +122,9 @@ def test_every_expression_is_answered_and_a_restart_is_no_burst(
         prometheus.until(lambda: prometheus.values('ALERTS{alertname="StreamdpDown",alertstate="pending"}'))
         with Live(tmp_path, *where, port=run.port, **SETTINGS) as again:
             resumed = again.hears("resuming from record")
-            again.until(lambda: (again.metric("streamdp_records_total") or 0) > 1000)
+            again.until(lambda: (again.metric("streamdp_records_total") or 0) > 1000, 300)
             feed.stop()
-            again.until(lambda: again.metric("streamdp_stream_records") == feed.good)
+            again.until(lambda: again.metric("streamdp_stream_records") == feed.good, 300)
             prometheus.until(lambda: prometheus.values("streamdp_stream_records") == [feed.good])
             data = prometheus.ask("query", query="streamdp_records_total[1h]")["result"]
             (series,) = data

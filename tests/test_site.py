@@ -10,7 +10,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from commands import PATIENCE
 
 from streamdp import __version__
 from streamdp.settings.schema import setting_fields
@@ -34,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=180,
     )
     told = done.stdout + done.stderr
     assert done.returncode == 0, told

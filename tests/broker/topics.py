@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from commands import PATIENCE
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 _numbers = itertools.count()
@@ -64,7 +63,7 @@ def produce(bootstrap: str, topic: str, items: Iterable[tuple[int, bytes | None]
     try:
         sent = [producer.send(topic, value, key=b"k", partition=partition) for partition, value in items]
         for future in sent:
-            future.get(PATIENCE)
+            future.get(30)
     finally:
         producer.close()
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from commands import PATIENCE, command, environment
+from commands import command, environment
 
 
 class Live:
@@ -72,13 +72,13 @@ class Live:
         lines = [line for line in self.get("metrics")[1].splitlines() if line.startswith(f"{name} ")]
         return float(lines[0].split()[1]) if lines else None
 
-    def hears(self, text: str, seconds: float = PATIENCE) -> str:
+    def hears(self, text: str, seconds: float = 60.0) -> str:
         """Wait for a line on standard error that holds a text, and return it."""
         found: list[str] = []
         self.until(lambda: found.extend(line for line in self.said if text in line) or bool(found), seconds)
         return found[0]
 
-    def until(self, holds: Any, seconds: float = PATIENCE) -> None:
+    def until(self, holds: Any, seconds: float = 60.0) -> None:
         """Wait until something holds, while the run goes on."""
         deadline = time.monotonic() + seconds
         while not holds():
@@ -99,11 +99,11 @@ class Live:
         self._process.kill()
         self._process.wait()
 
-    def terminate(self, seconds: float = 60.0) -> int:
+    def terminate(self, seconds: float = 10.0) -> int:
         """Send SIGTERM, and return the exit code, which must come in time."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
 
-    def ends(self, seconds: float = PATIENCE) -> int:
+    def ends(self, seconds: float = 60.0) -> int:
         """Wait for the end by itself; the exit code."""
         return self._process.wait(seconds)

@@ -153,13 +153,13 @@ class Soak:
         """Records a second that it answers where enough lie there, its start aside."""
         written, encode = texts(), msgspec.json.encode
         self._put([encode({"time": time.time(), "text": text}) for text in written])
-        self.run.until(lambda: self._answered() >= TEXTS)  # kernels are there from now on
+        self.run.until(lambda: self._answered() >= TEXTS, 600)  # kernels are there from now on
         self.run.kill()
         self._put([encode({"time": time.time(), "text": written[i % TEXTS]}) for i in range(MEASURED)])
         self.run = Live(self._folder, *self._command)
-        self.run.until(lambda: self._answered() > TEXTS)
+        self.run.until(lambda: self._answered() > TEXTS, 120)
         first, began = self._answered(), time.monotonic()
-        self.run.until(lambda: self._answered() >= TEXTS + MEASURED)
+        self.run.until(lambda: self._answered() >= TEXTS + MEASURED, 600)
         return (TEXTS + MEASURED - first) / (time.monotonic() - began)
 
     def _put(self, values: list[bytes]) -> None:
@@ -201,8 +201,8 @@ class Soak:
     def finish(self) -> dict[int, int]:
         """Wait until all is answered, and end the run in order; return the ends of the partitions."""
         ends = self.ends()
-        self.run.until(lambda: self._answered() >= sum(ends.values()))
-        self.run.until(lambda: self.sample() == 0.0)  # how far a topic goes is not asked at every record
+        self.run.until(lambda: self._answered() >= sum(ends.values()), 600)
+        self.run.until(lambda: self.sample() == 0.0, 60)  # how far a topic goes is not asked at every record
         assert self.run.terminate() == 0
         return ends
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from broker.process import Broker
 from broker.topics import delete_topic, make_topic, produce
-from commands import PATIENCE
 from kafka import TopicPartition
 from kafka.errors import LogTruncationError
 from kafka.structs import OffsetAndMetadata
@@ -21,7 +20,7 @@ from streamdp_connectors.protocol import SourceError
 
 
 def drain(source: KafkaSource, limit: int) -> int:
-    count, deadline = 0, time.monotonic() + PATIENCE
+    count, deadline = 0, time.monotonic() + 60
     while count < limit:
         assert time.monotonic() < deadline
         count += len(source.read(500, 0.2))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.process import free_ports
-from commands import PATIENCE
 
 VERSION = "2.42.0+ds-5+deb12u1"
 SHA256 = {"amd64": "81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55"}
@@ -108,7 +107,7 @@ class Prometheus:
         """What the API answers; None while nobody serves."""
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as page:
+            with urllib.request.urlopen(url, timeout=30) as page:
                 return json.load(page)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read().decode()) from None
