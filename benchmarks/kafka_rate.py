@@ -7,6 +7,7 @@ four partitions. Wall seconds; ``consume`` with its start-up.
 from __future__ import annotations
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -73,16 +74,10 @@ def main() -> None:
             items = ((i % PARTITIONS, encode(item)) for i, item in enumerate(demo_stream(count, 1)))
             produce(broker.bootstrap, topic, items)
             found = [("bare poll and JSON", bare(broker.bootstrap, topic, count))]
-            found += [
-                (f"consume, beam {beam}", consumed(broker.bootstrap, topic, folder, beam)) for beam in (16, 1)
-            ]
-            found += [
-                (
-                    f"consume to a topic, beam {beam}",
-                    consumed(broker.bootstrap, topic, folder, beam, make_topic(broker.bootstrap, 1)),
-                )
-                for beam in (16, 1)
-            ]
+            for to, beam in itertools.product(("file", "topic"), (16, 1)):
+                output = make_topic(broker.bootstrap, 1) if to == "topic" else None
+                seconds = consumed(broker.bootstrap, topic, folder, beam, output)
+                found.append((f"consume to a {to}, beam {beam}", seconds))
         finally:
             broker.stop()
     rows = [(what, f"{count / s:,.0f}", f"{found[0][1] / s:.2f}") for what, s in found]

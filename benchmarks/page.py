@@ -144,15 +144,17 @@ def ask(port: int) -> None:
     with urllib.request.urlopen(f"{here}/stream") as stream:
         ticks = 0
         for line in stream:
-            ticks += line.startswith(b"event: ")
-            if line.startswith(b"event: ") and ticks % 2:
+            if not line.startswith(b"event: "):
+                continue
+            ticks += 1
+            if ticks % 2:
                 with urllib.request.urlopen(f"{here}/clusters?limit=25") as answer:
                     answer.read()
 
 
 @contextmanager
 def elsewhere(port: int, browsers: int) -> Iterator[None]:
-    """So many browsers look on, on cores of their own but for what they ask."""
+    """So many browsers look on as if from other machines: nothing is drawn here."""
     code = f"from benchmarks.page import ask; ask({port})"
     asking = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(browsers)]
     try:

@@ -351,6 +351,10 @@ class Engine(Inside):
     def of_parts(cls, settings: Settings, parts: Parts, **options: Any) -> Self:
         """An engine that goes on from a state, under the same model; options are those of the class."""
         self = cls(settings, **options)
+        self._go_on(parts)
+        return self
+
+    def _go_on(self, parts: Parts) -> None:
         self._order, self._encoder, self._pending = parts.order, parts.encoder, parts.pending
         self._moments, self._strays = parts.moments, list(parts.strays)
         if parts.encoder is not None:
@@ -363,7 +367,6 @@ class Engine(Inside):
             self._templates.load(parts.templates)
         if parts.beam is not None:
             self._start(new_search(self._blueprint, parts.moments, parts.beam))
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine that is pickled or copied goes on from the same state."""
@@ -381,11 +384,10 @@ class Engine(Inside):
         Raises SnapshotError where ``data`` is no such state: nothing in it is trusted unseen.
         """
         settings = settings or Settings()
-        cls(settings, **options)  # what is wrong with these is no fault of the state
+        self = cls(settings, **options)  # what is wrong with these is no fault of the state
         with refusing():
-            self = cls.of_parts(settings, codec.loads(data, settings), **options)
-            told = self._announcer
-            check_parts(self.parts(), self._search, told.open_for, list(told.undecided))
+            self._go_on(codec.loads(data, settings))
+            check_parts(self.parts(), self._search, self._announcer.open_for, list(self._announcer.undecided))
             if self._passes is not None and self._search is not None:
                 self._passes.check(self.seq, int(self._search.state.beam.meta[NEXT_LABEL]))
         return self

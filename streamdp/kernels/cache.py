@@ -54,7 +54,7 @@ def note_source(function: Callable[..., Any], classes: tuple[type, ...]) -> None
     place = function.__module__, code.co_filename
     if _is_own(function):
         return
-    if not classes or any(_is_ours(each) for each in classes):
+    if not classes or any(map(_is_own, classes)):
         _meddling.add(place)
     if place in foreign:
         return
@@ -64,17 +64,14 @@ def note_source(function: Callable[..., Any], classes: tuple[type, ...]) -> None
         foreign[place] = code.co_code
 
 
-def _is_own(function: Callable[..., Any]) -> bool:
-    return PACKAGE in Path(function.__code__.co_filename).resolve().parents
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == __package__.partition(".")[0]
+def _is_own(made: Callable[..., Any]) -> bool:
+    """Whether a function or a class is the package's."""
+    return made.__module__.partition(".")[0] == __package__.partition(".")[0]
 
 
 def _foreign_digest(signature: Iterable[Any]) -> bytes:
     """Of the sources outside the package, where what has such arguments may depend on them."""
-    if not _meddling and all(map(_is_ours, _classes(signature))):
+    if not _meddling and all(map(_is_own, _classes(signature))):
         return b""
     digest = hashlib.sha256()
     for place in sorted(foreign):

@@ -28,7 +28,11 @@ def said(record: Record) -> str:
     found, value = what_is_said(record), record.value
     if found or not isinstance(value, list):
         return found
-    return "  ".join(f"{number:.3g}" for number in value[:NUMBERS]) + (" …" if len(value) > NUMBERS else "")
+    return _numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
+
+
+def _numbers(values: Sequence[float], most: int) -> str:
+    return " ".join(f"{value:.3g}" for value in values[:most])
 
 
 def name_of(
@@ -43,5 +47,5 @@ def name_of(
     if words:
         return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
     if mean:
-        return short(" ".join(f"{value:.3g}" for value in mean[:NAME]))
+        return short(_numbers(mean, NAME))
     return f"cluster {cluster}" if cluster >= 0 else "a new cluster"

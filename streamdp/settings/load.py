@@ -6,7 +6,6 @@ import difflib
 import math
 import re
 import tomllib
-from collections import deque
 from collections.abc import Iterable, Mapping
 from numbers import Number
 from pathlib import Path
@@ -44,10 +43,6 @@ _FREE_TO_CHANGE = frozenset(
 )
 
 
-_checked: deque[Settings] = deque(maxlen=8)
-"""Those that ``checked`` has returned last: thousands of engines may be made of them, and none is wrong."""
-
-
 class ConfigError(StreamdpError):
     """Settings or options that cannot be used; the message names the place."""
 
@@ -77,16 +72,12 @@ def checked(settings: Settings) -> Settings:
     They are read as if they stood in a file: ``auto`` means None, and 3 means 3.0 where a number need not
     be whole. Numbers of numpy become plain ones.
     """
-    if any(settings is known for known in _checked):
-        return settings
     chosen = {}
     for field in setting_fields():
         value = getattr(settings, field.name)
         plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
         chosen[field.name] = _value(plain, field, f"setting {field.name}", strict=True)
-    made = Settings(**chosen)
-    _checked.append(made)
-    return made
+    return Settings(**chosen)
 
 
 def model_settings(settings: Settings) -> dict[str, Any]:
