@@ -219,8 +219,9 @@ class Engine(Inside):
     def _begin(self, encoder: Encoder) -> None:
         """The first record that could be encoded has said whether the stream holds words or vectors."""
         self._encoder = encoder
-        if isinstance(encoder, BagEncoder):
+        if encoder.sparse:
             self._mean(encoder)
+        if not encoder.waits:
             self._start(new_search(self._blueprint, None))
 
     def _mean(self, encoder: Encoder) -> None:
@@ -231,9 +232,8 @@ class Engine(Inside):
 
     def _may_be_right(self, record: Record, reject: Reject) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
-        if self._encoder is None or self._search is not None or reject.reason not in STRAYS:
-            return False
-        return self._blueprint.sparse is None or not isinstance(record.value, str)
+        known = self._search is None and isinstance(self._encoder, VectorEncoder) and reject.reason in STRAYS
+        return known and (self._blueprint.sparse is None or not isinstance(record.value, str))
 
     def _change_kind(self, record: Record, answers: Answers) -> None:
         """Let the stream be one of records like this, where they outnumber the vectors of the warm-up."""
@@ -247,12 +247,12 @@ class Engine(Inside):
         self._encode([*ours, *others], answers)
 
     def _end_warmup(self, answers: Answers) -> None:
-        """Learn location and scale from the vectors held back so far; refuse what is of another kind."""
-        assert isinstance(self._encoder, VectorEncoder)
+        """Learn scales from the records held back so far; refuse what is of another kind."""
+        assert self._encoder is not None
         refused = [self._encoder.add(record) for _, record in self._strays]
         answers.rejects.extend(reject for reject in refused if reject is not None)
         self._strays = []
-        self._moments = Moments.of(np.array(self._encoder.rows, float))
+        self._moments = self._encoder.learn()
         self._start(new_search(self._blueprint, self._moments))
 
     def _start(self, search: BeamSearch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str]"
-"""A text, a vector, features that are numbers, or fields that are categories: what is clustered."""
+Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str | float]"
+"""A text, a vector, features that are numbers, or fields of several kinds: what is clustered."""
 
 Position = dict[str, Any]
 """Where a record stands in its source, as it is printed: ``{"file": ..., "line": n}`` or
@@ -68,7 +68,7 @@ def plain(record: Any, position: Position) -> Record | Reject:
     try:
         if isinstance(value, Mapping):
             if holds_categories(value):
-                fields = {str(name): written(found) for name, found in value.items() if found is not None}
+                fields = {str(name): _part(found) for name, found in value.items() if found is not None}
                 return msgspec.structs.replace(made, value=fields)
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
@@ -90,6 +90,24 @@ def holds_categories(value: Any) -> bool:
     if isinstance(value, str | list) or not isinstance(value, Mapping):
         return False
     return str in set(map(type, value.values())) or any(isinstance(found, str) for found in value.values())
+
+
+def _part(found: Any) -> str | float:
+    """A category as it is written, or a number that is none."""
+    return float(found) if isinstance(found, float) and not found.is_integer() else written(found)
+
+
+class FieldNames(NamedTuple):
+    """What the fields of a record hold that has several; all are ``categories`` where none is named."""
+
+    categories: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each once; none where all fields of a record are categories."""
+        return tuple(dict.fromkeys((*self.categories, *self.texts, *self.numbers)))
 
 
 def written(category: Any) -> str:

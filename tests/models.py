@@ -50,6 +50,8 @@ DENSE = (
     "sphere",
     "sphere_wide",
 )
+MIXED = ("mixed",)
+"""Categories and a text. The kernels are those of categories."""
 WORDS = 6
 NORTH = (0.0, 1.0)
 WIDE = 40
@@ -67,7 +69,7 @@ class Problem(NamedTuple):
         """A beam that has seen nothing."""
         beam = BeamSearch(self.model, self.likelihood)
         if self.likelihood.sparse:
-            beam.ensure_words(WORDS + 2)
+            beam.ensure_words(WORDS + 10)
         return beam
 
 
@@ -79,7 +81,7 @@ def pairs(chosen: tuple[str, ...] = PRIORS) -> list[tuple[str, str]]:
     found = []
     for prior in chosen:
         kind = prior.split("_")[0]
-        for family in SPARSE + DENSE:
+        for family in SPARSE + DENSE + MIXED:
             words = family.split("_")[0] == "pitman"
             vectors = family.split("_")[0] == "gamma" and kind in ("crp", "uniform", "window")
             if words or vectors or kind == "exponential":
@@ -91,6 +93,8 @@ def shaped(family: str, record: Any) -> Any:
     """A record of the kind that a family is for, made from words or from two numbers."""
     if family == "categorical":
         return categories([w for w, _ in record])
+    if family == "mixed":
+        return mixed(record)
     if family in SPARSE:
         return record
     x, y = record
@@ -112,6 +116,16 @@ def categories(words: list[int]) -> list[tuple[int, int]]:
         own = [w - 3 * (field > 1) for w in words if (w < 3) == (field == 1)]
         found += [field, values[min(own)]] if own else []
     return [(w, 1) for w in found]
+
+
+def mixed(record: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Categories made of a record's words, and, but where it begins with word 5, a text of all of them.
+
+    The text is word 1; the fields are 2, with the values 3 and 4, and 5, with 6 to 8; words are 9 and more.
+    """
+    named = [(w + (w > 0), n) for w, n in categories([w for w, _ in record])]
+    text = [(9 + w, n) for w, n in record]
+    return named if record[0][0] == 5 else [*named, (1, sum(n for _, n in text)), *text]
 
 
 def wide(point: list[float]) -> list[float]:
@@ -160,6 +174,8 @@ def _words(name: str) -> tuple[Any, Any, Any]:
         return family, families.HierarchicalDirichlet(2.0, beta), learned
     if name == "categorical":
         return lk.Categorical(0.4, 1.5), families.Categorical(0.4), families.FieldsSeen(1.5)
+    if name == "mixed":
+        return lk.Categorical(0.4, 1.5, 4.0), families.Mixed(0.4, 4.0), families.PartsSeen(1.5, 4.0)
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
     pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)
@@ -209,7 +225,7 @@ def pair(
     """The kernels' model and the naive beam for one combination."""
     ours, naive_prior = _prior(prior)
     base: Any = families.NoBase()
-    if family in SPARSE:
+    if family in SPARSE + MIXED:
         likelihood, naive_family, base = _words(family)
     else:
         likelihood, naive_family = _vectors(family)

@@ -23,7 +23,7 @@ from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import FIELD, UNKNOWN, learned_from_records
 from streamdp.offline.plan import Plan
-from streamdp.records import Raw, Record, Reject
+from streamdp.records import FieldNames, Raw, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
@@ -262,9 +262,10 @@ def test_what_is_a_category(value: Mapping[str, Any], expected: dict[str, str]) 
 
 def test_what_is_no_category() -> None:
     with pytest.raises(TypeError, match="the value of a record is"):
-        Engine(Settings()).advance([{"os": "linux", "load": 0.5}])
+        Engine(Settings()).advance([{"os": "linux", "load": [0.5]}])
     engine = Engine(Settings())
-    engine.advance([{"os": "linux"}])
+    (refused,) = engine.advance([{"os": "linux"}, {"os": "linux", "load": 0.5}]).rejects
+    assert (refused.reason, "field 'load' is no category" in refused.detail) == ("wrong_type", True)
     reasons = [each.reason for each in engine.advance(["a text", [1.0, 2.0], {"load": 0.5}]).rejects]
     assert reasons == ["wrong_kind", "wrong_kind", "wrong_type"]
     words = Engine(Settings())
@@ -287,7 +288,7 @@ def read(line: bytes, **options: Any) -> Record | Reject:
     ],
 )
 def test_objects_are_read(line: bytes, named: tuple[str, ...], expected: dict[str, str]) -> None:
-    found = read(line, categories=named)
+    found = read(line, categories=FieldNames(named))
     assert isinstance(found, Record)
     assert found.value == expected
 
@@ -304,7 +305,7 @@ def test_objects_are_read(line: bytes, named: tuple[str, ...], expected: dict[st
     ],
 )
 def test_objects_are_refused(line: bytes, named: tuple[str, ...], reason: str, detail: str) -> None:
-    found = read(line, categories=named)
+    found = read(line, categories=FieldNames(named))
     assert isinstance(found, Reject)
     assert found.reason == reason
     assert detail in found.detail
@@ -312,17 +313,17 @@ def test_objects_are_refused(line: bytes, named: tuple[str, ...], reason: str, d
 
 def test_columns_are_read() -> None:
     header = ["os", "country", "text", "cluster"]
-    found = read(b"linux, ,hello,3", format="csv", header=header, categories=())
+    found = read(b"linux, ,hello,3", format="csv", header=header, categories=FieldNames())
     assert isinstance(found, Record)
     assert found.value == {"os": "linux", "text": "hello"}
-    found = read(b"linux,de,hello,3", format="csv", header=header, categories=("country",))
+    found = read(b"linux,de,hello,3", format="csv", header=header, categories=FieldNames(("country",)))
     assert isinstance(found, Record)
     assert found.value == {"country": "de"}
-    found = read(b",,,3", format="csv", header=header, categories=())
+    found = read(b",,,3", format="csv", header=header, categories=FieldNames())
     assert isinstance(found, Reject)
     assert found.reason == "missing_field"
     with pytest.raises(ValueError, match="no column 'planet'"):
-        Decoder(format="csv", header=header, categories=("planet",))
+        Decoder(format="csv", header=header, categories=FieldNames(("planet",)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models import DENSE, PRIORS, SPARSE, WORDS, pair, pairs, shaped
+from models import DENSE, MIXED, PRIORS, SPARSE, WORDS, pair, pairs, shaped
 from oracle import priors
 from oracle.enumeration import (
     Partition,
@@ -48,7 +48,7 @@ def test_full_width_is_exact(prior: str, family: str) -> None:
     dense = family in DENSE
     clear = 0
     for seed, n in ((1, 5), (2, 6), (3, 6)):
-        rng = np.random.default_rng([seed, EXACT.index(prior), (SPARSE + DENSE).index(family)])
+        rng = np.random.default_rng([seed, EXACT.index(prior), (SPARSE + DENSE + MIXED).index(family)])
         records, times = random_stream(rng, n, dense, WORDS)
         records = [shaped(family, record) for record in records]
         problem = pair(prior, family, WIDTH)

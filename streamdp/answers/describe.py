@@ -88,7 +88,7 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
     lists, where = index.lists[own], index.where[begin : begin + n]
     counts = where if pool.state[slot] == CLOSED else index.occurrences[lists["start"] + where]
     if isinstance(learned, FieldsLearned):
-        telling = learned.telling(own, counts, float(index.tokens[slot]))
+        telling = learned.telling(np.zeros(n, np.int64), own.astype(np.int64), counts)
     else:
         telling = counts * np.log((1.0 + pool.meta[OPEN]) / np.maximum(lists["length"], 1))
     best = np.lexsort((np.arange(n), -telling))[: min(TOP, np.count_nonzero(telling > -np.inf))]

@@ -1,7 +1,8 @@
 """Clusters of named categories: what is theirs alone, the rest being as that of words.
 
 What a cluster that shares nothing with a record scores depends on its records alone (n_k), as long as all
-records have a field; a field that some lack makes the postings of its own word be visited besides.
+records have a field; a field that some lack makes the postings of its own word be visited besides, and so
+does a text, of which records have several words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from streamdp.beam.clusters import enter_class, join_slot, leave_slot, score_record, tell_slot
 from streamdp.beam.evidence import may_found
-from streamdp.beam.index import Index, add_words, take_words, telling, top_words
+from streamdp.beam.index import Index, add_words, count_in, take_words, telling, top_words
 from streamdp.beam.model import Model
 from streamdp.beam.pool import CLOSED, Pool
 from streamdp.beam.scores import TICK, TOUCHED, Scores, WordScores
@@ -26,6 +27,7 @@ from streamdp.likelihoods.categorical import (
     RECORD,
     FieldsLearned,
     field_of,
+    is_text,
     mass_of_field,
     mass_of_value,
     rising,
@@ -112,7 +114,7 @@ def _score_record(
         word, count = words[i], counts[i]
         if word == RECORD:
             continue
-        field = field_of(learned, words, i)
+        field = field_of(family, learned, words, i)
         if field != FIELD:
             mass = mass_of_value(family, learned, field, word)
             log_base += rising(mass, count)
@@ -120,7 +122,7 @@ def _score_record(
         else:
             mass = mass_of_field(family, learned, word)
             log_base -= rising(mass, count)
-            if learned.counts[word] == learned.counts[RECORD]:
+            if learned.counts[word] == learned.counts[RECORD] and not is_text(family, word):
                 _score_classes(sizes, inner, high, mass, count)
             else:
                 met = _touch(index, inner, word, count, mass, -1, met)
@@ -150,10 +152,13 @@ def _enter_class(clusters: CategoryClusters, slot: int) -> None:
 
 
 @telling.of(FieldsLearned)
-def _telling(by: FieldsLearned, index: Index, slot: int, word: int, count: int) -> float:
-    """A value that is frequent in the cluster, and more so than among all records (see FieldsLearned)."""
-    more = (by.counts[RECORD] + 1.0) / by.counts[word] * count / index.tokens[slot]
-    return count * math.log(more) if by.field[word] != FIELD and more > 1.0 else -np.inf
+def _telling(by: FieldsLearned, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
+    """A value that is frequent in the cluster, and more so than elsewhere (see FieldsLearned)."""
+    field = by.field[word]
+    if field == FIELD:
+        return -np.inf
+    more = (by.counts[field] + 1.0) / by.counts[word] * count / count_in(index, slot, closed, field)
+    return count * math.log(more) if more > 1.0 else -np.inf
 
 
 @tell_slot.of(CategoryClusters)

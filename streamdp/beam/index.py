@@ -206,14 +206,31 @@ class ByClusters(NamedTuple):
 
 
 @generic
-def telling(by: Any, index: Index, slot: int, word: int, count: int) -> float:
+def telling(by: Any, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
     """How much it says of a slot that it has so many of a word; -inf for what nobody is to be told."""
     raise NotImplementedError
 
 
 @telling.of(ByClusters)
-def _telling(by: ByClusters, index: Index, slot: int, word: int, count: int) -> float:
+def _telling(by: ByClusters, index: Index, slot: int, closed: bool, word: int, count: int) -> float:
     return count * math.log((1.0 + by.clusters) / max(index.lists[word].length, 1))
+
+
+@kernel
+def _count_at(index: Index, entry: int, closed: bool) -> int:
+    """How often a slot holds the word of one of its entries."""
+    where = index.where[entry]
+    return where if closed else index.occurrences[index.lists[index.word[entry]].start + where]
+
+
+@kernel
+def count_in(index: Index, slot: int, closed: bool, word: int) -> int:
+    """How often a slot, which may be closed, holds a word."""
+    begin = index.own[slot].start
+    for entry in range(begin, begin + index.types[slot]):
+        if index.word[entry] == word:
+            return _count_at(index, entry, closed)
+    return 0
 
 
 @kernel
@@ -226,11 +243,12 @@ def top_words(index: Index, by: Any, slot: int, closed: bool, words: np.ndarray,
     begin = index.own[slot].start
     for i in range(index.types[slot]):
         w = index.word[begin + i]
-        where = index.where[begin + i]
-        count = where if closed else index.occurrences[index.lists[w].start + where]
-        score = telling(by, index, slot, w, count)
+        count = _count_at(index, begin + i, closed)
+        score = telling(by, index, slot, closed, w, count)
         j = size if score > -np.inf else 0
-        while j > 0 and (words[j - 1] < 0 or telling(by, index, slot, words[j - 1], counts[j - 1]) < score):
+        while j > 0:
+            if words[j - 1] >= 0 and telling(by, index, slot, closed, words[j - 1], counts[j - 1]) >= score:
+                break
             if j < size:
                 words[j] = words[j - 1]
                 counts[j] = counts[j - 1]

@@ -11,6 +11,7 @@ from streamdp.answers.times import when
 from streamdp.cli.hints import hint
 from streamdp.cli.reading import Origin, Reader
 from streamdp.cli.status import counted, lateness_line
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.choice import encode_all, order_of
 from streamdp.encode.encoders import Encoder
 from streamdp.encode.order import Ready
@@ -94,6 +95,9 @@ def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
         return f"texts, from {settings.text_field!r}"
     if isinstance(record.value, dict):
         names = ", ".join(map(repr, sorted(record.value)[:8]))
+        if isinstance(encoder, CategoryEncoder) and (encoder.names.texts or encoder.names.numbers):
+            kinds = zip(("categories", "words of", "numbers of"), encoder.names, strict=True)
+            return "; ".join(f"{what} {', '.join(map(repr, fields))}" for what, fields in kinds if fields)
         if holds_categories(record.value):
             return f"{len(record.value)} fields, as categories: {names}"
         more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from streamdp.beam.model import REVIEW_EVERY
@@ -18,10 +18,10 @@ from streamdp.likelihoods.neighbours import FULL
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
-from streamdp.records import Value
+from streamdp.records import FieldNames, Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.categories import takes_categories
+from streamdp.settings.categories import field_names, takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.templates import for_templates
 
@@ -57,7 +57,7 @@ def _streams(settings: Settings) -> Iterator[list[Value]]:
     sparse = True if for_templates(settings) else is_sparse(settings)
     count = max(settings.second_look, settings.refine_every) + BEYOND
     if takes_categories(settings):
-        yield _categories(count, settings.fields or ("one", "two", "three"))
+        yield _records(count, field_names(settings))
         return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]
@@ -72,15 +72,18 @@ def _vectors(count: int, dimension: int) -> list[Value]:
     return [[1.0, *(float(generator.random() < 0.5) for _ in range(dimension - 1))] for _ in range(count)]
 
 
-def _categories(count: int, fields: Sequence[str]) -> list[Value]:
+def _records(count: int, names: FieldNames) -> list[Value]:
     """Some values of each field, of which now and then one is missing."""
     generator = random.Random(0)
+    fields = names.all or ("one", "two", "three")
+
+    def value(name: str) -> str | float:
+        if name in names.texts:
+            return " ".join(generator.choices("abcdefgh", k=8))
+        return generator.random() if name in names.numbers else "abc"[generator.randrange(3)]
+
     return [
-        {
-            name: "abc"[generator.randrange(3)]
-            for name in fields
-            if name == fields[0] or generator.random() < 0.9
-        }
+        {name: value(name) for name in fields if name == fields[0] or generator.random() < 0.9}
         for _ in range(count)
     ]
 

@@ -10,7 +10,7 @@ from streamdp.decode.columns import DELIMITERS, Columns
 from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
 from streamdp.decode.log import LogLines
 from streamdp.decode.objects import Objects
-from streamdp.records import JOINED, Raw, Record, Reject
+from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 
 Format = Literal["jsonl", "csv", "tsv", "text", "log"]
 """How a record is written: a JSON object, a row of cells between commas or tabs, a text, or a log's line."""
@@ -44,9 +44,8 @@ class Decoder:
     a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
     all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`.
 
-    With ``categories``, what these fields of an object or a row hold is the record, a category each; ()
-    stands for all fields but time, id, the kept ones and ``cluster``. What is absent, null or empty is
-    missing.
+    With ``categories``, what these fields of an object or a row hold is the record; where none is named, all
+    but time, id, the kept ones and ``cluster``. What is absent, null or empty is missing.
 
     ``max_bytes`` bounds a record. Raises ValueError for an unknown format and for field names that clash.
     """
@@ -66,7 +65,7 @@ class Decoder:
         header: Sequence[str] | None = None,
         timestamp_format: str | None = None,
         pattern: str | None = None,
-        categories: tuple[str, ...] | None = None,
+        categories: FieldNames | None = None,
     ) -> None:
         if format not in get_args(Format):
             raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
@@ -96,7 +95,8 @@ class Decoder:
 
     @header.setter
     def header(self, names: Sequence[str]) -> None:
-        self._columns = Columns(names, self.fields, DELIMITERS[self.format], self._categories)
+        named = None if self._categories is None else self._categories.all
+        self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
 
     def decode(self, raw: Raw) -> Record | Reject:
         """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""

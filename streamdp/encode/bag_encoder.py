@@ -10,6 +10,7 @@ import numpy as np
 
 from streamdp.encode.batch import NO_INTS, Batch
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
 
 
@@ -35,6 +36,15 @@ class BagEncoder(ABC):
         self._lengths.append(lengths)
         self._words.append(words)
         self._counts.append(counts)
+
+    @property
+    def waits(self) -> bool:
+        """Whether records wait until :meth:`learn` is called."""
+        return False
+
+    def learn(self) -> Moments | None:
+        """Take from the records that have come what must be known before any can be encoded: nothing."""
+        return None
 
     def add(self, record: Record) -> Reject | None:
         """Append a record to the batch, or say why it cannot be clustered."""

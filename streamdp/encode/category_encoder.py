@@ -1,34 +1,83 @@
-"""Records of named categories to bags of words: one that all have, and two for each field."""
+"""Records of several fields to bags of words: one that all have, two for a category, then those of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
+from streamdp.encode.intervals import Intervals
 from streamdp.encode.order import refuse
+from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
-from streamdp.records import Record, Reject, written
+from streamdp.likelihoods.categorical import RECORD, TEXT
+from streamdp.records import FieldNames, Record, Reject, written
 
-RECORD = ""
+_Part = TypeVar("_Part", str, float)
+
+EVERY = ""
 """What stands for every record; a field is its name, and a value ``field=value``."""
 
 
 class CategoryEncoder(BagEncoder):
-    """Mappings from names of fields to their values. Fields and values may come at any time.
+    """Mappings from names of fields to what they hold. Values may come at any time.
 
-    ``fields`` are the names of those that count; all do where there are none.
+    Parameters
+    ----------
+    vocabulary
+        Of fields, their values, and words of texts.
+    names
+        Which fields count, and what they hold.
+    tokenizer
+        Cuts texts into words.
+    cuts
+        By numeric field, see :class:`~streamdp.encode.intervals.Intervals`. None: records wait until
+        :meth:`learn` divides the numbers of those that have come.
     """
 
-    def __init__(self, vocabulary: Vocabulary, fields: Sequence[str] = (), *, frozen: bool = False) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        names: FieldNames = FieldNames(),  # noqa: B008
+        tokenizer: Tokenizer | None = None,
+        cuts: Mapping[str, Sequence[float | None]] | None = None,
+        *,
+        frozen: bool = False,
+    ) -> None:
         super().__init__(vocabulary, frozen=frozen)
-        self.fields = tuple(fields)
+        self.names, self.tokenizer = names, tokenizer or Tokenizer()
         if not vocabulary.words:
-            vocabulary.add(RECORD)
+            vocabulary.add(EVERY)
+            if names.texts:
+                vocabulary.add(_escaped(names.texts[0]))
+        vocabulary.fixed = 2 if names.texts else 1
         self._fields: dict[str, str] = {}
+        self._waiting: list[tuple[dict[str, Any], dict[str, float], list[str]]] = []
+        self._intervals: dict[str, Intervals] | None = None if names.numbers else {}
+        if cuts is not None:
+            self._intervals = {name: Intervals(_escaped(name), found) for name, found in cuts.items()}
+
+    @property
+    def waits(self) -> bool:
+        """Whether records wait for numbers to be divided."""
+        return self._intervals is None
+
+    def learn(self) -> None:
+        """Divide numbers where those that have come so far are dense, and encode these."""
+        if self._intervals is None:
+            found: dict[str, list[float]] = {name: [] for name in self.names.numbers}
+            for _, numbers, _ in self._waiting:
+                for name, number in numbers.items():
+                    found[name].append(number)
+            self._intervals = {name: Intervals.of(_escaped(name), values) for name, values in found.items()}
+            for parts in self._waiting:
+                self._encode(*parts)
+            self._waiting = []
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -39,22 +88,56 @@ class CategoryEncoder(BagEncoder):
         if not isinstance(value, dict):
             what = "a text" if isinstance(value, str) else "a vector"
             return refuse(record, "wrong_kind", f"it holds {what} where this stream holds categories")
-        ids = [0]
+        try:
+            categories, numbers, words = self._parts(value)
+        except TooManyTokens as error:
+            return refuse(record, error.reason, str(error))
+        except _NotFiniteError as error:
+            return refuse(record, "not_finite", str(error))
+        except ValueError as error:
+            return refuse(record, "wrong_type", str(error))
+        if not (categories or numbers or words):
+            return refuse(record, "empty", "none of the fields has a value")
+        if self._intervals is None:
+            self._waiting.append((categories, numbers, words))
+        elif not self._encode(categories, numbers, words):
+            return refuse(record, "empty", "none of the fields has a value")
+        return None
+
+    def _parts(self, value: dict[str, Any]) -> tuple[dict[str, str], dict[str, float], list[str]]:
+        """The categories, numbers and words of a record. ValueError for what is none of these."""
+        categories, numbers, words, names = {}, {}, [], self.names
         for name, found in sorted(value.items()):
-            if self.fields and name not in self.fields:
-                continue
-            try:
-                category = written(found)
-            except ValueError as error:
-                return refuse(record, "wrong_type", f"field {name!r} {error}")
+            if name in names.texts:
+                words += self.tokenizer.tokens(_read(name, found, written))
+            elif name in names.numbers:
+                numbers[name] = _read(name, found, _number)
+            elif name in names.categories or not names.all:
+                categories[name] = _read(name, found, written)
+        return categories, numbers, words
+
+    def _encode(self, categories: dict[str, str], numbers: dict[str, float], words: list[str]) -> bool:
+        """Append a record; False where nothing is left of it."""
+        assert self._intervals is not None
+        ids = [RECORD]
+        for name, category in categories.items():
             field = self._fields.get(name)
             if field is None:
-                field = self._fields[name] = name.replace("\\", "\\\\").replace("=", "\\=")
+                field = self._fields[name] = _escaped(name)
             ids += self._pair(field, f"{field}={category}")
-        if len(ids) == 1:
-            return refuse(record, "empty", "none of the fields has a value")
-        self._append(np.array([len(ids)]), np.array(ids, np.int32), np.ones(len(ids), np.int32))
-        return None
+        for name, number in numbers.items():
+            for field, interval in self._intervals[name].answers(number):
+                ids += self._pair(field, interval)
+        counts = [1] * len(ids)
+        held = [(self._word(word), count) for word, count in Counter(words).items()]
+        held = [(word, count) for word, count in held if word >= 0]
+        if held:
+            ids += [TEXT, *(word for word, _ in held)]
+            counts += [sum(count for _, count in held), *(count for _, count in held)]
+        if len(ids) == 1 and not self.names.numbers:
+            return False
+        self._append(np.array([len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32))
+        return True
 
     def _pair(self, field: str, value: str) -> list[int]:
         """The words of a field and its value; none where there is no room for both."""
@@ -68,14 +151,58 @@ class CategoryEncoder(BagEncoder):
             return []
         return [known[field] if field in known else vocabulary.add(field), vocabulary.add(value)]
 
+    def _word(self, word: str) -> int:
+        """The id of a word of a text, told as one of the first field of texts; -1 where it finds no room."""
+        value = f"{self.vocabulary.words[TEXT]}={word}"
+        if self.frozen:
+            return self.vocabulary.ids.get(value, self.vocabulary.unknown)
+        number = self.vocabulary.ids.get(value)
+        return self.vocabulary.add(value) if number is None else number
+
     def sizes(self, batch: Batch) -> np.ndarray:
-        """By how many parts the novelty of each record is divided, shape (n,): its fields."""
-        return np.asarray((batch.lengths - 1) // 2)
+        """By how many parts the novelty of each record is divided, shape (n,): its values and words."""
+        return np.asarray((batch.sizes - 1) // 2)
 
     def for_scoring(self) -> CategoryEncoder:
         """An encoder that knows the same fields and values and learns none."""
-        return CategoryEncoder(self.vocabulary, self.fields, frozen=True)
+        return CategoryEncoder(self.vocabulary, self.names, self.tokenizer, self.cuts, frozen=True)
+
+    @property
+    def cuts(self) -> dict[str, tuple[float | None, ...]] | None:
+        """Where the numbers of each field are divided; None before that is known."""
+        return None if self._intervals is None else {name: i.cuts for name, i in self._intervals.items()}
 
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-        return {"kind": "categories", "fields": self.fields, "vocabulary": self.vocabulary.dump()}
+        return {
+            "kind": "categories",
+            "names": tuple(self.names),
+            "cuts": self.cuts,
+            "vocabulary": self.vocabulary.dump(),
+        }
+
+
+class _NotFiniteError(ValueError):
+    """A number is none that can be compared."""
+
+
+def _read(name: str, found: Any, how: Callable[[Any], _Part]) -> _Part:
+    """What a field holds. ValueError, which names it, for what it cannot."""
+    try:
+        return how(found)
+    except ValueError as error:
+        raise type(error)(f"field {name!r} {error}") from None
+
+
+def _number(found: Any) -> float:
+    try:
+        number = float(found)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"is no number: {found!r}") from None
+    if not math.isfinite(number):
+        raise _NotFiniteError("is not a finite number")
+    return number
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("=", "\\=")

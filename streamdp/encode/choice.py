@@ -16,7 +16,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
-from streamdp.settings.categories import takes_categories
+from streamdp.settings.categories import field_names, takes_categories
 from streamdp.settings.schema import AUTO
 
 DECAY_SCALE = 400.0
@@ -64,7 +64,8 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     """
     text, categories = isinstance(record.value, str), holds_categories(record.value)
     if takes_categories(settings) or (categories and settings.likelihood == AUTO and sparse is not False):
-        return CategoryEncoder(Vocabulary(settings.max_words), settings.fields)
+        tokenizer = tokenizer_of(settings)
+        return CategoryEncoder(Vocabulary(settings.max_words), field_names(settings), tokenizer)
     if sparse is None:
         sparse = text
     if sparse:

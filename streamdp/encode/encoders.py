@@ -16,7 +16,7 @@ from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
-from streamdp.records import Record, Reject, holds_categories
+from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.registry import LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
@@ -38,6 +38,7 @@ class VectorEncoder:
     """
 
     sparse = False
+    waits = True
 
     def __init__(
         self, dimension: int, names: list[str] | None, likelihood: str = AUTO, *, normalise: bool = False
@@ -54,6 +55,10 @@ class VectorEncoder:
         """An encoder for records of this one's form."""
         names = sorted(record.value) if isinstance(record.value, dict) else None
         return cls(len(record.value), names, likelihood, normalise=normalise)
+
+    def learn(self) -> Moments | None:
+        """Location and scale of the vectors of the batch."""
+        return Moments.of(np.array(self.rows, float))
 
     def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
         """Append records to the batch, or say of each why it cannot be clustered."""
@@ -172,7 +177,8 @@ class Encoded(NamedTuple):
 def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
     """The inverse of the encoders' ``dump``."""
     if stored["kind"] == "categories":
-        return CategoryEncoder(Vocabulary.load(stored["vocabulary"]), stored["fields"])
+        names = FieldNames(*map(tuple, stored["names"]))
+        return CategoryEncoder(Vocabulary.load(stored["vocabulary"]), names, tokenizer, stored["cuts"])
     if stored["kind"] == "words":
         return WordEncoder(tokenizer, Vocabulary.load(stored["vocabulary"]))
     return VectorEncoder(

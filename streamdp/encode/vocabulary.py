@@ -20,11 +20,13 @@ FULL = 0.75
 class Vocabulary:
     """Ids for at most ``limit`` words.
 
-    Ids of evicted words are used again. ``dropped`` counts words that found no room.
+    Ids of evicted words are used again, but for those below ``fixed``, which are never evicted. ``dropped``
+    counts words that found no room.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.fixed = 0
         self.ids: dict[str, int] = {}
         self.words: list[str | None] = []
         self.free: list[int] = []
@@ -107,6 +109,7 @@ class Vocabulary:
         """
         count = len(self.words)
         known = np.array([word is not None for word in self.words], bool)
+        known[: self.fixed] = False
         gone = np.flatnonzero(known & ~held[:count] & (self.last_seen[:count] < before))
         strike(self.spelling, gone)
         for number in gone[::-1].tolist():

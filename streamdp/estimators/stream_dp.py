@@ -25,6 +25,7 @@ from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.categories import takes_categories
+from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class StreamDP(Clusterer):
         if words and self._blueprint().sparse is None:
             more["likelihood"] = self._kind
         blueprint = self._blueprint(**more)
+        if blueprint.settings.numbers:
+            raise ConfigError("numbers beside categories are held back at the start: use Engine")
         options: dict[str, Any] = {
             "prior": blueprint.prior,
             "likelihood": blueprint.likelihood,

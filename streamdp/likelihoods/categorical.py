@@ -4,6 +4,9 @@ A record is a bag of words of three kinds, each of count one, in this order: the
 has; then for each field that it has the word of the field, and that of its value. So n_0 of a cluster is how
 many records it has, that of a field's word how many have the field, and that of a value's how many have the
 value: all that the model asks for are sums of word counts, which add, leave and merge as those of texts do.
+
+A text is a field of several values, its words. It comes last: the word 1, counted once for each word of the
+text, then these.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, shared
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
+    SEEN,
     TOTAL,
     BagFamily,
     BaseMeasure,
@@ -34,6 +38,9 @@ from streamdp.likelihoods.words import (
 RECORD = 0
 """The word that every record has."""
 
+TEXT = 1
+"""The word of the field that is a text, where the family has one."""
+
 FIELD, UNKNOWN = -1, -2
 """In the place of a value's field: the word is that of a field (or of all records); nobody has counted it."""
 
@@ -43,6 +50,7 @@ class CategoricalTerms(NamedTuple):
 
     beta: float
     escape: float
+    text: float
 
 
 class CategoricalSetTerms(NamedTuple):
@@ -54,19 +62,32 @@ class CategoricalSetTerms(NamedTuple):
 class FieldsLearned(NamedTuple):
     """What a stream has taught of fields and their values."""
 
-    counts: np.ndarray  # int64[V] records that have the field, or the value
+    counts: np.ndarray  # int64[V] records that have the field, or the value; of a text see ``learn``
     totals: np.ndarray  # int64[2] their sum, and the number of words with any
     field: np.ndarray  # int64[V] the word of a value's field; FIELD, UNKNOWN
     values: np.ndarray  # int64[V] of a field how many values it has
 
-    def telling(self, words: np.ndarray, counts: np.ndarray, records: float | np.ndarray) -> np.ndarray:
-        """How much it says of a cluster of so many records that so many have each value.
+    def telling(self, owner: np.ndarray, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """How much it says of a cluster that so many of its records have each value.
 
-        It is -inf for a field, and for a value that is no more frequent there than among all records.
+        It is -inf for a field, and for a value that is no more frequent among the cluster's records that
+        have its field than among all.
+
+        Parameters
+        ----------
+        owner, words, counts
+            The clusters' numbers, their words, and how often they hold these, shape (n,); all words of a
+            cluster, each once.
         """
-        known = np.maximum(self.counts[words], 1)
-        more = (self.counts[RECORD] + 1.0) / known * counts / records
-        return np.where((self.field[words] != FIELD) & (more > 1.0), counts * np.log(more), -np.inf)
+        field, more = self.field[words], np.zeros(len(words))
+        values, top = np.flatnonzero(field >= 0), len(self.counts)
+        cells = owner * top + words
+        order = np.argsort(cells)
+        own = order[np.searchsorted(cells[order], owner[values] * top + field[values])]
+        rate = (self.counts[field[values]] + 1.0) / np.maximum(self.counts[words[values]], 1)
+        more[values] = rate * counts[values] / counts[own]
+        told = more > 1.0
+        return np.where(told, counts * np.log(np.where(told, more, 1.0)), -np.inf)
 
 
 def fields_learned(words: int) -> FieldsLearned:
@@ -75,13 +96,28 @@ def fields_learned(words: int) -> FieldsLearned:
     return FieldsLearned(counts, np.zeros(2, np.int64), np.full(words, UNKNOWN, np.int64), values)
 
 
-def learned_from_records(offsets: np.ndarray, words: np.ndarray) -> FieldsLearned:
-    """What a stream of these records would have learned, in the order of their words as encoders give it."""
-    place = np.arange(len(words)) - np.repeat(offsets[:-1], np.diff(offsets))
-    counts = np.bincount(words, minlength=1)
-    values = np.flatnonzero((place > 0) & (place % 2 == 0))
+def values_in(offsets: np.ndarray, words: np.ndarray, *, texts: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Where records have values, and where words of their texts, in the order that encoders give."""
+    at = np.arange(len(words))
+    begin = np.repeat(offsets[:-1], np.diff(offsets))
+    text = np.maximum.accumulate(np.where((words == TEXT) & texts, at, -1)) if len(at) else at
+    inside = (text >= begin) & (at > text)
+    place = at - begin
+    return np.flatnonzero((place > 0) & (place % 2 == 0) & ~inside), np.flatnonzero(inside)
+
+
+def learned_from_records(offsets: np.ndarray, words: np.ndarray, *, texts: bool = False) -> FieldsLearned:
+    """What a stream of these records would have learned, in the order of their words as encoders give it.
+
+    Of texts it counts the records that have a word, where a stream counts clusters.
+    """
+    counts = np.bincount(words, minlength=2 if texts else 1)
+    values, inside = values_in(offsets, words, texts=texts)
     field = np.where(counts > 0, FIELD, UNKNOWN)
     field[words[values]] = words[values - 1]
+    if texts:
+        field[words[inside]] = TEXT
+        counts[TEXT] = len(inside)
     sizes = np.bincount(field[field >= 0], minlength=len(counts))
     return FieldsLearned(counts, np.array([counts.sum(), np.count_nonzero(counts)]), field, sizes)
 
@@ -93,7 +129,10 @@ def forget_values(learned: FieldsLearned, ids: np.ndarray) -> None:
     learned.totals[TOTAL] -= learned.counts[values].sum()
     np.subtract.at(learned.counts, fields, learned.counts[values])
     np.subtract.at(learned.values, fields, learned.counts[values] > 0)
+    emptied = np.setdiff1d(fields[learned.counts[fields] == 0], ids)
+    learned.totals[SEEN] -= len(emptied)
     learned.field[ids] = UNKNOWN
+    learned.field[emptied] = UNKNOWN
 
 
 @shared
@@ -115,6 +154,8 @@ class Categorical(BagFamily):
         V beta in all, which follows how common the values are.
     escape
         Prior mass of all values of a field that are not seen yet, in records of the stream, > 0.
+    text
+        Where records have a text, of how many values it counts as the field, >= 0; 0: they have none.
 
     Examples
     --------
@@ -140,12 +181,18 @@ class Categorical(BagFamily):
     field, N_fv with this value; V_f counts one value more than was seen, and p of any value not seen yet is
     escape / (N_f + escape). A set is closed: p_fv = N_fv / N_f, and V_f is how many values there are.
 
+    A text is a field that has one value after the other, so that its words have the hierarchical Dirichlet's
+    probability with a concentration of ``text`` beta; N_fv are the clusters that have met the word (of a set,
+    the records), and N_f is their sum. A record's probability is the product over its fields and its text: in
+    nats, each counts as what it is, none more than another.
+
     Where a base is asked for it holds, by word, V_f p_fv for a value, -V_f for the word of a field, and 0 for
     the word of every record.
     """
 
     beta: float = 0.2
     escape: float = 1.0
+    text: float = 0.0
 
     settings = {"beta": "beta", "base_escape": "escape"}  # noqa: RUF012
     drawn = ("beta",)
@@ -154,6 +201,7 @@ class Categorical(BagFamily):
     def __post_init__(self) -> None:
         positive("beta", self.beta)
         positive("escape", self.escape)
+        not_negative("text", self.text)
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
@@ -167,7 +215,7 @@ class Categorical(BagFamily):
 
     def terms(self) -> CategoricalTerms:
         """What the stream's kernels read."""
-        return CategoricalTerms(float(self.beta), float(self.escape))
+        return CategoricalTerms(float(self.beta), float(self.escape), float(self.text))
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
         """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""
@@ -178,7 +226,7 @@ class Categorical(BagFamily):
 
     def measure(self, learned: FieldsLearned) -> np.ndarray:
         """The base measure of a set, by word, shape (V,), as a stream that has learned this has it."""
-        sizes = learned.values + 1.0
+        sizes = self._sizes(learned, 1.0)
         found = np.where(learned.field == FIELD, -sizes, 0.0)
         values = np.flatnonzero(learned.field >= 0)
         own = learned.field[values]
@@ -188,12 +236,20 @@ class Categorical(BagFamily):
 
     def base_of_records(self, offsets: np.ndarray, words: np.ndarray) -> np.ndarray:
         """The base measure of a set of these records."""
-        learned = learned_from_records(offsets, words)
-        found = -learned.values.astype(np.float64)
+        learned = learned_from_records(offsets, words, texts=self.text > 0.0)
+        sizes = self._sizes(learned, 0.0)
+        found = -np.where(learned.values > 0, sizes, 0.0)
         known = np.flatnonzero(learned.field >= 0)
         own = learned.field[known]
-        found[known] = learned.values[own] * learned.counts[known] / learned.counts[own]
+        found[known] = sizes[own] * learned.counts[known] / learned.counts[own]
         return found
+
+    def _sizes(self, learned: FieldsLearned, unseen: float) -> np.ndarray:
+        """Of how many values each field counts as having."""
+        sizes = learned.values + unseen
+        if self.text > 0.0:
+            sizes[TEXT] = self.text
+        return sizes
 
     def coefficients(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Fields have names, and no order: 0."""
@@ -202,10 +258,13 @@ class Categorical(BagFamily):
     def upper_bounds(
         self, terms: CategoricalSetTerms, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
     ) -> np.ndarray:
-        """Each value as probable as where all others that have it, and nobody else, are in the cluster."""
+        """Each value as probable as where all others that have it, and nobody else, are in the cluster.
+
+        A text as if it were certain.
+        """
         rows, mass = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), terms.mass[words]
         others = np.bincount(words, counts)[words] - counts
-        values = np.flatnonzero(mass > 0.0)
+        values, _ = values_in(offsets, words, texts=self.text > 0.0)
         whole_field = -terms.mass[words[values - 1]]
         alone, best = (
             mass[values] / whole_field,
@@ -239,18 +298,28 @@ class Categorical(BagFamily):
 
 
 @kernel
-def field_of(learned: FieldsLearned, words: np.ndarray, i: int) -> int:
+def is_text(family: CategoricalTerms, field: int) -> bool:
+    """Whether a word is that of the field that is a text."""
+    return field == TEXT and family.text > 0.0
+
+
+@kernel
+def field_of(family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, i: int) -> int:
     """The word of the field of the record's i-th word, a value; FIELD where that is no value."""
     field = learned.field[words[i]]
-    if field == UNKNOWN:  # never counted: so it stands in a record, where words come in order
-        return words[i - 1] if i % 2 == 0 and i > 0 else FIELD
-    return field
+    if field != UNKNOWN:
+        return field
+    # never counted: so it stands in a record, where words come in order
+    for j in range(i, 0, -1):
+        if is_text(family, words[j]):
+            return TEXT if j < i else FIELD
+    return words[i - 1] if i % 2 == 0 and i > 0 else FIELD
 
 
 @kernel
 def mass_of_field(family: CategoricalTerms, learned: FieldsLearned, field: int) -> float:
     """Prior mass of all values of a field together, those not seen yet too."""
-    return family.beta * (learned.values[field] + 1.0)
+    return family.beta * (family.text if is_text(family, field) else learned.values[field] + 1.0)
 
 
 @kernel
@@ -266,11 +335,16 @@ def _learn(
     family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
 ) -> None:
     for i in range(words.shape[0]):
-        word, field = words[i], field_of(learned, words, i)
+        word, field = words[i], field_of(family, learned, words, i)
         if field != FIELD and learned.counts[word] == 0:
             learned.values[field] += 1
         learned.field[word] = field
-        count_word(learned, word, 1)
+        if is_text(family, field):
+            if fresh[i]:
+                count_word(learned, word, 1)
+                count_word(learned, field, 1)
+        elif not is_text(family, word):
+            count_word(learned, word, 1)
 
 
 @whole.of(CategoricalSetTerms)

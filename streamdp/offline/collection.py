@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.encode.choice import encode_all
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.errors import Exit
-from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, is_sparse
@@ -44,8 +44,8 @@ class Collection:
         self.records: list[Record] = []
         encoder, kept = self._encode(settings, taken, times)
         self.times = kept
-        batch = encoder.take(kept)
-        self.encoded = Encoded(encoder, batch, None if batch.vectors is None else Moments.of(batch.vectors))
+        moments = encoder.learn()
+        self.encoded = Encoded(encoder, encoder.take(kept), moments)
 
     def _in_time(self, records: Iterable[Record | Reject]) -> tuple[list[Record], np.ndarray]:
         taken, times, latest = [], [], None

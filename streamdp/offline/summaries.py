@@ -46,9 +46,9 @@ def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list
     counts = np.bincount(where, weights=batch.counts)
     cluster, word = np.divmod(cells, len(names))
     if isinstance(collection.encoded.encoder, CategoryEncoder):
-        records = dict(zip(*np.unique(labels, return_counts=True), strict=True))
-        of_values = learned_from_records(batch.offsets, batch.words)
-        telling = of_values.telling(word, counts, np.array([records[k] for k in cluster], float))
+        texts = bool(collection.encoded.encoder.names.texts)
+        of_values = learned_from_records(batch.offsets, batch.words, texts=texts)
+        telling = of_values.telling(cluster, word, counts)
     else:
         spread = np.bincount(word, minlength=len(names))
         telling = counts * np.log((1.0 + len(np.unique(labels))) / spread[word])

@@ -27,7 +27,9 @@ PRIOR = "distance-dependent"
 """The automatic prior."""
 SLACK_NATS = 10.0
 WARMUP = 200
-"""Vectors from which location and scale are learned where they are automatic."""
+"""Vectors from which location and scale are learned where they are automatic, or numbers to be divided."""
+TEXT_VALUES = 250.0
+"""Of how many values a text that is part of a record counts as a field."""
 NOTHING = Moments(np.zeros(0), np.zeros(0), np.zeros((0, 0)), np.zeros(()))
 ANY = Moments.of(np.zeros((1, 2)))
 """Of some vector, where nothing is known of vectors yet."""
@@ -77,9 +79,11 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[
         raise ConfigError(
             f"normalise has no meaning with the {kind} likelihood: leave it out, or choose another"
         )
-    meant = {**found.settings, **({} if found.sparse else {"warmup": ""})}
+    meant = {**found.settings, **({} if found.sparse and not settings.numbers else {"warmup": ""})}
     _refuse_unused(settings, _settings_of(True) | _settings_of(False), meant, f"the {kind} likelihood")
     given = {found.settings[name]: value for name, value in _given(settings, found.settings).items()}
+    if kind == CATEGORICAL and settings.texts:
+        given["text"] = TEXT_VALUES
     try:
         return found.automatic(given, NOTHING if moments is None else moments)
     except (TypeError, ValueError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamdp.decode.decoder import Decoder, Format
-from streamdp.settings.categories import takes_categories
+from streamdp.settings.categories import field_names, takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import Settings
 
@@ -23,7 +23,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
             max_bytes=settings.max_record_bytes,
             timestamp_format=settings.timestamp_format,
             pattern=settings.pattern,
-            categories=settings.fields if takes_categories(settings) else None,
+            categories=field_names(settings) if takes_categories(settings) else None,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

@@ -76,6 +76,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         tuple[Name, ...],
         _input(description="fields that hold categories, comma-separated: a record is what these hold"),
     ] = ()
+    texts: Annotated[
+        tuple[Name, ...],
+        _input(description="fields whose words count beside those categories, comma-separated"),
+    ] = ()
+    numbers: Annotated[
+        tuple[Name, ...],
+        _input(description="fields whose numbers count beside those categories, comma-separated"),
+    ] = ()
     time_field: Annotated[Name, _input(description="field that holds the event time")] = "time"
     time_unit: Annotated[
         Literal["auto", "s", "ms", "us", "ns"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamdp.lines.model import Terms
 from streamdp.registry import TEMPLATE
+from streamdp.settings.categories import check_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings, setting_fields
 
@@ -21,6 +22,7 @@ def for_templates(settings: Settings) -> bool:
 
 def template_terms(settings: Settings) -> Terms:
     """The weights that the settings mean. ConfigError for a setting that has no meaning with templates."""
+    check_categories(settings)
     if settings.prior not in PRIORS:
         raise ConfigError(
             f"prior: templates of log lines are found under crp or pitman-yor, not {settings.prior}"

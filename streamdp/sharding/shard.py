@@ -56,6 +56,8 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
 def _prior(settings: Settings) -> DistanceDependent:
     if for_templates(settings) or is_sparse(settings) is False:
         raise ConfigError("shards are for texts and categories")
+    if settings.numbers:
+        raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
     prior = build_prior(settings, sparse=True)
     if not isinstance(prior, DistanceDependent):
         raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")

@@ -19,11 +19,14 @@ from streamdp.beam.sound import check_state, finite, require, within
 from streamdp.beam.sound_clusters import check_clusters
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
+from streamdp.encode.category_encoder import EVERY, CategoryEncoder
 from streamdp.encode.encoders import Encoder, VectorEncoder
+from streamdp.encode.intervals import sound_cuts
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.categorical import TEXT
 from streamdp.lines.state import CLUSTERS, RECORDS
 from streamdp.settings.load import ConfigError
 from streamdp.state.arrays import unpack
@@ -69,8 +72,10 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     encoder, moments = parts.encoder, parts.moments
     require((encoder is None) <= (search is None and not parts.pending), "a beam without an encoder")
     if isinstance(encoder, BagEncoder):
-        require(search is not None and moments is None, "words without a beam")
+        require((search is None) == encoder.waits and moments is None, "words without a beam")
         _check_vocabulary(encoder.vocabulary)
+        if isinstance(encoder, CategoryEncoder):
+            _check_fields(encoder)
     elif encoder is not None:
         require((search is None) == (moments is None), "a beam of vectors without their moments")
         _check_encoder(encoder.dimension, encoder.names, moments)
@@ -147,6 +152,18 @@ def _check_vocabulary(vocabulary: Vocabulary) -> None:
     require(sorted(free) == gone, "the free words are others")
     for count in (vocabulary.dropped, vocabulary.evicted):
         require(type(count) is int and 0 <= count < 1 << 62, "a count of words is out of range")
+
+
+def _check_fields(encoder: CategoryEncoder) -> None:
+    known = encoder.vocabulary.words
+    require(known[:1] == [EVERY], "records without a word of their own")
+    require(not encoder.names.texts or known[TEXT] is not None, "texts without a word of their own")
+    require(all(type(name) is str for kind in encoder.names for name in kind), "a field is no name")
+    if not encoder.waits:
+        cuts = encoder.cuts
+        require(cuts is not None and cuts.keys() == set(encoder.names.numbers), "intervals of other fields")
+        for found in (cuts or {}).values():
+            require(sound_cuts(found), "intervals that do not follow each other")
 
 
 def _check_encoder(dimension: Any, names: Any, moments: Moments | None) -> None:

@@ -135,6 +135,32 @@ class Categorical(Family):
         return total
 
 
+def apart(x: Sparse) -> tuple[Sparse, Sparse]:
+    """The categories of a record, and the words of its text: those behind the word 1."""
+    at = next((i for i, (w, _) in enumerate(x) if w == 1), len(x))
+    return x[:at], x[at + 1 :]
+
+
+@dataclass(frozen=True)
+class Mixed(Family):
+    """Categories, and a text whose words have (n_w + b text p_w) / (n + b text), one after the other.
+
+    The base view holds text p_w by word, and of categories what they want.
+    """
+
+    beta: float
+    text: float
+
+    def log_predictive(self, members: Sequence[Sparse], x: Sparse, base: dict[int, float]) -> float:
+        named, words = apart(x)
+        total = Categorical(self.beta).log_predictive([apart(y)[0] for y in members], named, base)
+        held = word_counts([apart(y)[1] for y in members])
+        for w in tokens(words):
+            total += safe_log((held[w] + self.beta * base[w]) / (held.total() + self.beta * self.text))
+            held[w] += 1
+        return total
+
+
 @dataclass(frozen=True)
 class Gaussian(Family):
     """Variance s2 I known, mean ~ N(m0, v0 I): predictive N(v (m0/v0 + S/s2), (v + s2) I).
@@ -236,6 +262,25 @@ class FieldsSeen(NoBase):
     def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
         for f, v in fields(x).items():
             self.N.setdefault(f, Counter())[v] += 1
+
+
+class PartsSeen(FieldsSeen):
+    """T_w / (T + e) of the words of texts, e / (T + e) of any that is not seen yet; T_w as in LearnedBase."""
+
+    def __init__(self, escape: float, text: float) -> None:
+        super().__init__(escape)
+        self.text, self.T = text, Counter[int]()
+
+    def view(self, x: Sparse) -> dict[int, float]:
+        named, words = apart(x)
+        share = {w: self.text * (self.T[w] or self.e) / (self.T.total() + self.e) for w, _ in words}
+        return {**super().view(named), **share}
+
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+        named, words = apart(x)
+        super().absorb(named, [])
+        known = {w for y in cluster for w, _ in apart(y)[1]}
+        self.T.update(w for w, _ in words if w not in known)
 
 
 class WordsSeen(NoBase):
