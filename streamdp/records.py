@@ -186,8 +186,16 @@ class Final(msgspec.Struct, frozen=True, gc=False):
     final_through: int
 
 
+TURNS = ("silent", "surged")
+"""Kinds of events that tell of a rate, and neither begin nor end anything."""
+
+
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md)."""
+    """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md).
+
+    Of a template also that it is silent, or has surged: ``lines`` came in the last window of time, and
+    ``usual`` were to be expected.
+    """
 
     event: str
     seq: int
@@ -201,6 +209,8 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     words: list[tuple[str, int]] | None = None
     mean: list[float] | None = None
     template: str | msgspec.UnsetType = msgspec.UNSET
+    lines: int | msgspec.UnsetType = msgspec.UNSET
+    usual: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):

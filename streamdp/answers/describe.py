@@ -16,10 +16,10 @@ from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import EVENTS, MOVES, Output
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
-from streamdp.records import ClusterSummary, Event
+from streamdp.records import TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
 
-KINDS = ("born", "closed", "retired", "merged", "split", "vanished")
+KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS)
 TOP = 10
 LATELY = 1000
 """Records that are called recent."""

@@ -14,6 +14,7 @@ import numpy as np
 from streamdp.answers.announcer import Lines
 from streamdp.answers.assign import assignments
 from streamdp.answers.line_announcer import LineAnnouncer
+from streamdp.answers.rates import SECONDS, Rates
 from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
@@ -21,7 +22,7 @@ from streamdp.lines.model import Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import CLUSTERS
 from streamdp.lines.stream import LineStream, Told
-from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
+from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.templates import for_templates, template_terms
 from streamdp.state.arrays import pack, unpack
@@ -42,11 +43,15 @@ class Templates:
         Records whose labels are revised where templates become one.
     params
         Whether the values of holes are told with each record.
+    rates
+        Counts lines by template and time.
     """
 
-    def __init__(self, terms: Terms, announcer: LineAnnouncer, *, open_for: int, params: bool) -> None:
+    def __init__(
+        self, terms: Terms, announcer: LineAnnouncer, *, open_for: int, params: bool, rates: Rates
+    ) -> None:
         self.stream = LineStream(terms)
-        self.announcer, self.params = announcer, params
+        self.announcer, self.params, self._rates = announcer, params, rates
         announcer.open_for = open_for
         self._pieces: dict[int, list[str]] = {}
         self._holes: dict[int, list[bool]] = {}
@@ -60,7 +65,8 @@ class Templates:
             return None
         announcer = LineAnnouncer(retained, final_only=final_only)
         terms = template_terms(settings)
-        return cls(terms, announcer, open_for=settings.retain, params=settings.params)
+        rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
+        return cls(terms, announcer, open_for=settings.retain, params=settings.params, rates=rates)
 
     @property
     def seq(self) -> int:
@@ -93,6 +99,10 @@ class Templates:
         for told in self.stream.take([str(record.value) for record in records], times):
             n = len(told.answers)
             labels[done : done + n] = told.answers["label"]
+            came = slice(done, done + n)
+            turned = self._turned(labels[came], times[came], first + done, records[came])
+            if events is not None:
+                events.extend(turned)
             if told.changed:  # the last line changed a template: the others are told as it was
                 self._announce(told, 0, n - 1, first + done, records[done : done + n], lines)
                 self._changed(records[done + n - 1], told)
@@ -194,10 +204,27 @@ class Templates:
     ) -> None:
         """Two labels are one: revise what is open, and tell of it."""
         label = self._label_of(older)
+        self._rates.unite(younger, label)
         self.announcer.relabel(younger, label, self._shown[label], lines)
         if events is not None:
             event = self._event("merged", younger, seq, record)
             events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
+
+    def _turned(
+        self, labels: np.ndarray, times: np.ndarray, first: int, records: Sequence[Record]
+    ) -> list[Event]:
+        """Count lines; the events of templates whose rate has changed before them."""
+        found = []
+        for turn in self._rates.take(labels, times, first, dated=records[0].time is not None):
+            kind = TURNS[0] if turn.silent else TURNS[1]
+            event = self._event(kind, turn.label, first + turn.at, records[turn.at])
+            last = None if event.last_time is None else turn.last
+            found.append(
+                msgspec.structs.replace(
+                    event, size=turn.size, last_time=last, lines=int(turn.lines), usual=round(turn.usual, 3)
+                )
+            )
+        return found
 
     def _event(self, kind: str, label: int, seq: int, record: Record) -> Event:
         row = self.stream.state.clusters[label]
@@ -243,13 +270,14 @@ class Templates:
     def dump(self) -> dict[str, Any]:
         """All state, as plain values."""
         stored = {name: pack(array) for name, array in self.stream.dump().items()}
-        return {"stream": stored, "pieces": list(self._pieces.items())}
+        return {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         arrays = {name: unpack(array) for name, array in stored["stream"].items()}
         check_lines(arrays)
         self.stream = LineStream.load(self.stream.terms, arrays)
+        self._rates.load(stored["rates"], len(arrays["clusters"]))
         self._pieces = dict(stored["pieces"])
         living = np.flatnonzero(arrays["clusters"]["alive"]).tolist()
         require(sorted(self._pieces) == living, "templates are shown otherwise")

@@ -11,7 +11,7 @@ import numpy as np
 from streamdp.plots.clock import Clock, filled
 from streamdp.plots.data import Answered
 from streamdp.plots.style import FAINT, INK, Style, axes_or_new, head, name_of
-from streamdp.records import ClusterSummary, Event
+from streamdp.records import TURNS, ClusterSummary, Event
 
 ENDS = ("merged", "vanished", "closed", "retired")
 
@@ -70,7 +70,7 @@ class Life:
 
 def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | None = None) -> list[Life]:
     """As events tell them, the oldest first; the sizes of those that live are counted among the answers."""
-    events = list(events)
+    events = [event for event in events if event.event not in TURNS]
     times = filled([np.nan if e.time is None else e.time for e in events])
     at = clock.values([e.seq for e in events], times)
     at = np.maximum.accumulate(at)  # a record that comes late ends no life before it began

@@ -261,6 +261,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     params: Annotated[
         bool, _engine(description="tell the values of a template's holes with each line of a log")
     ] = False
+    rate_window: Annotated[
+        Positive | None,
+        _engine(description="seconds of a log in which lines are counted, to tell of silence and surges"),
+    ] = None
     snapshot_every: Annotated[
         Count, _engine(description="records read between two snapshots, refused ones too")
     ] = 50_000

@@ -52,5 +52,7 @@ def check_templates(settings: Settings) -> None:
     for name in ("timestamp_format", "pattern"):
         if getattr(settings, name) is not None and settings.format != "log":
             raise ConfigError(f"{name} is for lines of a log: say --format log, or leave it out")
+    if settings.rate_window is not None:
+        raise ConfigError(f"rate_window is of templates: choose the {TEMPLATE} likelihood, or leave it out")
     if settings.params:
         raise ConfigError(f"params are of templates: choose the {TEMPLATE} likelihood, or leave it out")

@@ -37,6 +37,8 @@ COLUMNS = {
     "last_time": "double",
     "words": "array<struct<word:string,count:bigint>>",
     "mean": "array<double>",
+    "lines": "bigint",
+    "usual": "double",
     "reason": "string",
     "detail": "string",
     "data": "binary",

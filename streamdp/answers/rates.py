@@ -1,0 +1,191 @@
+"""How often the lines of each template come: which have fallen silent, and whose rate has leapt.
+
+Lines are counted by windows of a unit of time, or of as many as it takes for some lines to come. A unit in
+which no line came at all is none: the log was silent, and not a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.beam.sound import finite, require
+from streamdp.state.arrays import pack, unpack
+
+SECONDS, LINES = 60.0, 1000.0
+"""A unit of time: of event time; lines of those that have no times."""
+
+ENOUGH = 50
+"""Lines of a window, at least; more where there are many templates: each is looked at when it ends."""
+
+FADE = 0.98
+"""What a window still counts for one later: half after 34."""
+
+LEAST = 10
+"""Windows for which a template is known before anything is said of its rate."""
+
+DEVIATIONS, TIMES, LINES_AT_LEAST = 8.0, 3.0, 10.0
+"""A rate has leapt that is so many standard deviations and so many times above what is usual."""
+
+OTHERS, BUSIER = 10.0, 4.0
+"""So many lines of others, and standard deviations more than usual, say how much busier the whole log is."""
+
+MISSED, PAUSES = 16.0, 3.0
+"""A template is silent once so many lines were to be expected, after so many times its longest pause."""
+
+NOW, USUAL, SPREAD, WINDOWS, PAUSE, LONGEST, LACKING, TOLD, SIZE, LAST = range(10)
+"""By label: lines of this window; faded sums over windows of lines by unit of time, and of squares of what
+they were off; windows since the first line; units since the last one, and the most between two; lines to be
+expected in these; what was told of it last; lines in all; the time of the last."""
+
+QUIET, LOUD = 1, 2
+"""What was told of a label."""
+
+
+class Turn(NamedTuple):
+    """A label whose rate has changed."""
+
+    at: int  # the line that has ended the window, of those given
+    silent: bool
+    label: int
+    lines: float  # of the window
+    usual: float  # that would have been expected
+    size: int
+    last: float  # time of the label's last line
+
+
+class Rates:
+    """Counts lines by label and window. ``seconds`` is the length of a unit of time."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._dated = False
+        self._unit: float | None = None
+        self._units, self._lines, self._enough = 0, 0, ENOUGH
+        self._rows = np.zeros((64, LAST + 1))
+
+    def take(self, labels: np.ndarray, times: np.ndarray, first: int, *, dated: bool) -> Iterator[Turn]:
+        """Count lines, of which the first is number ``first``; yields what the windows that end say.
+
+        ``times`` are their event times in seconds, shape (n,), non-decreasing. The first line of all says for
+        good whether lines are ``dated``.
+        """
+        if len(labels) == 0:
+            return
+        if self._unit is None:
+            self._dated = dated
+        clock = times / self._seconds if self._dated else (first + np.arange(len(labels))) / LINES
+        unit = np.floor(clock)
+        if self._unit is None:
+            self._unit, self._units = float(unit[0]), 1
+        ends = np.flatnonzero(np.diff(unit, prepend=self._unit) > 0)
+        self._grow(int(labels.max()) + 1)
+        start, passed = 0, 0
+        while True:
+            e = passed + int(np.searchsorted(ends[passed:], start + self._enough - self._lines))
+            if e >= len(ends):
+                break
+            at = int(ends[e])
+            self._count(labels[start:at], times[start:at])
+            self._units += e - passed
+            yield from self._close(at)
+            self._lines, self._units, start, passed = 0, 1, at, e + 1
+        self._count(labels[start:], times[start:])
+        self._lines += len(labels) - start
+        self._units += len(ends) - passed
+        self._unit = max(self._unit, float(unit[-1]))
+
+    def unite(self, younger: int, older: int) -> None:
+        """Two labels are one from now on."""
+        if younger >= len(self._rows) or older >= len(self._rows):
+            return
+        rows = self._rows
+        gone, into = rows[younger].copy(), rows[older]
+        for part in (NOW, USUAL, SPREAD, SIZE):
+            into[part] += gone[part]
+        for part in (WINDOWS, LONGEST, LAST):
+            into[part] = max(into[part], gone[part])
+        for part in (PAUSE, LACKING):
+            into[part] = min(into[part], gone[part])
+        rows[younger] = 0.0
+
+    def _grow(self, labels: int) -> None:
+        if labels > len(self._rows):
+            larger = np.zeros((2 * labels, LAST + 1))
+            larger[: len(self._rows)] = self._rows
+            self._rows = larger
+
+    def _count(self, labels: np.ndarray, times: np.ndarray) -> None:
+        np.add.at(self._rows[:, NOW], labels, 1.0)
+        np.add.at(self._rows[:, SIZE], labels, 1.0)
+        np.maximum.at(self._rows[:, LAST], labels, times)
+
+    def _close(self, at: int) -> Iterator[Turn]:
+        """End a window: what is silent now, then what has leapt, by label; and learn what is usual."""
+        known = np.flatnonzero(self._rows[:, SIZE] > 0.0)
+        rows, units = self._rows[known], self._units
+        lines = rows[:, NOW].copy()
+        whole = np.maximum((1.0 - FADE ** rows[:, WINDOWS]) / (1.0 - FADE), 1.0)
+        usual, spread = rows[:, USUAL] / whole, rows[:, SPREAD] / whole
+        busier, calmer = _pace(lines, usual * units)
+        expected = usual * units * busier
+        deviation = np.sqrt(np.maximum(expected, spread * units * busier))
+        came, told = lines > 0.0, rows[:, TOLD]
+        pause = np.where(came & (told != QUIET), rows[:, PAUSE], 0.0)
+        rows[:, LONGEST] = np.maximum(rows[:, LONGEST], pause)
+        rows[:, PAUSE] = np.where(came, 0.0, rows[:, PAUSE] + units)
+        rows[:, LACKING] = np.where(came, 0.0, rows[:, LACKING] + usual * units * calmer)
+        of_age = rows[:, WINDOWS] >= LEAST
+        silent = of_age & (rows[:, LACKING] >= MISSED)
+        silent &= rows[:, PAUSE] >= PAUSES * np.maximum(rows[:, LONGEST], 1.0)
+        far = lines > expected + DEVIATIONS * deviation
+        loud = of_age & far & (lines >= TIMES * expected) & (lines >= LINES_AT_LEAST)
+        calm = came & (lines <= expected + DEVIATIONS / 4.0 * deviation)
+        for which, flag in ((silent & (told != QUIET), QUIET), (loud & (told != LOUD), LOUD)):
+            for i in np.flatnonzero(which).tolist():
+                size, last = int(rows[i, SIZE]), float(rows[i, LAST])
+                said = int(known[i]), float(lines[i]), float(usual[i] * units)
+                yield Turn(at, flag == QUIET, *said, size, last)
+        rows[came & (told == QUIET) | calm, TOLD] = 0.0
+        rows[silent, TOLD], rows[loud, TOLD] = QUIET, LOUD
+        as_usual = lines / busier / units
+        rows[:, SPREAD] = FADE * rows[:, SPREAD] + np.square(as_usual - usual) * units
+        rows[:, USUAL] = FADE * rows[:, USUAL] + as_usual
+        rows[:, WINDOWS] += 1.0
+        rows[:, NOW] = 0.0
+        self._rows[known] = rows
+        self._enough = max(ENOUGH, len(known) // 10)
+
+    def dump(self) -> dict[str, Any]:
+        """All state; the rows of labels that have lines."""
+        used = int(np.max(np.flatnonzero(self._rows[:, SIZE] > 0.0), initial=-1)) + 1
+        window = [self._unit, self._units, self._lines, self._enough]
+        return {"window": window, "dated": self._dated, "rows": pack(self._rows[:used])}
+
+    def load(self, stored: dict[str, Any], labels: int) -> None:
+        """The inverse of :meth:`dump`, of at most so many labels. UnsoundError for what it is not."""
+        (unit, *counts), dated, rows = stored["window"], stored["dated"], unpack(stored["rows"])
+        require(type(dated) is bool and isinstance(rows, np.ndarray), "rates of another type")
+        require(unit is None or type(unit) is float, "a window of another type")
+        require(
+            len(counts) == 3 and all(type(n) is int and n >= 0 for n in counts), "a window of another type"
+        )
+        require(rows.dtype == np.float64 and rows.ndim == 2, "rates of another type")
+        require(rows.shape[1] == LAST + 1 and len(rows) <= labels, "rates of other templates")
+        finite(rows, "rates")
+        require(bool((rows[:, :LAST] >= 0.0).all()), "a rate below zero")
+        self._unit, self._dated = unit, dated
+        self._units, self._lines, self._enough = counts
+        self._rows = np.zeros((max(64, 2 * len(rows)), LAST + 1))
+        self._rows[: len(rows)] = rows
+
+
+def _pace(lines: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many times as busy as usual the others of each template are: at least 1, and at most."""
+    others, before = lines.sum() - lines, np.maximum(usual.sum() - usual, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = (others >= OTHERS) & (before > 0.0) & (others > before + BUSIER * np.sqrt(before))
+        busier = np.where(more, others / before, 1.0)
+    return busier, np.minimum((others + OTHERS) / (before + OTHERS), 1.0)
