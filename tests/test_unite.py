@@ -21,7 +21,6 @@ from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine, task_of
 from streamdp.offline.relabel import Merged
 from streamdp.offline.task import Task
-from streamdp.offline.unions import ratios_of
 from streamdp.offline.unite import _Pairs, unite
 from streamdp.records import Record
 from streamdp.settings import Settings
@@ -64,15 +63,7 @@ def clusterings(problem: Problem, prior: str, every: int = 1) -> Iterator[tuple[
 
 def gains(chain: Chain) -> np.ndarray:
     """By pair of clusters, as they are weighed: shape (A, K)."""
-    assert chain.anchors is not None
-    ratios, pairs = ratios_of(chain, chain.anchors), _Pairs(chain)
-    if ratios.exact is None:
-        return pairs.likelihood + ratios.most
-    exact = np.full(ratios.most.shape, -np.inf)
-    for a, b in np.argwhere(np.isfinite(pairs.likelihood)).tolist():
-        exact[a, b] = ratios.exact(a, b)
-        assert exact[a, b] <= ratios.most[a, b] + 1e-9
-    return pairs.likelihood + exact
+    return _Pairs(chain).all(chain)
 
 
 def one(z: tuple[int, ...], a: int, b: int) -> list[int]:

@@ -116,14 +116,6 @@ class Anchors:
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
         return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
 
-    def weight_of(self, prior: DistanceDependent, k: int, here: np.ndarray) -> np.ndarray:
-        """What the frozen records of a cluster weigh at each of these positions."""
-        part = slice(self.starts[k], self.starts[k + 1])
-        held = Held(np.array([0, part.stop - part.start]), self.places[part], self.shares[part])
-        own, total = np.zeros(len(here)), np.zeros(len(here))
-        weigh_held(held, prior.decay.terms(), here, np.zeros(len(here), np.int64), own, total)
-        return own
-
     def united(self, into: int, gone: int, likelihood: Likelihood[Any, Any]) -> Anchors:
         """The same with the records of cluster ``gone`` in another; those after it move up by one."""
         sizes = self.sizes.copy()

@@ -18,40 +18,30 @@ The ratio is p(z) of all records with the two as one, over p(z).
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
 import numpy as np
 
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.links import weigh_held
 from streamdp.offline.kernels.store import FIRST_SLOT
+from streamdp.offline.kernels.unions import Company, weigh_beside, weigh_company
 from streamdp.offline.kernels.weights import Weights
 from streamdp.priors import DistanceDependent, Uniform
 
 
-class Ratios(NamedTuple):
-    """Of all pairs of a cluster with frozen records and another one, in nats."""
+def ratios_by_count(chain: Chain, anchors: Anchors) -> np.ndarray | None:
+    """Of each cluster with frozen records and each other one, shape (A, K), in nats: new after every union.
 
-    most: np.ndarray  # float64[A, K] no less than the ratio
-    exact: Callable[[int, int], float] | None  # the ratio of a pair; None: it is ``most``
-
-
-def ratios_of(chain: Chain, anchors: Anchors) -> Ratios:
-    """Those of a chain whose labels were set last; ``anchors`` are its own, and tell of unions."""
+    Of a chain whose labels were set last; ``anchors`` are its own, and tell of unions. None under the
+    distance-dependent prior, of which :class:`ByDistance` tells.
+    """
     prior, past = chain.prior, anchors.past
     if chain.weights is not None:
         sizes = chain.store.size[FIRST_SLOT : FIRST_SLOT + chain.clusters]
-        return Ratios(_by_size(chain.weights, sizes, anchors.count), None)
-    assert past is not None
+        return _by_size(chain.weights, sizes, anchors.count)
     if isinstance(prior, Uniform):
-        return Ratios(_by_founding(prior, anchors, past, chain.labels), None)
-    assert isinstance(prior, DistanceDependent)
-    by_distance = _ByDistance(prior, anchors, past, chain.labels, chain.clusters)
-    return Ratios(by_distance.most(), by_distance.exact)
+        assert past is not None
+        return _by_founding(prior, anchors, past, chain.labels)
+    return None
 
 
 def _by_size(weights: Weights, sizes: np.ndarray, held: int) -> np.ndarray:
@@ -74,75 +64,42 @@ def _by_founding(prior: Uniform, anchors: Anchors, past: Past, labels: np.ndarra
     return np.asarray(ratio[np.where(founders[own] > founders[other], own, other)])
 
 
-class _ByDistance:
-    """Sums over members of the log weight by which each joined, of clusters and of pairs of them.
+class ByDistance:
+    """Of the clusters of a chain under the distance-dependent prior.
 
-    No pair exceeds what there would be if every member, the first of the older one aside, had joined by the
-    weight of all clusters: most pairs are far from worth it, and need not be looked at one by one.
+    What a record has to choose from is the same however others are clustered: p(z) changes by the weights
+    that were chosen, and no union changes what another one gains.
     """
 
-    def __init__(
-        self, prior: DistanceDependent, anchors: Anchors, past: Past, labels: np.ndarray, clusters: int
-    ) -> None:
-        self.prior, self.anchors, self.past = prior, anchors, past
+    def __init__(self, prior: DistanceDependent, anchors: Anchors, labels: np.ndarray, clusters: int) -> None:
+        past = anchors.past
+        assert past is not None
+        self._decay, self._concentration = prior.decay.terms(), float(prior.concentration)
         order = np.argsort(labels, kind="stable")
-        edges = np.searchsorted(labels[order], np.arange(clusters + 1))
-        self.members = [order[a:b] for a, b in itertools.pairwise(edges.tolist())]
-        self.labels = labels
-        held = anchors.count
-        self.before = [self._before([k]) for k in range(held)]
-        self.after = [self._after([k]) for k in range(clusters)]
+        beside = np.zeros((anchors.count, len(labels)))
+        weigh_beside(anchors.held, self._decay, anchors.positions, beside)
+        room = max(len(past.places), len(labels))
+        self._company = Company(
+            np.concatenate([past.starts, np.full(clusters - anchors.count, past.starts[-1])]),
+            past.places,
+            float(past.least),
+            np.searchsorted(labels[order], np.arange(clusters + 1)),
+            order,
+            anchors.positions,
+            beside,
+            np.zeros(room),
+            np.zeros(room),
+            np.zeros(len(labels), np.int64),
+        )
+        self._alone = np.array([self._chosen(k, np.array([k]))[0] for k in range(clusters)])
 
-    def _before(self, clusters: Sequence[int]) -> float:
-        """Of the frozen records of clusters that are one."""
-        places = np.sort(np.concatenate([self.past.of_cluster(k) for k in clusters]))
-        weights = np.maximum(self.prior.decay.earlier(places), self.past.least)
-        weights[0] = self.prior.concentration
-        return _log_sum(weights)
+    def _chosen(self, k: int, others: np.ndarray) -> np.ndarray:
+        chosen = np.zeros(len(others))
+        weigh_company(self._company, self._decay, self._concentration, k, others, chosen)
+        return chosen
 
-    def _after(self, clusters: Sequence[int]) -> float:
-        """Of the records that move."""
-        here = self.anchors.positions[np.sort(np.concatenate([self.members[k] for k in clusters]))]
-        weights, held = self.prior.decay.earlier(here), [k for k in clusters if k < self.anchors.count]
-        for k in held:
-            weights += self.anchors.weight_of(self.prior, k, here)
-        if not held:
-            weights[0] = self.prior.concentration
-        return _log_sum(weights)
-
-    def exact(self, a: int, b: int) -> float:
-        """The ratio of a cluster with frozen records and another one; not finite where it cannot be told."""
-        ratio = self._after([a, b]) - self.after[a] - self.after[b]
-        if b < self.anchors.count:
-            ratio += self._before([a, b]) - self.before[a] - self.before[b]
-        return ratio
-
-    def most(self) -> np.ndarray:
-        """No less than the ratios, shape (A, K)."""
-        prior, past, held, labels = self.prior, self.past, self.anchors.count, self.labels
-        first = past.places[past.starts[:held]]
-        ordered = np.sort(past.places)
-        came = np.maximum(prior.decay.earlier(ordered), past.least)
-        came = came[np.searchsorted(ordered, past.places, "right") - 1]
-        own, all_ = np.zeros(len(labels)), np.zeros(len(labels))
-        here = self.anchors.positions
-        weigh_held(self.anchors.held, prior.decay.terms(), here, labels, own, all_)
-        all_ += prior.decay.earlier(here)
-        gains, founds = np.zeros(len(self.members)), np.zeros(len(self.members))
-        alpha = math.log(prior.concentration)
-        for k, members in enumerate(self.members):
-            gains[k] = _log_sum(all_[members]) - self.after[k]
-            if k < held:
-                weights = came[past.starts[k] : past.starts[k + 1]]
-                gains[k] += _log_sum(weights[1:]) + alpha - self.before[k]
-                founds[k] = _log_sum(weights[:1]) - alpha
-        younger = np.where(first[:, np.newaxis] > first[np.newaxis], founds[:held, np.newaxis], founds[:held])
+    def ratios(self, k: int, first: int) -> np.ndarray:
+        """Of cluster k with each from number ``first`` on, in nats; not finite where it cannot be told."""
+        others = np.arange(first, len(self._alone))
         with np.errstate(invalid="ignore"):
-            pairs = gains[:held, np.newaxis] + gains[np.newaxis]
-            pairs[:, :held] += younger
-        return np.asarray(pairs)
-
-
-def _log_sum(weights: np.ndarray) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.log(weights).sum())
+            return np.asarray(self._chosen(k, others) - self._alone[k] - self._alone[others])

@@ -15,7 +15,8 @@ from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.kernels.unions import weigh_unions
-from streamdp.offline.unions import ratios_of
+from streamdp.offline.unions import ByDistance, ratios_by_count
+from streamdp.priors import DistanceDependent
 
 
 class Union(NamedTuple):
@@ -69,45 +70,51 @@ class _Pairs:
     """Nats by pair of clusters, of which the first has frozen records and the smaller number."""
 
     def __init__(self, chain: Chain) -> None:
-        shape = chain.held, chain.clusters
-        self.likelihood = np.full(shape, -np.inf)
-        self.prior = np.full(shape, np.nan)  # of pairs whose ratio was worked out one by one
+        self.gains = np.full((chain.held, chain.clusters), -np.inf)
+        """But for what the prior says that depends on how many clusters there are."""
+        rows = _Rows(chain)
         for k in range(chain.held):
-            self.likelihood[k, k + 1 :] = _likelihood(chain, k, k + 1)
+            self.gains[k, k + 1 :] = rows.of(k, k + 1)
+
+    def all(self, chain: Chain) -> np.ndarray:
+        """What each pair gains, shape (A, K)."""
+        assert chain.anchors is not None
+        ratios = ratios_by_count(chain, chain.anchors)
+        return self.gains if ratios is None else self.gains + ratios
 
     def best(self, chain: Chain) -> tuple[int, int, float] | None:
         """The pair that gains most, and how much; None where none gains."""
-        assert chain.anchors is not None
-        ratios = ratios_of(chain, chain.anchors)
-        gains = self.likelihood + ratios.most
-        if ratios.exact is not None:
-            for a, b in np.argwhere((gains > LEAST_GAIN) & np.isnan(self.prior)).tolist():
-                self.prior[a, b] = ratios.exact(a, b)
-            gains = np.where(np.isnan(self.prior), gains, self.likelihood + self.prior)
-        gains[~((gains > LEAST_GAIN) & (gains < np.inf))] = -np.inf
-        if not (gains > LEAST_GAIN).any():
-            return None
+        gains = self.all(chain)
+        gains = np.where((gains > LEAST_GAIN) & (gains < np.inf), gains, 0.0)
         first, second = np.unravel_index(np.argmax(gains), gains.shape)
-        return int(first), int(second), float(gains[first, second])
+        gain = float(gains[first, second])
+        return (int(first), int(second), gain) if gain > 0.0 else None
 
     def unite(self, chain: Chain, into: int, gone: int) -> None:
         """Go on with a chain in which one cluster has become part of another."""
-        for axis in (0, 1) if gone < len(self.likelihood) else (1,):
-            self.likelihood = np.delete(self.likelihood, gone, axis)
-            self.prior = np.delete(self.prior, gone, axis)
+        for axis in (0, 1) if gone < len(self.gains) else (1,):
+            self.gains = np.delete(self.gains, gone, axis)
         k = into - (gone < into)
-        row = _likelihood(chain, k, 0)
-        self.likelihood[k, k + 1 :] = row[k + 1 :]
-        self.likelihood[:k, k] = row[:k]
-        self.prior[k], self.prior[:, k] = np.nan, np.nan
+        row = _Rows(chain).of(k, 0)
+        self.gains[k, k + 1 :] = row[k + 1 :]
+        self.gains[:k, k] = row[:k]
 
 
-def _likelihood(chain: Chain, k: int, first: int) -> np.ndarray:
-    """log H of cluster k made one with each from number ``first`` on, less log H of the two."""
-    slots = FIRST_SLOT + np.arange(first, chain.clusters)
-    gains = np.zeros(len(slots))
-    weigh_unions(chain.store, chain.allocation, FIRST_SLOT + k, slots, gains)
-    return gains
+class _Rows:
+    """Of each cluster of a chain with others, what lasts while others are united."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain, self._by_distance = chain, None
+        if isinstance(chain.prior, DistanceDependent):
+            assert chain.anchors is not None
+            self._by_distance = ByDistance(chain.prior, chain.anchors, chain.labels, chain.clusters)
+
+    def of(self, k: int, first: int) -> np.ndarray:
+        """What cluster k gains with each from number ``first`` on."""
+        slots = FIRST_SLOT + np.arange(first, self._chain.clusters)
+        gains = np.zeros(len(slots))
+        weigh_unions(self._chain.store, self._chain.allocation, FIRST_SLOT + k, slots, gains)
+        return gains if self._by_distance is None else gains + self._by_distance.ratios(k, first)
 
 
 def _beside(chain: Chain, anchors: Anchors, labels: np.ndarray) -> Chain:
