@@ -32,8 +32,8 @@ def unite(chain: Chain, names: np.ndarray) -> tuple[Chain, list[Union]]:
     """Make one of two clusters, always those that raise the log joint of all records most, until none do.
 
     One of the two has frozen records; it stays, and of two that have some the one of the older label. What is
-    left no union of two such clusters betters. Where it is not known what the prior says of them
-    there are no unions.
+    left is bettered by no union of two such clusters. Where it is not known what the prior says there are no
+    unions. (600 clusters of 28,000 tweets, and 2,000 that can move: half a second, and .07 for each union.)
 
     Parameters
     ----------
