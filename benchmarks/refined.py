@@ -34,6 +34,8 @@ def streamed(records: list[Record], settings: Settings) -> tuple[Engine, np.ndar
 def after(found: Refinement, labels: np.ndarray) -> np.ndarray:
     """The labels that a refinement leaves all records with."""
     refined = labels.copy()
+    for line in found.merged:
+        refined[labels == line.cluster] = line.other
     for change in found.changes:
         refined[change.seq] = change.cluster
     return refined

@@ -14,7 +14,7 @@ from scipy.stats import chi2, ncx2
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
-from streamdp.offline.anchors import Anchors
+from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.prepare import Data
 
@@ -157,7 +157,7 @@ class Problem:
             positions = np.asarray(self.data.times, float)
         places = [positions[m] for m in members]
         shares = [np.ones(len(m)) for m in members]
-        first = len(z)
+        past, first = Past.of(places), len(z)
         if lumped:
             shares = [np.array([prior.decay(positions[first] - p).sum()]) for p in places]
             places = [positions[first : first + 1] for _ in places]
@@ -175,10 +175,11 @@ class Problem:
             np.concatenate(places),
             np.concatenate(shares),
             positions[first:],
+            past=past,
         )
         start = np.zeros(self.n - first) if isinstance(prior, pr.FiniteMixture) else np.arange(first, self.n)
         data = self.data.slice(first)
-        return Chain(data, self.likelihood, prior, start, seed=seed, anchors=anchors)
+        return Chain(data, self.likelihood, prior, start, seed=seed, base=self.base, anchors=anchors)
 
     def _row(self, members: np.ndarray) -> np.ndarray:
         statistics = self.likelihood.empty()

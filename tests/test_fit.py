@@ -268,6 +268,27 @@ def test_older_records_stay_where_they_are(tmp_path: Path) -> None:
     assert call(tmp_path, "refine", "s", "--budget", "4").stdout == done.stdout
 
 
+def test_clusters_of_older_records_that_are_one_are_merged(tmp_path: Path) -> None:
+    rows = np.concatenate([np.tile([-2.0, 2.0], 5), np.random.default_rng(3).normal(size=390)])
+    write_vectors(tmp_path / "in.jsonl", rows[:, np.newaxis])
+    model = ("--likelihood", "gaussian", "--variance", "1", "--prior", "crp", "--beam", "1")
+    run = ("consume", "--file", "in.jsonl", *model, "--retain", "50", "--state", "s", "--output", "out")
+    succeed(tmp_path, *run)
+    labels = np.array(labels_of((tmp_path / "out").read_bytes()))
+    assert set(labels.tolist()) == {0, 1}
+    done = call(tmp_path, "refine", "s", "--budget", "4")
+    assert done.returncode == 0, done.stderr
+    *changes, merged = parsed(done.stdout)
+    assert all(change["seq"] >= 350 and change["cluster"] == 1 - change["was"] for change in changes)
+    assert merged.pop("nats") > 50.0
+    left = [change["was"] for change in changes]
+    size = int((labels == 1).sum()) - left.count(1) + left.count(0)
+    assert merged == {"event": "merged", "cluster": 1, "other": 0, "size": size}
+    assert b"1 cluster of older records merged into others" in done.stderr
+    assert b"50 records into 1 cluster in" in done.stderr
+    assert b"nothing better was found" not in done.stderr
+
+
 def test_refine_says_what_it_cannot_do(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     run = ("consume", "--file", "in.jsonl")

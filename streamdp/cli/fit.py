@@ -123,10 +123,10 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
         folder.close()
     if places.plot is not None:
         save(pictures, of_fit(found))
-    tell(found.solution, working_time() - began)
+    tell(found.solution, found.solution.chain.clusters, found.log_joint, working_time() - began)
 
 
-def tell(found: Solution, seconds: float) -> None:
+def tell(found: Solution, clusters: int, log_joint: float, seconds: float) -> None:
     """Say how it went."""
     for note in [*found.notes, *summarise_chains(found.traces)]:
         say(note)
@@ -139,6 +139,6 @@ def tell(found: Solution, seconds: float) -> None:
     )
     say(f"model: {model}")
     say(
-        f"{counted(chain.size, 'record')} into {counted(chain.clusters, 'cluster')} in {seconds:.1f} s; "
-        f"log joint {chain.log_joint:,.2f} nats"
+        f"{counted(chain.size, 'record')} into {counted(clusters, 'cluster')} in {seconds:.1f} s; "
+        f"log joint {log_joint:,.2f} nats"
     )

@@ -13,6 +13,7 @@ from streamdp.cli.fit import tell
 from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.progress import Progress
 from streamdp.cli.show import open_state
+from streamdp.cli.status import counted
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.handover import save
@@ -47,10 +48,13 @@ def run_refine(state: str, plan: Plan, into: str | None, seed: int | None, *, ov
     if folder is not None:
         save(folder, found.to_engine(), "refine")
         folder.close()
-    lines = msgspec.json.Encoder().encode_lines(found.changes)
+    lines = msgspec.json.Encoder().encode_lines([*found.changes, *found.merged])
     sink = FileSink("-")
     with contextlib.suppress(SinkClosed):  # whoever read the changes may have seen enough
         sink.write(lines)
         sink.close()
     say(f"log joint {found.started:,.2f} nats before")
-    tell(found.solution, working_time() - began)
+    if found.united > 0.0:
+        gone = counted(len(found.merged), "cluster")
+        say(f"{gone} of older records merged into others; unions won {found.united:,.2f} nats")
+    tell(found.solution, found.clusters, found.log_joint, working_time() - began)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.cli.display import Display
@@ -96,3 +99,6 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
         plan = Plan(rounds=2, seconds=None)
         refine(engine, plan)
         fit(values[:FEW], settings, plan)
+        forgetful = Engine(msgspec.structs.replace(settings, retain=FEW, second_look=0, refine_every=0))
+        forgetful.advance(values)
+        refine(forgetful, dataclasses.replace(plan, hyper=False))

@@ -7,17 +7,42 @@ are, the records that move are clustered by the conditional log p(z, x | the fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.encode.batch import Batch
+from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods.vectors import merge_entry
 from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.links import Held, weigh_held
 from streamdp.offline.kernels.weights import Weights
 from streamdp.priors import DistanceDependent, Uniform
 from streamdp.priors.base import Prior
+
+
+class Past(NamedTuple):
+    """When frozen records came, one by one, as far as it is known: what moving whole clusters of them takes.
+
+    Those of cluster k lie from ``starts[k]`` to ``starts[k + 1]`` of ``places``, in order and in the unit of
+    distance, numbers of records where there is none; under the uniform process the first of each cluster
+    suffices. No cluster has ever weighed less than ``least`` since it was founded.
+    """
+
+    starts: np.ndarray  # int64[A + 1]
+    places: np.ndarray  # float64[M]
+    least: float = 0.0
+
+    @classmethod
+    def of(cls, places: Sequence[np.ndarray], least: float = 0.0) -> Past:
+        """Of the places of each cluster."""
+        starts = np.cumsum([0, *map(len, places)])
+        return cls(starts, np.concatenate([*places, np.zeros(0)]), least)
+
+    def of_cluster(self, k: int) -> np.ndarray:
+        """Where the records of a cluster lie."""
+        return self.places[self.starts[k] : self.starts[k + 1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +65,8 @@ class Anchors:
         Where the records that move lie, shape (N,), non-decreasing.
     closed
         Clusters beside these that no record can join any more, >= 0.
+    past
+        When the frozen records came; None where that is not known, or does not matter.
     """
 
     sizes: np.ndarray
@@ -50,6 +77,7 @@ class Anchors:
     shares: np.ndarray
     positions: np.ndarray
     closed: int = 0
+    past: Past | None = None
 
     @property
     def count(self) -> int:
@@ -60,6 +88,10 @@ class Anchors:
     def held(self) -> Held:
         """What the kernels of links read."""
         return Held(self.starts, self.places, self.shares)
+
+    def tells_unions(self, prior: Prior) -> bool:
+        """Whether it is known what a prior says of making one of two of these clusters."""
+        return prior.exchangeable or self.past is not None
 
     def weights(self, prior: Prior, n: int) -> Weights | None:
         """The tables of a prior for ``n`` records beside the frozen ones; None where it has none."""
@@ -83,3 +115,52 @@ class Anchors:
         sizes = np.ones(self.count, np.int64) if isinstance(prior, Uniform) else self.sizes
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
         return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
+
+    def united(self, into: int, gone: int, likelihood: Likelihood[Any, Any]) -> Anchors:
+        """The same with the records of cluster ``gone`` in another; those after it move up by one."""
+        sizes = self.sizes.copy()
+        sizes[into] += sizes[gone]
+        rows = self.rows
+        if rows is not None:
+            rows = rows.copy()
+            merge_entry(likelihood.terms(), rows[into], rows[gone])
+            rows = np.delete(rows, gone, axis=0)
+        starts, places, shares = _united(self.starts, into, gone, self.places, self.shares)
+        past = self.past
+        if past is not None:
+            begins, came = _united(past.starts, into, gone, past.places)
+            for k in range(len(begins) - 1):
+                came[begins[k] : begins[k + 1]].sort()
+            past = Past(begins, came, past.least)
+        return replace(
+            self,
+            sizes=np.delete(sizes, gone),
+            words=_added(self.words, into, gone),
+            rows=rows,
+            starts=starts,
+            places=places,
+            shares=shares,
+            past=past,
+        )
+
+
+def _united(starts: np.ndarray, into: int, gone: int, *values: np.ndarray) -> list[np.ndarray]:
+    """Where clusters start, and what belongs to each, with one of them made part of another."""
+    owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    owner[owner == gone] = into
+    owner -= owner > gone
+    order = np.argsort(owner, kind="stable")
+    begins = np.searchsorted(owner[order], np.arange(len(starts) - 1))
+    return [begins, *(each[order] for each in values)]
+
+
+def _added(words: Batch, into: int, gone: int) -> Batch:
+    """Records of words with one of them added to another."""
+    if words.size == 0:
+        return words
+    pair = words.take(np.array([into, gone]))
+    distinct, where = np.unique(pair.words, return_inverse=True)
+    counts = np.bincount(where.reshape(-1), pair.counts)
+    sum_ = Batch.of_words([(distinct, counts)])
+    batches = [words.slice(k, k + 1) if k != into else sum_ for k in range(words.size) if k != gone]
+    return Batch.concatenate(batches)

@@ -15,8 +15,8 @@ from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
-from streamdp.offline.anchors import Anchors
-from streamdp.priors import DistanceDependent, Exponential
+from streamdp.offline.anchors import Anchors, Past
+from streamdp.priors import DistanceDependent, Exponential, Uniform, Window
 from streamdp.priors.base import Prior
 from streamdp.state.retained import Labelled
 
@@ -82,8 +82,9 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
     if isinstance(prior, DistanceDependent) and prior.unit == "seconds":
         assert held.batch.times is not None
         positions = np.asarray(held.batch.times, np.float64)
-    starts, places, shares = _places(state, found, prior, positions)
-    anchors = Anchors(found.sizes, words, rows, starts, places, shares, positions[free], max(closed, 0))
+    past = _past(state, found, prior, positions[0], closed)
+    starts, places, shares = _places(state, found, prior, positions, past)
+    anchors = Anchors(found.sizes, words, rows, starts, places, shares, positions[free], max(closed, 0), past)
     return Frozen(anchors, found.labels, free)
 
 
@@ -154,14 +155,27 @@ def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, f
     return rows
 
 
+def _past(state: State, found: _Slots, prior: Prior, horizon: float, closed: int) -> Past | None:
+    """When the frozen records came; None where the prior does not ask, or clusters are gone that count."""
+    if isinstance(prior, DistanceDependent):
+        # what an open cluster has weighed at all times, or it would have closed
+        least = 1.0 if isinstance(prior.decay, Window) else prior.close_below
+        clusters = range(len(found.slots))
+        return Past.of([_frozen_places(state, found, prior, k, horizon) for k in clusters], least)
+    if isinstance(prior, Uniform) and closed <= 0:
+        return Past.of([np.array([min(founder, horizon - 1.0)]) for founder in found.founders.tolist()])
+    return None
+
+
 def _places(
-    state: State, found: _Slots, prior: Prior, positions: np.ndarray
+    state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the frozen records lie under the distance-dependent prior, as :class:`Anchors` has it."""
     places, shares = [], []
     for k, slot in enumerate(found.slots.tolist()):
         if isinstance(prior, DistanceDependent):
-            here = _frozen_places(state, found, prior, k, positions[0])
+            assert past is not None
+            here = past.of_cluster(k)
             weight = np.ones(len(here))
             if isinstance(prior.decay, Exponential):
                 weight = np.array([_frozen_weight(state, slot, prior, here, positions, found.members[k])])
@@ -182,21 +196,24 @@ def _frozen_places(
 ) -> np.ndarray:
     """Where the frozen records of a cluster lie; those that the stream no longer knows, evenly.
 
-    It knows the first, and under a window or a logistic decay those that had weight at its end.
+    It knows the first; under a window or a logistic decay those that had weight at its end; and the last,
+    where none of the retained records has joined since.
     """
     slot, n = int(found.slots[k]), int(found.sizes[k])
+    row = state.pool.slots[slot]
     queue = state.members.queues[slot]
     known = np.zeros(0)
     if queue["block"] >= 0:
         start = int(queue["start"])
         times = state.members.time[start + int(queue["head"]) : start + int(queue["length"])]
         known = times[: max(len(times) - len(found.members[k]), 0)][-n:]
-    first, end = float(found.founders[k]), horizon - 1.0
+    first, last, end = float(found.founders[k]), float(row["last"]), horizon - 1.0
     if prior.unit == "seconds":
-        first, end = float(state.pool.slots["first_time"][slot]), horizon
+        first, last, end = float(row["first_time"]), float(row["last_time"]), horizon
+    end = end if len(found.members[k]) else min(last, end)
     unknown = n - len(known)
     end = float(known[0]) if len(known) else end
-    spread = np.linspace(first, end, unknown) if unknown > 1 else np.full(unknown, first)
+    spread = np.linspace(min(first, end), end, unknown) if unknown > 1 else np.full(unknown, first)
     return np.concatenate([spread, known])
 
 

@@ -18,6 +18,18 @@ class Change(msgspec.Struct, frozen=True):
     was: int
 
 
+class Merged(msgspec.Struct, frozen=True, tag_field="event", tag="merged"):
+    """A cluster all of whose records, those that are gone among them, belong to another one from now on.
+
+    ``size`` is how many they are, ``nats`` by how much that raises the log joint.
+    """
+
+    cluster: int
+    other: int
+    size: int
+    nats: float
+
+
 def inherit(
     before: np.ndarray, after: np.ndarray, kept: np.ndarray = NONE, minted: int = 0
 ) -> tuple[np.ndarray, int]:

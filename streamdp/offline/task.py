@@ -116,6 +116,11 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
             f"{len(chosen):,} records can move; older ones stay in {len(names):,} clusters"
             + (f", and so do {stay:,} of clusters that closed" if stay else "")
         )
+        if not frozen.anchors.tells_unions(problem.prior):
+            notes.append(
+                "no clusters of older records are merged: what the prior says of that depends on when "
+                f"{frozen.anchors.closed:,} clusters that have closed were founded"
+            )
     minted = int(search.state.beam.meta[NEXT_LABEL])
     return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))
 

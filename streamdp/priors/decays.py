@@ -64,6 +64,46 @@ def _weigh_all(decay: Any, distances: np.ndarray, out: np.ndarray) -> None:
         out[i] = decay_weight(decay, distances[i])
 
 
+@generic
+def weigh_earlier(decay: Any, positions: np.ndarray, n: int, out: np.ndarray) -> None:
+    """sum_{j<i} f(positions[i] - positions[j]) for the first n; they do not decrease."""
+
+
+@weigh_earlier.otherwise
+def _term_by_term(decay: Any, positions: np.ndarray, n: int, out: np.ndarray) -> None:
+    for i in range(n):
+        total = 0.0
+        for j in range(i - 1, -1, -1):
+            f = decay_weight(decay, positions[i] - positions[j])
+            if f == 0.0:
+                break
+            total += f
+        out[i] = total
+
+
+@weigh_earlier.of(WindowTerms)
+def _count_within(decay: WindowTerms, positions: np.ndarray, n: int, out: np.ndarray) -> None:
+    start = 0
+    for i in range(n):
+        while not positions[i] - positions[start] < decay.scale:
+            start += 1
+        out[i] = i - start
+
+
+@weigh_earlier.of(ExponentialTerms)
+def _fade_on(decay: ExponentialTerms, positions: np.ndarray, n: int, out: np.ndarray) -> None:
+    weight = -1.0
+    for i in range(n):
+        gap = positions[i] - positions[i - 1] if i > 0 else 0.0
+        weight = (weight + 1.0) * decay_weight(decay, gap)
+        out[i] = weight
+
+
+@entry
+def _weigh_earlier(decay: Any, positions: np.ndarray, out: np.ndarray) -> None:
+    weigh_earlier(decay, positions, positions.shape[0], out)
+
+
 @dataclass(frozen=True)
 class Decay(ABC):
     """f(distance), non-increasing, in [0, 1].
@@ -103,14 +143,11 @@ class Decay(ABC):
     def earlier(self, positions: np.ndarray) -> np.ndarray:
         """sum_{j<i} f(positions[i] - positions[j]) for every i; positions do not decrease.
 
-        Term by term, in O(N) times the positions within reach of one.
+        In O(N) under a window or an exponential decay, else term by term, in O(N) times the positions within
+        reach of one.
         """
         sums = np.empty(len(positions))
-        start = 0
-        for i, here in enumerate(positions):
-            weights = self(here - positions[start:i])
-            sums[i] = weights.sum()
-            start += int(np.searchsorted(weights, 0.0, side="right"))
+        _weigh_earlier(self.terms(), np.asarray(positions, np.float64), sums)
         return sums
 
 
@@ -132,17 +169,6 @@ class Window(Decay):
         """The scale."""
         return self.scale
 
-    def earlier(self, positions: np.ndarray) -> np.ndarray:
-        """How many earlier positions lie within the window of each, in O(N)."""
-        p = positions.tolist()
-        counts = np.empty(len(p))
-        start = 0
-        for i, here in enumerate(p):
-            while not here - p[start] < self.scale:
-                start += 1
-            counts[i] = i - start
-        return counts
-
 
 class Exponential(Decay):
     """exp(-distance / scale): the weight halves every 0.69 scales.
@@ -161,16 +187,6 @@ class Exponential(Decay):
     def reach(self) -> float:
         """746 scales."""
         return 746.0 * self.scale
-
-    def earlier(self, positions: np.ndarray) -> np.ndarray:
-        """One number fades from each position to the next, in O(N)."""
-        fade = self(np.diff(positions, prepend=positions[:1])).tolist()
-        sums = np.empty(len(fade))
-        weight = -1.0
-        for i, f in enumerate(fade):
-            weight = (weight + 1.0) * f
-            sums[i] = weight
-        return sums
 
 
 class Logistic(Decay):

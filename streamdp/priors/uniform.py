@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from streamdp.checks import positive
 from streamdp.priors.base import found_weight, join_weight
 from streamdp.priors.partition import founders
@@ -63,14 +65,13 @@ class Uniform(Retiring):
         """
         if len(labels) == 0:
             return 0.0
-        theta = self.concentration
-        first = founders(labels)
-        ends = [*first[1:], len(labels) - 1]
-        norms = (
-            (end - start) * math.log(theta + k)
-            for k, (start, end) in enumerate(zip(first, ends, strict=True), start=1)
-        )
-        return (len(first) - 1) * math.log(theta) - math.fsum(norms)
+        return self.log_founded(np.array(founders(labels)), len(labels))
+
+    def log_founded(self, first: np.ndarray, n: int) -> float:
+        """The same of n records by the numbers of the clusters' first members, ascending, shape (K,)."""
+        theta, k = self.concentration, np.arange(1, len(first) + 1)
+        norms = np.diff(first, append=n - 1) @ np.log(theta + k)
+        return (len(first) - 1) * math.log(theta) - float(norms)
 
 
 @join_weight.of(UniformTerms)

@@ -61,6 +61,11 @@ def copies_in_group(store: Any, i: int, n: int) -> None:
 
 
 @generic
+def group_of_slot(store: Any, slot: int, labels: np.ndarray) -> None:
+    """Let the group be all records of a slot, those that are frozen and those with that label."""
+
+
+@generic
 def score_group(store: Any, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     """log H(S + group) - log H(S) for the first n slots; returns log H(group)."""
     raise NotImplementedError

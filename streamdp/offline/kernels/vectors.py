@@ -13,6 +13,7 @@ from streamdp.offline.kernels.clusters import (
     copies_in_group,
     drop_run,
     empty_group,
+    group_of_slot,
     hold,
     prepare_all,
     remove,
@@ -142,6 +143,11 @@ def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
         _copy(store, powers, same)
         _merge(store.terms, powers, same)
         left >>= 1
+
+
+@group_of_slot.of(VectorStore)
+def _group_of_a_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
+    _copy(store, store.block[slot], store.block[GROUP])
 
 
 @score_group.of(VectorStore)

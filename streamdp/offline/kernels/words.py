@@ -19,13 +19,14 @@ from streamdp.offline.kernels.clusters import (
     copies_in_group,
     drop_run,
     empty_group,
+    group_of_slot,
     hold,
     prepare_all,
     remove,
     score,
     score_group,
 )
-from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, WordStore
+from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, FIRST_SLOT, WordStore
 
 
 @kernel
@@ -226,6 +227,17 @@ def _copies_in_group(store: WordStore, i: int, n: int) -> None:
         for j in range(store.bag_meta[BAG_TYPES]):
             store.bag[store.bag_words[j]] *= n
         store.bag_meta[BAG_TOKENS] *= n
+
+
+@group_of_slot.of(WordStore)
+def _group_of_a_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
+    empty_bag(store)
+    for i in range(labels.shape[0]):
+        if labels[i] == slot:
+            add_to_bag(store, i)
+    frozen = labels.shape[0] + slot - FIRST_SLOT
+    if frozen < store.fresh.shape[0]:
+        add_to_bag(store, frozen)
 
 
 @score_group.of(WordStore)
