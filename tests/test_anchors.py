@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracle.enumeration import partitions
 from posterior import (
     EXCHANGEABLE,
     FAMILIES,
@@ -100,6 +101,28 @@ def test_links(family: str) -> None:
 def test_fewer_and_more_frozen_records(prior: str, family: str, frozen: tuple[int, ...]) -> None:
     move: Move = LinkGibbs() if prior == "exponential" else Gibbs(shuffled=True)
     assert agreement(family, prior, [move], frozen) > LEAST
+
+
+@pytest.mark.parametrize("prior", ["uniform", "pitman_yor"])
+def test_closed_clusters_count_among_those_that_were_founded(prior: str) -> None:
+    """What moves keep of the log joint is what it is; what they draw from is the posterior beside these."""
+    problem, model = problem_of("gaussian"), PRIORS[prior]
+    beside = problem.beside(FROZEN, model)
+    assert beside.anchors is not None
+    anchors = replace(beside.anchors, closed=5)
+    chain = Chain(beside.data, problem.likelihood, model, beside.labels, seed=3, anchors=anchors)
+    gibbs, joints = Gibbs(), {}
+    for z in partitions(problem.n):
+        if tuple(canonical(z[: len(FROZEN)]).tolist()) == tuple(canonical(FROZEN).tolist()):
+            chain.set_labels(np.array(canonical(z)[len(FROZEN) :]))
+            joints[tuple(canonical(z).tolist())] = chain.log_joint
+    top = max(joints.values())
+    total = math.fsum(math.exp(v - top) for v in joints.values())
+    posterior = {z: math.exp(v - top) / total for z, v in joints.items()}
+    for _ in range(50):
+        gibbs(chain)
+    assert abs(chain.refresh()) < 1e-9
+    assert p_value(draw_beside(chain, FROZEN, [gibbs], DRAWS), posterior) > LEAST
 
 
 def test_what_frozen_records_weigh_under_an_exponential_decay_is_one_number() -> None:

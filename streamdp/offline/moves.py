@@ -89,6 +89,7 @@ class Gibbs:
             chain.allocation,
             founders,
             chain.prior.concentration,
+            0 if chain.anchors is None else chain.anchors.closed,
             chain.random,
             order,
             done,

@@ -2,7 +2,8 @@
 
 Its probability depends on the clusters' first members alone, so that a record's conditional takes
 O(K): Wallach et al. 2010, eq. 18, in a form that no other record has to be visited for. Clusters of frozen
-records were founded before all others, so that to the normalisers they are as much concentration.
+records, and such as have closed, were founded before all others, so that to the normalisers they are as much
+concentration.
 """
 
 from __future__ import annotations
@@ -86,11 +87,13 @@ def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
 
 
 @kernel
-def _shifts(allocation: Allocation, founders: Founders, concentration: float, i: int) -> float:
-    """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
+def _shifts(allocation: Allocation, founders: Founders, before: float, i: int) -> float:
+    """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds.
+
+    ``before`` is the concentration, and the clusters founded before any record.
+    """
     held = allocation.meta[HELD]
     n = allocation.meta[ACTIVE] - held
-    concentration += held
     count, last, total = _place(founders, n, i), i, 0.0
     for k in range(held):
         founders.shift[FIRST_SLOT + k] = 0.0
@@ -98,16 +101,22 @@ def _shifts(allocation: Allocation, founders: Founders, concentration: float, i:
         founders.shift[allocation.labels[founders.ascending[p]]] = 0.0
     for p in range(count, n):
         f = founders.ascending[p]
-        total += (f - last) * math.log((concentration + p) / (concentration + p + 1.0))
+        total += (f - last) * math.log((before + p) / (before + p + 1.0))
         founders.shift[allocation.labels[f]] = total
         last = f
     rest = allocation.labels.shape[0] - 1 - last
-    return total + rest * math.log((concentration + n) / (concentration + n + 1.0))
+    return total + rest * math.log((before + n) / (before + n + 1.0))
 
 
 @kernel
 def _uniform_step(
-    store: Store, allocation: Allocation, founders: Founders, concentration: float, random: np.ndarray, i: int
+    store: Store,
+    allocation: Allocation,
+    founders: Founders,
+    concentration: float,
+    closed: int,
+    random: np.ndarray,
+    i: int,
 ) -> None:
     slot = allocation.labels[i]
     founded = founders.first[slot] == i
@@ -115,7 +124,7 @@ def _uniform_step(
         _withdraw(allocation, founders, i)
     old = leave(store, allocation, i)
     n, weights = allocation.meta[ACTIVE], allocation.weights
-    anew = _shifts(allocation, founders, concentration, i)
+    anew = _shifts(allocation, founders, concentration + allocation.meta[HELD] + closed, i)
     score(store, i, allocation.active, n, weights)
     for j in range(n):
         weights[j] += founders.shift[allocation.active[j]]
@@ -137,14 +146,18 @@ def uniform_sweep(
     allocation: Allocation,
     founders: Founders,
     concentration: float,
+    closed: int,
     random: np.ndarray,
     order: np.ndarray,
     first: int,
     last: int,
 ) -> int:
-    """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot."""
+    """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot.
+
+    ``closed`` clusters are founded beside those in use, before all records.
+    """
     for p in range(first, last):
         if allocation.meta[FREE] == 0:
             return p
-        _uniform_step(store, allocation, founders, concentration, random, order[p])
+        _uniform_step(store, allocation, founders, concentration, closed, random, order[p])
     return last
