@@ -24,9 +24,7 @@ PEERS = {
 """Best stream method and, where better, best batch method: overall NMI as measured on these files."""
 
 
-def labels_of(
-    corpus: Sequence[Document], settings: Settings
-) -> tuple[np.ndarray, np.ndarray, int, float]:
+def labels_of(corpus: Sequence[Document], settings: Settings) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Labels as first announced and as they stand in the end, clusters found, CPU seconds."""
     records = records_of(corpus)
     engine = Engine(settings)
