@@ -8,9 +8,9 @@ hashed to 4,096 columns, or as LSA of 100 dimensions; the first tenth of the tex
 either. Birch is given LSA, all texts before it labels any, and the true number of clusters.
 
 Vectors, windowed ARI: as in ``benchmarks.estimators``, where everyone predicts a record before learning it;
-besides, streamdp's engine given a thousand at a time, MiniBatchKMeans that learns a hundred, then labels them,
-and Birch, told the number of clusters and half the radius that others are told, which labels when it has seen
-all.
+besides, streamdp's engine given a thousand at a time, MiniBatchKMeans that learns a hundred, then labels
+them, and Birch, told the number of clusters and half the radius that others are told, which labels when it
+has seen all.
 
 Lines of logs, group accuracy over eight sets: texts in, templates out, beside Drain3.
 
@@ -298,10 +298,9 @@ def main() -> None:
     names = (*CORPORA, *STREAMS, "logs")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--sets", nargs="+", default=names, choices=names)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} records of each set")
-    parser.add_argument(
-        "--output", type=Path, default=Path("docs/pictures"), help="folder of CSV and picture"
-    )
+    parser.add_argument("--records", type=int, default=RECORDS, help="at most so many of each set")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} of each")
+    parser.add_argument("--output", type=Path, default=PICTURES, help="folder of CSV and picture")
     options = parser.parse_args()
     warm()
     points: list[Point] = []
