@@ -11,7 +11,7 @@ from streamdp.plots.style import COLOURS, FAINT, INK, look
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ACROSS = 4
+ACROSS = 3
 """Panels in a row."""
 
 
@@ -69,7 +69,7 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
         axes.plot(point.cost, point.newest, "o", color=colour, zorder=3)
     costs = [point.cost for point in points]
     least = min(min(point.first, point.newest) for point in points)
-    axes.set(xscale="log", xlim=(min(costs) / 4, max(costs) * 4), ylim=(max(least - 0.15, -0.02), 1.04))
+    axes.set(xscale="log", xlim=(min(costs) / 4, max(costs) * 6), ylim=(max(least - 0.15, -0.02), 1.04))
     axes.set(xlabel="CPU microseconds a record", ylabel=points[0].measure)
     axes.set_title(f"{points[0].data}, {points[0].records:,} records", loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
@@ -98,6 +98,14 @@ def _names(axes: Axes, points: Sequence[Point]) -> None:
         label.set_position(best)
         left, low = at[0] + best[0], at[1] + best[1]
         taken.append((left, low, left + size.width, low + size.height))
+        taken += [(x - 1.0, y - 1.0, x + 1.0, y + 1.0) for x, y in _leader(at, best, size)]
+
+
+def _leader(at: Any, place: tuple[float, float], size: Any) -> list[tuple[float, float]]:
+    """Pixels of the line from a point to the middle of its label, none beside the point or in the label."""
+    x, y = place[0] + size.width / 2, place[1] + size.height / 2
+    shares = (share for share in (0.3, 0.5, 0.7) if abs(y) * (1 - share) > size.height / 2)
+    return [(at[0] + share * x, at[1] + share * y) for share in shares]
 
 
 def _places(width: float, height: float) -> Iterable[tuple[float, float]]:
@@ -109,12 +117,13 @@ def _places(width: float, height: float) -> Iterable[tuple[float, float]]:
             yield from ((-width / 2, y), (-width / 4, y), (-3 * width / 4, y))
 
 
-def _badness(axes: Axes, at: Any, size: Any, place: tuple[float, float], taken: Iterable[Any]) -> float:
+def _badness(axes: Axes, at: Any, size: Any, place: tuple[float, float], taken: Sequence[Any]) -> float:
     """Pixels of distance, and far more for what would be covered."""
     left, low = at[0] + place[0], at[1] + place[1]
     right, high = left + size.width, low + size.height
     frame = axes.get_window_extent()
     outside = left < frame.x0 + 2 or right > frame.x1 or low < frame.y0 + 2 or high > frame.y1 + 4
     covered = sum(left < c and a < right and low < d and b < high for a, b, c, d in taken)
+    covered += sum(a < x < c and b < y < d for a, b, c, d in taken for x, y in _leader(at, place, size))
     off = abs(place[1] + size.height / 2) + abs(place[0] + size.width / 2) / 4
     return 1000.0 * covered + 3000.0 * outside + off
