@@ -69,7 +69,7 @@ def crowded(clusters: int, count: int) -> tuple[Callable[[Settings], Engine], li
     source = ShortTexts(clusters + fresh, seed=clusters)
     order = np.concatenate([source.rng.permutation(clusters) for _ in range(TOLD)])
     model = {"prior": "crp", "concentration": clusters / SHARE}
-    seeded = Engine(Settings(beam=1, second_look=0, **model))  # type: ignore[arg-type]
+    seeded = Engine(Settings(beam=1, **model))  # type: ignore[arg-type]
     for start in range(0, len(order), CHUNK):
         seeded.advance(texts_about(source, order[start : start + CHUNK]))
     search, stored = seeded.search, seeded.dumps()
@@ -105,7 +105,7 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--corpus", default="tweets_t", help="tweets_t, tweets, news_t or news")
-    parser.add_argument("--clusters", type=int, default=100_000, help="in the crowded state; 0: leave it out")
+    parser.add_argument("--clusters", type=int, default=10_000, help="in the crowded state; 0: leave it out")
     parser.add_argument("--records", type=int, default=5_000, help="records measured in the crowded state")
     options = parser.parse_args()
     warm()
