@@ -55,18 +55,22 @@ def topics(
 
 def lsa(name: str) -> tuple[np.ndarray, np.ndarray, int]:
     """Vectors of a corpus, not scaled, its true clusters, and how many texts have no word that is known."""
+    texts = documents(name)
+    vectors, known = lsa_of([d.text for d in texts])
+    truth = np.unique([str(d.cluster) for d in texts], return_inverse=True)[1]
+    return vectors[known], truth[known].astype(np.int64), int((~known).sum())
+
+
+def lsa_of(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of texts by what the first of them teach, not scaled, and which have a word that is known."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts = documents(name)
-    words = [d.text for d in texts]
-    first = words[: len(words) // FITTED]
+    first = texts[: len(texts) // FITTED]
     counts = TfidfVectorizer().fit(first)
     svd = TruncatedSVD(DIMENSIONS, random_state=0).fit(counts.transform(first))
-    vectors = svd.transform(counts.transform(words))
-    known = np.square(vectors).sum(axis=1) > 0.0
-    truth = np.unique([str(d.cluster) for d in texts], return_inverse=True)[1]
-    return vectors[known], truth[known].astype(np.int64), int((~known).sum())
+    vectors = svd.transform(counts.transform(texts))
+    return vectors, np.square(vectors).sum(axis=1) > 0.0
 
 
 def new_search(vectors: np.ndarray, **given: Any) -> BeamSearch:
@@ -194,11 +198,14 @@ def river(model: Any, vectors: np.ndarray) -> Answer:
     return Answer(labels, time.process_time() - started)
 
 
-def birch_at_once(vectors: np.ndarray, threshold: float) -> Answer:
-    """All vectors learned, then labelled: labels such as no stream can give, beside ours as announced."""
+def birch_at_once(vectors: np.ndarray, threshold: float, clusters: int | None = None) -> Answer:
+    """All vectors learned, then labelled: labels such as no stream can give, beside ours as announced.
+
+    What the tree has found is joined to so many clusters in the end, unless that is None.
+    """
     from sklearn.cluster import Birch
 
-    model = Birch(threshold=threshold, n_clusters=None)
+    model = Birch(threshold=threshold, n_clusters=clusters)
     started = time.process_time()
     labels = model.fit(vectors).predict(vectors)
     return Answer(np.asarray(labels), time.process_time() - started)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.textclust import of_the_paper
 from benchmarks.workloads import (
     Document,
     child_cpu_seconds,
@@ -40,14 +41,11 @@ def peer_seconds(path: Path, records: int) -> float:
 
     Decoding, tokenising and learning; it is not asked for its answers, and writes none.
     """
-    from river.cluster import TextClust
     from river.feature_extraction import BagOfWords
 
     decode = msgspec.json.Decoder(Document).decode
     words = BagOfWords(lowercase=True)
-    model = TextClust(
-        real_time_fading=False, fading_factor=0.01, tgap=200, auto_r=True, auto_merge=True, sigma=0.5
-    )
+    model = of_the_paper()
 
     def learn() -> None:
         with path.open("rb") as file:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.latency import one_by_one, percentiles
 from benchmarks.papers import digits, nips
 from benchmarks.quality import PEERS
 from benchmarks.workloads import CHUNK, documents, records_of, show
@@ -144,17 +145,11 @@ def _cells(joint: float, share: float, seconds: float, least: float) -> tuple[st
 
 
 def latencies(quick: bool) -> None:
-    """Wall time of ``advance``, one record at a time."""
+    """Wall and CPU time of ``advance``, one record at a time."""
     records: list[Record] = list(records_of(documents("tweets_t")))[: 5_000 if quick else None]
     rows = []
     for told, settings in PASSES.items():
-        engine, taken = Engine(Settings(**settings)), np.zeros(len(records))
-        for i, record in enumerate(records):
-            began = time.perf_counter()
-            engine.advance([record])
-            taken[i] = time.perf_counter() - began
-        at = np.quantile(taken[100:], [0.5, 0.99, 0.999, 1.0]) * 1e3
-        rows.append((told, *(f"{x:.3f}" for x in at)))
+        rows.append((told, *percentiles(one_by_one(Engine(Settings(**settings)), records))))
     show("One record at a time", ("refined every / moves", "p50 ms", "p99", "p99.9", "max"), rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -24,10 +24,10 @@ PEERS = {
 """Best stream method and, where better, best batch method: overall NMI as measured on these files."""
 
 
-def labels_of(corpus: list[Document], width: int) -> tuple[np.ndarray, np.ndarray, int, float]:
+def labels_of(corpus: Sequence[Document], settings: Settings) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Labels as first announced and as they stand in the end, clusters found, CPU seconds."""
     records = records_of(corpus)
-    engine = Engine(Settings(beam=width))
+    engine = Engine(settings)
     started = time.process_time()
     answers = [engine.advance(records[i : i + CHUNK]) for i in range(0, len(records), CHUNK)]
     answers.append(engine.finish())
@@ -49,6 +49,13 @@ def told_of(answers: Iterable[Answers], n: int) -> tuple[np.ndarray, np.ndarray]
     return first, newest
 
 
+def truth_of(corpus: Sequence[Document]) -> np.ndarray:
+    """True clusters as numbers from 0 on; -1 where the truth is unknown."""
+    classes = sorted({str(d.cluster) for d in corpus if d.cluster is not None})
+    codes = {c: i for i, c in enumerate(classes)}
+    return np.array([-1 if d.cluster is None else codes[str(d.cluster)] for d in corpus])
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -59,12 +66,10 @@ def main() -> None:
     rows: list[tuple[object, ...]] = []
     for name in options.corpora:
         corpus = documents(name)
-        classes = sorted({str(d.cluster) for d in corpus if d.cluster is not None})
-        codes = {c: i for i, c in enumerate(classes)}
-        truth = np.array([-1 if d.cluster is None else codes[str(d.cluster)] for d in corpus])
+        truth = truth_of(corpus)
         stream, stream_name, batch, batch_name = PEERS[name]
         for width in options.beams:
-            first, newest, found, seconds = labels_of(corpus, width)
+            first, newest, found, seconds = labels_of(corpus, Settings(beam=width))
             scored = (truth >= 0) & (newest >= 0)
             announced, revised = (agreement(x[scored], truth[scored]) for x in (first, newest))
             rows.append(
@@ -75,7 +80,7 @@ def main() -> None:
                     f"{revised.nmi:.3f}",
                     f"{revised.ari:.3f}",
                     found,
-                    len(codes),
+                    int(truth.max()) + 1,
                     "-" if stream is None else f"{stream:.3f} {stream_name}",
                     "-" if batch is None else f"{batch:.3f} {batch_name}",
                     f"{len(corpus) / seconds:,.0f}",

@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
 def alone(corpus: list[Document], beam: int) -> Ran:
     """One engine."""
-    first, newest, _, seconds = labels_of(corpus, beam)
+    first, newest, _, seconds = labels_of(corpus, Settings(beam=beam))
     return Ran(first, newest, seconds, 0.0, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 
+from benchmarks.textclust import of_the_paper
 from benchmarks.workloads import (
     Encoded,
     chunks,
@@ -32,11 +33,7 @@ def engine_seconds(texts: Encoded, width: int) -> float:
 
 def peer_seconds(bags: list[Counter[str]]) -> float:
     """CPU seconds of TextClust's learning alone: it is not asked for its answers."""
-    from river.cluster import TextClust
-
-    model = TextClust(
-        real_time_fading=False, fading_factor=0.01, tgap=200, auto_r=True, auto_merge=True, sigma=0.5
-    )
+    model = of_the_paper()
 
     def learn() -> None:
         for bag in bags:
