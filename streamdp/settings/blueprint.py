@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -50,7 +51,7 @@ class Blueprint:
         settings, family = _named(settings, "likelihood", likelihood, Likelihood, LIKELIHOODS)
         return cls(settings, made, family)
 
-    @property
+    @cached_property
     def sparse(self) -> bool | None:
         """Whether records are word counts; None where the first record decides."""
         return is_sparse(self.settings) if self.likelihood is None else self.likelihood.sparse
