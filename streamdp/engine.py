@@ -251,8 +251,7 @@ class Engine(Inside):
         assert self._encoder is not None
         refused = [self._encoder.add(record) for _, record in self._strays]
         answers.rejects.extend(reject for reject in refused if reject is not None)
-        self._strays = []
-        self._moments = self._encoder.learn()
+        self._strays, self._moments = [], self._encoder.learn()
         self._start(new_search(self._blueprint, self._moments))
 
     def _start(self, search: BeamSearch) -> None:
@@ -312,7 +311,8 @@ class Engine(Inside):
         age, tell = self._age, self.with_events
         held = self._retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
         if held is not None:
-            looked = review(search, held.first, held.batch, held.labels, age, tell=tell, last=last)
+            since = self._announcer.open_from(search.seq)
+            looked = review(search, held.first, held.batch, held.labels, age, since, tell=tell, last=last)
             self._revise(search, looked, answers)
         if self._passes is not None:
             self._revise(search, self._passes.turn(self.stream, self.seq, tell=tell, last=last), answers)
@@ -327,8 +327,7 @@ class Engine(Inside):
 
     def _evict(self, search: BeamSearch, vocabulary: Vocabulary) -> None:
         if vocabulary.wants_eviction():
-            gone = vocabulary.evict(search.held_words(), self.seq - self.settings.retain)
-            search.forget_words(gone)
+            search.forget_words(vocabulary.evict(search.held_words(), self.seq - self.settings.retain))
 
     # ---------------------------------------------------------------- state
 

@@ -155,7 +155,8 @@ class Inside:
         if now is not None and isinstance(prior, DistanceDependent):
             decay = Exponential(now.decay_scale)
             prior = replace(prior, concentration=now.concentration, decay=decay)
-        return Stream(self.settings, prior, Encoded(encoder, held.batch, self._moments), held, search)
+        encoded, since = Encoded(encoder, held.batch, self._moments), self._announcer.open_from(search.seq)
+        return Stream(self.settings, prior, encoded, held, search, since)
 
     @property
     def log_evidence(self) -> float:

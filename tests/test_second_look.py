@@ -25,6 +25,8 @@ from streamdp.beam.state import REVISIONS, Incoming, Output
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.likelihoods.words import WordStatistics
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import Plan
 from streamdp.priors import DistanceDependent
 from streamdp.records import Final
 from streamdp.settings import Settings
@@ -318,3 +320,19 @@ def test_a_cluster_that_took_in_records_first_finds_room(monkeypatch: pytest.Mon
     settings = Settings(beam=1, second_look=300, retain=1500, concentration=0.05, decay_scale=100.0)
     Engine(settings).advance(records)
     assert 0.0 < max(most) <= 1.0
+
+
+@pytest.mark.parametrize("more", [{}, {"refine_every": 512, "refine_moves": 2000}])
+def test_what_was_final_before_second_looks_began_stays(more: dict[str, Any]) -> None:
+    """A state that was made without them, or of a set that was fitted, goes on with them."""
+    records = texts(3000, 3)
+    before = Engine(Settings(beam=1, second_look=0, max_undecided=300))
+    before.advance(records[:1200])
+    settings = Settings(beam=1, second_look=300, **more)
+    fitted = fit(records[:1200], settings, Plan(rounds=1, seconds=None, start="random")).to_engine()
+    for engine in (Engine.loads(before.dumps(), settings), fitted):
+        told = feed(engine, records[1200:], [100, 700])
+        told.add(engine.finish())
+        revised = {line.seq for line in told.assignments() if line.revision}
+        assert min(revised, default=1200) >= 1200
+        assert engine.counters()["second_looks"] > 1000

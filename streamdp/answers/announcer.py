@@ -99,6 +99,10 @@ class Announcer:
                 if not self.final_only:
                     lines.append(Final(decided))
 
+    def open_from(self, seq: int) -> int:
+        """The first record whose answer may still change, of a stream of ``seq`` records."""
+        return next(iter(self.undecided), seq)
+
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
         for r in range(int(out.meta[REVISIONS])):

@@ -30,6 +30,7 @@ def review(
     batch: Batch,
     labels: np.ndarray,
     age: int,
+    since: int = 0,
     *,
     tell: bool,
     last: bool = False,
@@ -44,6 +45,8 @@ def review(
         The records that may move: the latest ones, the number of the first of them, and the newest labels.
     age
         Records after which a record is looked at again.
+    since
+        Records before this one are final: they stay, and so do clusters that hold any.
     tell
         Whether cluster events are wanted.
     last
@@ -57,10 +60,11 @@ def review(
     recent = gather_recent(search, first, batch, labels)
     times = np.zeros(batch.size) if batch.times is None else np.asarray(batch.times, np.float64)
     places = new_places()
-    start, stop = seq - age - REVIEW_EVERY, seq if last else seq - age
+    start, stop = max(seq - age - REVIEW_EVERY, since), seq if last else seq - age
     start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
     chosen = batch.slice(start, stop)
     slots = _of_age(search, recent, age, last=last)
+    slots = slots[~np.isin(slots, recent.slot[: max(since - first, 0)])]
     inverted, words = search.words.inverted, len(search.words.learned.counts)
     # a cluster may have taken in others, and records, by the time that it is looked at
     lengths = np.diff(chosen.offsets)

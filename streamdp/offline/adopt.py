@@ -169,10 +169,10 @@ def _recent(stream: Stream) -> Recent:
 
 
 def _valid(stream: Stream, proposal: Proposal) -> Proposal:
-    """The changes of records and clusters that are as they were."""
+    """The changes of records that are open, and of clusters that are as they were."""
     held, known = stream.held, _slots(stream.search)[0]
     at = proposal.seqs - held.first
-    keep = (at >= 0) & np.isin(proposal.was, known)
+    keep = (at >= 0) & (proposal.seqs >= stream.since) & np.isin(proposal.was, known)
     keep &= held.labels[np.maximum(at, 0)] == proposal.was
     keep &= (proposal.labels >= proposal.minted) | np.isin(proposal.labels, known)
     return proposal.take(keep)

@@ -26,13 +26,17 @@ from streamdp.state.retained import Labelled
 
 
 class Stream(NamedTuple):
-    """A running stream: its model, the records that it holds, with their newest labels, and the beam."""
+    """A running stream: its model, the records that it holds, with their newest labels, and the beam.
+
+    What was answered of records before ``since`` is final.
+    """
 
     settings: Settings
     prior: Prior
     encoded: Encoded
     held: Labelled
     search: BeamSearch
+    since: int = 0
 
     @property
     def base(self) -> np.ndarray | None:
@@ -89,7 +93,7 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
 
     ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
     """
-    settings, prior, encoded, held, search = stream
+    settings, prior, encoded, held, search, _ = stream
     if seed is not None:
         settings = msgspec.structs.replace(settings, seed=seed)
     notes, likelihood = [], search.likelihood
