@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from models import Problem, pair
-from streams import SparseRecord, encode
+from streams import SparseRecord, encode, ordered
 
 from streamdp.beam.scores import TOUCHED
 from streamdp.beam.search import BeamSearch
@@ -23,7 +23,7 @@ def stream(rng: np.random.Generator, n: int) -> list[SparseRecord]:
         common = rng.permutation(SHARED)[: rng.integers(1, 4)]
         counts = rng.choice([1, 1, 1, 2], size=len(own) + len(common))
         words = np.concatenate([own, common])
-        records.append([(int(w), int(c)) for w, c in zip(words, counts, strict=True)])
+        records.append(ordered([(int(w), int(c)) for w, c in zip(words, counts, strict=True)]))
     return records
 
 
