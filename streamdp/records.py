@@ -110,6 +110,10 @@ class FieldNames(NamedTuple):
         return tuple(dict.fromkeys((*self.categories, *self.texts, *self.numbers)))
 
 
+ALL_CATEGORIES = FieldNames()
+"""Whatever fields a record has, they are categories."""
+
+
 def written(category: Any) -> str:
     """How a category is written: a text as it is, 3 as 3, True as true. ValueError for what is none."""
     if isinstance(category, str):

@@ -181,6 +181,7 @@ def test_what_a_record_is_made_into() -> None:
     [
         ({"amount": "much"}, "wrong_type", "field 'amount' is no number: 'much'"),
         ({"amount": True, "product": "card"}, "wrong_type", "field 'amount' is no number"),
+        ({"amount": "1_000"}, "wrong_type", "field 'amount' is no number: '1_000'"),
         ({"amount": math.inf}, "not_finite", "field 'amount' is not a finite number"),
         ({"amount": "nan"}, "not_finite", "field 'amount' is not a finite number"),
         ({"product": 0.5}, "wrong_type", "field 'product' is no category"),

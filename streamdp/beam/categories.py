@@ -30,6 +30,7 @@ from streamdp.likelihoods.categorical import (
     is_text,
     mass_of_field,
     mass_of_value,
+    place_of_text,
     rising,
 )
 
@@ -109,12 +110,12 @@ def _score_record(
     inner.meta[TICK] += 1
     for c in range(high):
         inner.log_ratio[c] = 0.0
-    log_base, met = 0.0, 0
+    log_base, met, text = 0.0, 0, place_of_text(family, words)
     for i in range(words.shape[0]):
         word, count = words[i], counts[i]
         if word == RECORD:
             continue
-        field = field_of(family, learned, words, i)
+        field = field_of(learned, words, i, text)
         if field != FIELD:
             mass = mass_of_value(family, learned, field, word)
             log_base += rising(mass, count)

@@ -8,7 +8,7 @@ from typing import Any
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.fields import Fields, Parts, RefusedError, nothing_of
 from streamdp.decode.objects import fields_of, plain_value, rest_of
-from streamdp.records import FieldNames, written
+from streamdp.records import ALL_CATEGORIES, FieldNames, written
 
 
 class CategoryObjects:
@@ -22,7 +22,7 @@ class CategoryObjects:
         The fields that count. None are named: all do but time, id, the kept ones and ``cluster``.
     """
 
-    def __init__(self, fields: Fields, named: FieldNames = FieldNames()) -> None:  # noqa: B008
+    def __init__(self, fields: Fields, named: FieldNames = ALL_CATEGORIES) -> None:
         self._fields, self._named, self._numbers = fields, named.all, frozenset(named.numbers)
 
     def read(self, data: bytes) -> Parts:

@@ -103,7 +103,7 @@ def number_cell(cell: str, name: str) -> float:
     if not cell or cell.isspace():
         raise RefusedError("null_value", f"column {name!r} is empty")
     try:
-        result = _plain_float(cell)
+        result = plain_float(cell)
     except ValueError:
         raise RefusedError("wrong_type", f"column {name!r} must hold a number, not {_short(cell)}") from None
     return number(result, name)
@@ -144,7 +144,7 @@ def time_cell(cell: str, name: str, unit: Unit = "auto") -> float | None:
     if not cell or cell.isspace():
         return None
     try:
-        result = _plain_float(cell)
+        result = plain_float(cell)
     except ValueError:
         return _iso_seconds(cell, name)
     if not math.isfinite(result):
@@ -191,7 +191,8 @@ def kind(value: Any) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-def _plain_float(cell: str) -> float:
+def plain_float(cell: str) -> float:
+    """The number that a text writes; ValueError where it writes none."""
     if "_" in cell:  # Python's own digit separator; in data it is an identifier
         raise ValueError(cell)
     return float(cell)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from streamdp.decode.fields import plain_float
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
 from streamdp.encode.intervals import Intervals
@@ -16,7 +17,7 @@ from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.categorical import RECORD, TEXT
-from streamdp.records import FieldNames, Record, Reject, written
+from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
 
 _Part = TypeVar("_Part", str, float)
 
@@ -43,7 +44,7 @@ class CategoryEncoder(BagEncoder):
     def __init__(
         self,
         vocabulary: Vocabulary,
-        names: FieldNames = FieldNames(),  # noqa: B008
+        names: FieldNames = ALL_CATEGORIES,
         tokenizer: Tokenizer | None = None,
         cuts: Mapping[str, Sequence[float | None]] | None = None,
         *,
@@ -196,7 +197,7 @@ def _read(name: str, found: Any, how: Callable[[Any], _Part]) -> _Part:
 
 def _number(found: Any) -> float:
     try:
-        number = float(found)
+        number = plain_float(found) if isinstance(found, str) else float(found)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"is no number: {found!r}") from None
     if not math.isfinite(number):

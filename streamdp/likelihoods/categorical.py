@@ -304,16 +304,27 @@ def is_text(family: CategoricalTerms, field: int) -> bool:
 
 
 @kernel
-def field_of(family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, i: int) -> int:
-    """The word of the field of the record's i-th word, a value; FIELD where that is no value."""
+def place_of_text(family: CategoricalTerms, words: np.ndarray) -> int:
+    """Where the word of a record's text stands, those of the text behind it; the end where there is none."""
+    i = 0
+    while i < words.shape[0] and not is_text(family, words[i]):
+        i += 1
+    return i
+
+
+@kernel
+def field_of(learned: FieldsLearned, words: np.ndarray, i: int, text: int) -> int:
+    """The word of the field of the record's i-th word, a value; FIELD where that is no value.
+
+    ``text`` is the place of its text.
+    """
     field = learned.field[words[i]]
     if field != UNKNOWN:
         return field
     # never counted: so it stands in a record, where words come in order
-    for j in range(i, 0, -1):
-        if is_text(family, words[j]):
-            return TEXT if j < i else FIELD
-    return words[i - 1] if i % 2 == 0 and i > 0 else FIELD
+    if i > text:
+        return TEXT
+    return words[i - 1] if i % 2 == 0 and 0 < i < text else FIELD
 
 
 @kernel
@@ -334,8 +345,9 @@ def mass_of_value(family: CategoricalTerms, learned: FieldsLearned, field: int, 
 def _learn(
     family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
 ) -> None:
+    text = place_of_text(family, words)
     for i in range(words.shape[0]):
-        word, field = words[i], field_of(family, learned, words, i)
+        word, field = words[i], field_of(learned, words, i, text)
         if field != FIELD and learned.counts[word] == 0:
             learned.values[field] += 1
         learned.field[word] = field

@@ -82,14 +82,15 @@ class Gibbs:
     def _uniform(self, chain: Chain, order: np.ndarray, done: int) -> int:
         assert isinstance(chain.prior, Uniform)
         capacity = len(chain.allocation.free)
-        founders = Founders(np.zeros(capacity, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity))
+        closed = 0 if chain.anchors is None else chain.anchors.closed
+        first, ascending = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+        founders = Founders(first, ascending, np.zeros(capacity), closed)
         find_founders(chain.allocation, founders)
         return uniform_sweep(
             chain.store,
             chain.allocation,
             founders,
             chain.prior.concentration,
-            0 if chain.anchors is None else chain.anchors.closed,
             chain.random,
             order,
             done,

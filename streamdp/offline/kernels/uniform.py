@@ -29,6 +29,7 @@ class Founders(NamedTuple):
     first: np.ndarray  # int64[C] by slot
     ascending: np.ndarray  # int64[C] all of them, in order
     shift: np.ndarray  # float64[C] scratch: what a slot gains when an earlier record becomes its first
+    closed: int  # clusters founded beside those in use, before all records
 
 
 @kernel
@@ -87,13 +88,10 @@ def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
 
 
 @kernel
-def _shifts(allocation: Allocation, founders: Founders, before: float, i: int) -> float:
-    """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds.
-
-    ``before`` is the concentration, and the clusters founded before any record.
-    """
+def _shifts(allocation: Allocation, founders: Founders, concentration: float, i: int) -> float:
+    """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
     held = allocation.meta[HELD]
-    n = allocation.meta[ACTIVE] - held
+    n, before = allocation.meta[ACTIVE] - held, concentration + held + founders.closed
     count, last, total = _place(founders, n, i), i, 0.0
     for k in range(held):
         founders.shift[FIRST_SLOT + k] = 0.0
@@ -110,13 +108,7 @@ def _shifts(allocation: Allocation, founders: Founders, before: float, i: int) -
 
 @kernel
 def _uniform_step(
-    store: Store,
-    allocation: Allocation,
-    founders: Founders,
-    concentration: float,
-    closed: int,
-    random: np.ndarray,
-    i: int,
+    store: Store, allocation: Allocation, founders: Founders, concentration: float, random: np.ndarray, i: int
 ) -> None:
     slot = allocation.labels[i]
     founded = founders.first[slot] == i
@@ -124,7 +116,7 @@ def _uniform_step(
         _withdraw(allocation, founders, i)
     old = leave(store, allocation, i)
     n, weights = allocation.meta[ACTIVE], allocation.weights
-    anew = _shifts(allocation, founders, concentration + allocation.meta[HELD] + closed, i)
+    anew = _shifts(allocation, founders, concentration, i)
     score(store, i, allocation.active, n, weights)
     for j in range(n):
         weights[j] += founders.shift[allocation.active[j]]
@@ -146,18 +138,14 @@ def uniform_sweep(
     allocation: Allocation,
     founders: Founders,
     concentration: float,
-    closed: int,
     random: np.ndarray,
     order: np.ndarray,
     first: int,
     last: int,
 ) -> int:
-    """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot.
-
-    ``closed`` clusters are founded beside those in use, before all records.
-    """
+    """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot."""
     for p in range(first, last):
         if allocation.meta[FREE] == 0:
             return p
-        _uniform_step(store, allocation, founders, concentration, closed, random, order[p])
+        _uniform_step(store, allocation, founders, concentration, random, order[p])
     return last
