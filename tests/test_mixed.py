@@ -412,5 +412,6 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert {line["seq"] for line in lines} == set(range(400))
     again = succeed(tmp_path, "consume", "tickets.jsonl", *named, "--state", "st", "--frozen")
     assert len(assignments(again)) == 400
-    code, message = fail(tmp_path, "consume", "tickets.jsonl", "--fields", "n", "--numbers", "n")
-    assert (code, "'n' cannot be two of these" in message) == (78, True)
+    for command in ("consume", "check", "fit"):
+        code, message = fail(tmp_path, command, "tickets.jsonl", "--fields", "n", "--numbers", "n")
+        assert (code, "'n' cannot be two of these" in message) == (78, True)
