@@ -88,8 +88,8 @@ def test_an_engine_of_its_own_records_and_labels_goes_on(dense: bool) -> None:
     maker = vectors if dense else texts
     engine = Engine(settings)
     engine.advance(maker(60, 4))
-    _, _, encoded, held, _ = stream_of(engine)
-    labels = held.labels
+    stream = stream_of(engine)
+    encoded, labels = stream.encoded, stream.held.labels
     names, numbers = np.unique(labels, return_inverse=True)
     first = np.unique(numbers, return_index=True)[1]
     rank = np.argsort(np.argsort(first))
