@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import random
 import subprocess
 import sys
@@ -12,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from benchmarks.log_lines import SETS, Fresh, accuracy, drain, log_lines, made_templates
 from benchmarks.workloads import show
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.lines.model import Terms
-from streamdp.lines.stream import LineStream
+from streamdp.lines.stream import MAX_LINES, LineStream
 from streamdp.scoring.agreement import agreement
 
 CHUNK = 1000
@@ -208,10 +211,53 @@ def scaling(most: int, lines: int) -> None:
     )
 
 
+def remembered(lines: int, steps: int) -> None:
+    """Memory while lines come of which hardly any comes again, at several bounds."""
+    process, rows = psutil.Process(), []
+    for most in (50_000, MAX_LINES, 1 << 60):
+        draw, stream = Fresh(words=True), LineStream(Terms(), max_lines=most)
+        before = process.memory_info().rss
+        for _step in range(steps):
+            spent, longest = 0.0, 0.0
+            for _ in range(0, lines // steps, CHUNK):
+                texts, started = draw.draw(CHUNK), time.process_time()
+                for _ in stream.take(texts):
+                    pass
+                spent += time.process_time() - started
+                longest = max(longest, time.process_time() - started)
+            counters = stream.counters()
+            rows.append(
+                (
+                    f"{most:,}" if most < 1 << 60 else "none",
+                    f"{counters['lines_distinct'] + counters['lines_forgotten']:,}",
+                    f"{counters['lines_distinct']:,}",
+                    counters["clusters_live"],
+                    f"{(process.memory_info().rss - before) / 2**20:.0f}",
+                    f"{lines / steps / spent:,.0f}",
+                    f"{1000 * longest:.0f}",
+                )
+            )
+        del stream
+        trim()
+    show(
+        "memory of lines of which hardly any comes again",
+        ("max lines", "distinct", "remembered", "templates", "MiB", "lines a CPU s", "longest chunk, ms"),
+        rows,
+    )
+
+
+def trim() -> None:
+    """Give memory that is free back to the system, where that can be asked for."""
+    gc.collect()
+    release = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if release is not None:
+        release(0)
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["quality", "timed", "scaling"])
+    parser.add_argument("what", nargs="*", default=["quality", "timed", "scaling", "memory"])
     parser.add_argument("--jitters", type=int, default=30)
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--peer-lines", type=int, default=100_000)
@@ -223,6 +269,8 @@ def main() -> None:
         timed(options.lines, options.peer_lines)
     if "scaling" in options.what:
         scaling(options.most, 100_000)
+    if "memory" in options.what:
+        remembered(options.lines, 4)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from streamdp.lines.model import Terms
+from streamdp.lines.state import CLUSTERS, HELD, HELD_TYPES, TEXT, USED
 from streamdp.lines.stream import LineStream
+from streamdp.state.sound_lines import check_lines
 from tests.logs import TEMPLATES, lines
 from tests.oracle.template_stream import Stream, allowed
-from tests.oracle.templates import Cluster, Line, tokens_of, wordy
+from tests.oracle.templates import Cluster, Line, Settings, kind_of, tokens_of, wordy
 
 WORDS = [
     "the",
@@ -43,6 +45,35 @@ def noise(count: int, seed: int) -> list[str]:
         ]
         found.append("x" + " ".join(parts))
     return found
+
+
+def many_users(count: int, seed: int) -> list[str]:
+    """Lines with names and files that hardly ever come again."""
+    r = random.Random(seed)
+
+    def name() -> str:
+        return "".join(r.choices("abcdefghij", k=r.randrange(2, 7)))
+
+    return [
+        f"user {name()} opened file /{name()}/{r.randrange(99)}.{name()} for {name()}" for _ in range(count)
+    ]
+
+
+def made_one_late(seed: int) -> list[str]:
+    """Lines of two templates with many values in their holes, and of others that make them one."""
+    r = random.Random(seed)
+    verbs = [r.choice(("locked", "freed")) for _ in range(100)]
+    verbs += ["took", "gave", "kept", "lent", "sold", "held"] * 3
+    return [f"process {verb} all of file {r.choice('abcdefghij') * r.randrange(2, 6)}" for verb in verbs]
+
+
+def loads(seed: int) -> list[str]:
+    """Lines with a hole of numbers and, once, an identifier."""
+    r = random.Random(seed)
+    texts = [f"load is {n}{r.choice('%#!*~')} on node {r.choice('abcdefghij') * (n % 9)}" for n in range(300)]
+    rare = [f"file {value} is open" for value in ("a.b", "a/b", "a-b", "a.b/c", "a-b.c", "a-b/c", "a-b/c.d")]
+    often = [f"file {value} is open" for n in range(2) for value in ("x.yy", "x.zz", "x.ww", "x.vv", "x.uu")]
+    return [*texts[:40], "load is 3x on node aa", *texts[40:], *rare, *often, *rare[:2]]
 
 
 def now(stream: LineStream, label: int) -> int:
@@ -78,6 +109,103 @@ def test_kernels_and_plain_python_agree(texts: list[str]) -> None:
         weights = [slot.weights for slot in cluster.slots]
         assert stream.state.weights[slots] == pytest.approx(np.array(weights), rel=1e-6, abs=1e-12)
         assert stream.state.slots["distinct"][slots].tolist() == [len(slot.values) for slot in cluster.slots]
+
+
+@pytest.mark.parametrize(("most", "seed"), [(2, 4), (40, 5), (100, 6), (300, 7)])
+def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
+    texts = lines(700, seed)[0] + noise(150, seed) + many_users(600, seed)
+    random.Random(seed).shuffle(texts)
+    texts = made_one_late(seed) + loads(seed) + texts
+    oracle, stream = Stream(most=most), LineStream(Terms(), max_lines=most)
+    first = [oracle.absorb(tokens_of(text)) for text in texts]
+    assert labels(stream, texts, 97) == first
+    assert stream.counters()["lines_distinct"] == len(oracle.known) <= most
+    assert stream.counters()["lines_forgotten"] > 0
+    rows = stream.state.clusters
+    checked = 0
+    for label, cluster in oracle.clusters.items():
+        row = rows[label]
+        assert (row["alive"], row["size"], row["types"]) == (1, cluster.size, len(cluster.lines))
+        gone = sum(cluster.lines[line] - oracle.settings.line_discount for line in cluster.forgotten)
+        assert row["forgotten"] == pytest.approx(gone)
+        slots = slice(row["slot"], row["slot"] + row["length"])
+        weights = [slot.weights for slot in cluster.slots]
+        assert stream.state.weights[slots] == pytest.approx(np.array(weights), rel=1e-6, abs=1e-12)
+        assert stream.state.slots["distinct"][slots].tolist() == [len(slot.values) for slot in cluster.slots]
+        assert stream.state.slots["forgotten"][slots].tolist() == [slot.forgotten for slot in cluster.slots]
+        checked += sum(slot.forgotten > 0 for slot in cluster.slots)
+    assert checked
+    base, counts = oracle.base, stream.state.counts
+    assert counts[HELD] == base.held_classes.total
+    assert counts[HELD_TYPES] == len(base.held_classes.counts)
+    for shown, table in base.held.items():
+        row = stream.state.shown[shown]
+        assert (row["held"], row["held_types"]) == (table.total, len(table.counts))
+    for kind, name in enumerate(("number", "identifier", "word")):
+        tables = [table for shown, table in base.held.items() if kind_of(shown) == name]
+        assert stream.state.kinds[kind].tolist() == [sum(len(t.counts) for t in tables), len(tables)]
+    arrays = stream.dump()
+    check_lines(arrays)
+    used = arrays["tokens"][arrays["tokens"]["length"] > 0]
+    assert used["length"].sum() == counts[TEXT]
+    assert sorted(spelled(arrays, row) for row in used) == sorted({spelled(arrays, row) for row in used})
+    known = {str(w).encode("latin-1") for w in {*base.words.counts, *values_known(oracle)}}
+    assert known <= {spelled(arrays, row) for row in used}
+
+
+def test_templates_that_become_one_have_forgotten_what_each_has() -> None:
+    texts, slabs = made_one_late(1), Settings().slabs
+    oracle = Stream(Settings(slabs=(*slabs[:3], (*slabs[3][:3], 0.01))), most=30)
+    stream = LineStream(Terms(rho_word=0.01), max_lines=30)
+    before: list[int] = []
+    for i, text in enumerate(texts):
+        if i == 100:
+            before = [slot.forgotten for c in oracle.clusters.values() for slot in c.slots if slot.forgotten]
+        assert labels(stream, [text], 1) == [oracle.absorb(tokens_of(text))]
+    (cluster,) = oracle.clusters.values()
+    first = stream.state.clusters[cluster.label]["slot"]
+    found = stream.state.slots["forgotten"][first : first + len(cluster.slots)]
+    assert found.tolist() == [slot.forgotten for slot in cluster.slots]
+    assert len(before) == 2
+    assert found.sum() >= sum(before)
+
+
+def spelled(arrays: dict[str, np.ndarray], row: np.void) -> bytes:
+    """A token's text."""
+    return arrays["text"][row["start"] : row["start"] + row["length"]].tobytes()
+
+
+def values_known(oracle: Stream) -> set[str]:
+    """All values of holes."""
+    return {w for c in oracle.clusters.values() for s in c.slots for w in s.values}
+
+
+def test_what_is_remembered_stays_bounded() -> None:
+    stream = LineStream(Terms(), max_lines=500)
+    sizes = []
+    for seed in range(12):
+        labels(stream, many_users(1500, seed), 700)
+        sizes.append({name: array.nbytes for name, array in stream.state._asdict().items() if name in USED})
+    assert stream.counters()["lines_forgotten"] > 10_000
+    assert sizes[3] == sizes[-1]
+    assert len({now(stream, c) for c in range(stream.state.counts[CLUSTERS])}) < 60
+
+
+def test_a_stream_that_forgets_does_not_depend_on_batches_or_on_a_stop() -> None:
+    texts = many_users(900, 1) + noise(300, 2) + many_users(900, 3)
+    whole = LineStream(Terms(), max_lines=200)
+    expected = labels(whole, texts, len(texts))
+    parts, found = LineStream(Terms(), max_lines=200), []
+    for start in range(0, len(texts), 300):
+        found += labels(parts, texts[start : start + 300], 7)
+        stored = {name: array.copy() for name, array in parts.dump().items()}
+        check_lines(stored)
+        parts = LineStream.load(Terms(), stored, max_lines=200)
+    assert found == expected
+    assert whole.log_evidence == parts.log_evidence
+    one, other = whole.dump(), parts.dump()
+    for name, array in one.items():
+        assert array.tobytes() == other[name].tobytes(), name
 
 
 def test_log_predictives_are_those_of_plain_python() -> None:

@@ -78,8 +78,8 @@ def total(probability: Callable[[str], float], known: Iterable[str]) -> float:
     return rest + sum(map(probability, known))
 
 
-def stream() -> tuple[Stream, set[str]]:
-    made = Stream()
+def stream(most: int = 1 << 60) -> tuple[Stream, set[str]]:
+    made = Stream(most=most)
     for line in LINES:
         made.absorb(tokens_of(line))
     return made, {w for line in LINES for w in tokens_of(line)}
@@ -101,20 +101,42 @@ def test_spellings_of_a_class_sum_to_one(shown: int) -> None:
     assert found == pytest.approx(showing(shown), rel=1e-12)
 
 
-def test_a_token_of_a_new_line_has_probability_one_in_all() -> None:
-    made, known = stream()
+@pytest.mark.parametrize("most", [4, 1000])
+def test_a_token_of_a_new_line_has_probability_one_in_all(most: int) -> None:
+    made, known = stream(most)
     for before in (None, "for", 0b100, "never seen"):
         assert total(lambda w, u=before: sum(made.base.terms(w, u)), known) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_the_tokens_of_a_slot_have_probability_one_in_all() -> None:
-    made, known = stream()
+@pytest.mark.parametrize("most", [4, 8, 1000])
+def test_the_tokens_of_a_slot_have_probability_one_in_all(most: int) -> None:
+    made, known = stream(most)
+    assert any(slot.forgotten for c in made.clusters.values() for slot in c.slots) == (most < 10)
     checked = 0
     for cluster in made.clusters.values():
         for slot in cluster.slots:
             assert total(lambda w, s=slot: s.predictive(w, made.base), known) == pytest.approx(1.0, abs=1e-9)
             checked += not slot.constant
     assert checked  # some of them are holes
+
+
+def test_the_lines_of_a_template_have_probability_one_in_all() -> None:
+    made, known = stream(4)
+    line = tokens_of("session opened for user root by (uid=0)")
+    (cluster,) = (c for c in made.near(line, 5) if c.forgotten)
+    at = next(i for i, slot in enumerate(cluster.slots) if not slot.constant)
+    seen = cluster.lines.keys() - set(cluster.forgotten)
+    s, norm = made.settings, cluster.size + made.settings.line_strength
+    cached = sum((cluster.lines[x] - s.line_discount) / norm for x in seen)
+    others = [slot for i, slot in enumerate(cluster.slots) if i != at]
+    rest = math.prod(slot.predictive(slot.founder, made.base) for slot in others)  # of those constants
+
+    def fresh(w: str) -> float:
+        line = tuple(w if i == at else slot.founder for i, slot in enumerate(cluster.slots))
+        known = (cluster.lines[line] - s.line_discount) / norm if line in seen else 0.0
+        return (math.exp(cluster.log_predictive(line, made.base)) - known) / rest
+
+    assert total(fresh, known) + cached == pytest.approx(1.0, abs=1e-9)
 
 
 def test_lines_of_a_length_have_its_probability_in_all() -> None:

@@ -21,7 +21,7 @@ from streamdp.encode.order import Ready, refuse
 from streamdp.lines.model import Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import CLUSTERS
-from streamdp.lines.stream import LineStream, Told
+from streamdp.lines.stream import MAX_LINES, LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.templates import for_templates, template_terms
@@ -45,12 +45,21 @@ class Templates:
         Whether the values of holes are told with each record.
     rates
         Counts lines by template and time.
+    max_lines
+        Distinct lines, and values of holes, beyond which some are forgotten.
     """
 
     def __init__(
-        self, terms: Terms, announcer: LineAnnouncer, *, open_for: int, params: bool, rates: Rates
+        self,
+        terms: Terms,
+        announcer: LineAnnouncer,
+        *,
+        open_for: int,
+        params: bool,
+        rates: Rates,
+        max_lines: int = MAX_LINES,
     ) -> None:
-        self.stream = LineStream(terms)
+        self.stream = LineStream(terms, max_lines=max_lines)
         self.announcer, self.params, self._rates = announcer, params, rates
         announcer.open_for = open_for
         self._pieces: dict[int, list[str]] = {}
@@ -66,7 +75,14 @@ class Templates:
         announcer = LineAnnouncer(retained, final_only=final_only)
         terms = template_terms(settings)
         rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
-        return cls(terms, announcer, open_for=settings.retain, params=settings.params, rates=rates)
+        return cls(
+            terms,
+            announcer,
+            open_for=settings.retain,
+            params=settings.params,
+            rates=rates,
+            max_lines=settings.max_lines or MAX_LINES,
+        )
 
     @property
     def seq(self) -> int:
@@ -276,7 +292,7 @@ class Templates:
         """The inverse of :meth:`dump`."""
         arrays = {name: unpack(array) for name, array in stored["stream"].items()}
         check_lines(arrays)
-        self.stream = LineStream.load(self.stream.terms, arrays)
+        self.stream = LineStream.load(self.stream.terms, arrays, max_lines=self.stream.max_lines)
         self._rates.load(stored["rates"], len(arrays["clusters"]))
         self._pieces = dict(stored["pieces"])
         living = np.flatnonzero(arrays["clusters"]["alive"]).tolist()

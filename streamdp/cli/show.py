@@ -161,8 +161,9 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     counts = engine.counters()
     if "lines_distinct" in counts:
         told += (
-            f"\n{counted(counts['lines_distinct'], 'distinct line')} but for their numbers; "
-            f"{counted(counts['clusters_merged'], 'template')} became part of older ones"
+            f"\n{counted(counts['lines_distinct'], 'distinct line')} but for their numbers"
+            + (f", {counts['lines_forgotten']:,} more forgotten" if counts["lines_forgotten"] else "")
+            + f"; {counted(counts['clusters_merged'], 'template')} became part of older ones"
         )
     if counts.get("second_looks"):
         moved, merged = counts["records_moved"], counts["clusters_merged"]

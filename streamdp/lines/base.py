@@ -12,6 +12,7 @@ from streamdp.lines.scan import code_of
 from streamdp.lines.state import (
     CLASS_TYPES,
     CLASSES,
+    FREE,
     HELD,
     HELD_TYPES,
     IDENTIFIER,
@@ -117,16 +118,21 @@ def wordy(state: State, token: int) -> bool:
 
 @kernel
 def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: bool) -> int:
-    """The number of a token; one never seen is given the next, for good where ``learn``."""
+    """The number of a token; one that is not known is given the next, for good where ``learn``."""
     key = code_of(folded, start, stop)
     found = look_up(state.by_text, key)
     if found >= 0:
         return found
-    token, at, n = state.counts[TOKENS], state.counts[TEXT], stop - start
+    free, at, n = state.counts[FREE], state.counts[TEXT], stop - start
+    token = free - 1 if learn and free > 0 else state.counts[TOKENS]
     row, shown = state.tokens[token], 0
     for i in range(n):
         state.text[at + i] = folded[start + i]
         shown |= CATEGORY[folded[start + i]]
+    if learn and free > 0:
+        state.counts[FREE] = row.start
+    else:
+        state.counts[TOKENS] += 1  # a line that teaches nothing takes it back
     row.start = at
     row.length = n
     row.shown = shown
@@ -136,7 +142,6 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     row.follower_types = 0
     log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
     row.spelling = math.exp(max(log, LEAST))
-    state.counts[TOKENS] += 1  # a line that teaches nothing takes it back
     state.counts[TEXT] += n
     if learn:
         put(state.by_text, key, token)

@@ -231,6 +231,7 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         for g in range(1, count):
             other = state.clusters[group[g]]
             n = gather(state, other.slot + i, other.types, scratch, 0)
+            state.slots[slot].forgotten += state.slots[other.slot + i].forgotten
             for k in range(n):
                 count_value(state, slot, types, scratch.token[k], scratch.lines_of[k])
             types += other.types
@@ -239,6 +240,7 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         row.size += other.size
         row.types += other.types
         row.repeats += other.repeats
+        row.forgotten += other.forgotten
         row.first = min(row.first, other.first)
         row.last = max(row.last, other.last)
         row.first_time = min(row.first_time, other.first_time)

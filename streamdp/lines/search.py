@@ -177,8 +177,9 @@ def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) ->
 
 @kernel
 def fresh(state: State, cluster: int, terms: Terms) -> float:
-    """The mass of lines not yet in a template's cache."""
-    return float(terms.line_strength + terms.line_discount * state.clusters[cluster].types)
+    """The mass of lines that are not in a template's cache."""
+    row = state.clusters[cluster]
+    return float(terms.line_strength + terms.line_discount * row.types + row.forgotten)
 
 
 @kernel

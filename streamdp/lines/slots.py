@@ -45,7 +45,7 @@ def slot_terms(state: State, slot: int, types: int, token: int, terms: Terms, ou
     g = (alike + a * hole_class(state, shown, terms)) / (row.distinct + a) * hole(state, token, terms)
     for h in range(SLABS):
         b, d = STRENGTH[h], DISCOUNT[h]
-        out[1 + h] = (max(seen - d, 0.0) + (b + d * row.distinct) * g) / (types + b)
+        out[1 + h] = (max(seen - d, 0.0) + (b + d * row.distinct + row.forgotten) * g) / (types + b)
 
 
 @kernel
@@ -66,6 +66,7 @@ def new_slot(state: State, slot: int, token: int, law: np.ndarray) -> None:
     row.distinct = 1
     row.first = -1
     row.wordy = 0
+    row.forgotten = 0
     for h in range(1 + SLABS):
         state.laws[slot, h] = law[h]
         state.weights[slot, h] = law[h]

@@ -38,24 +38,30 @@ NUMBER, IDENTIFIER, WORD = range(KINDS)
     STAMP,  # of the last search for templates that are near
     DUE,  # the template that is to be looked at again, or -1
     MERGED,  # merges so far
-) = range(20)
-COUNTS = 20
+    FORGOTTEN,  # distinct lines forgotten so far
+    KEPT,  # values of holes that were left when some were last forgotten
+    FREE,  # a token whose number is free, and 1; or 0: what is next stands in its place of a start
+) = range(23)
+COUNTS = 23
 
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
 """Text, class, contexts it is new to, holes it is a value of; as a context, what follows; its spelling."""
 
-SLOT = row_type("founder distinct first wordy")
-"""The founder's token; distinct values and, of a hole, the first of them; whether one is a word."""
+SLOT = row_type("founder distinct first wordy forgotten")
+"""The founder's token; distinct values and, of a hole, the first of them; whether one is a word; distinct
+lines whose value has been forgotten."""
 
 VALUE = row_type("token count next")
 CLUSTER = row_type(
-    "slot length size types alive into older first last", "founded repeats worth first_time last_time"
+    "slot length size types alive into older first last",
+    "founded repeats forgotten worth first_time last_time",
 )
 """First slot, slots, lines, distinct lines; whether it lives, else what it went into; the older label that it
 has become one with, or its own; numbers of its first and last line; log p0 of the first line, the
-log gammas of how often lines came, what its log marginal was when last asked for; times."""
+log gammas of how often lines came, the mass of lines forgotten, what its log marginal was when last asked
+for; times."""
 
-LINE = row_type("cluster count", "log_q")
+LINE = row_type("cluster count last", "log_q")
 LIST = row_type("first count")
 POST = row_type("cluster next")
 SHOWN = row_type("met_types again again_types held held_types followers follower_types")

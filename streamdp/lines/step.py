@@ -10,10 +10,11 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import DIGIT, found_token, hold, lettered, token_of
 from streamdp.lines.family import label_of, one_label, relate
+from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.model import Terms
 from streamdp.lines.scan import fold_line, token_end
-from streamdp.lines.search import choose, find_near, log_q, new_line, place_key, post
+from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import (
     ALIVE,
@@ -34,7 +35,7 @@ from streamdp.lines.state import (
 )
 from streamdp.lines.tables import has_room, look_up, put
 
-COMPLETE, GROW, CHANGED = range(3)
+COMPLETE, GROW, CHANGED, FULL = range(4)
 DONE, STATUS, CHANGES, NEED = range(4)
 
 
@@ -65,8 +66,8 @@ def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
     cluster = current(state, known.cluster)
     known.cluster = cluster
     of = state.clusters[cluster]
-    new = terms.line_strength + terms.line_discount * of.types
-    seen = max(known.count - terms.line_discount, 0.0) + new * math.exp(known.log_q)
+    seen = max(known.count - terms.line_discount, 0.0)
+    seen += fresh(state, cluster, terms) * math.exp(known.log_q)
     log = math.log(seen / (of.size + terms.line_strength))
     row.label = label_of(state, cluster)
     row.cluster = cluster
@@ -103,6 +104,7 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     row.first = counts[RECORDS]
     row.founded = log_p0
     row.repeats = 0.0
+    row.forgotten = 0.0
     row.first_time = math.inf
     row.last_time = -math.inf
     for i in range(n):
@@ -224,6 +226,7 @@ def advance(
     state: State,
     scratch: Scratch,
     terms: Terms,
+    most: int,
     data: np.ndarray,
     offsets: np.ndarray,
     times: np.ndarray,
@@ -236,6 +239,8 @@ def advance(
 
     Parameters
     ----------
+    most
+        Distinct lines, and values of holes, before another of which some are to be forgotten.
     data, offsets, times
         Bytes of all lines, where each begins, and when it happened.
     answers, sizes
@@ -256,6 +261,10 @@ def advance(
             if line >= 0:
                 cluster = _answer_known(state, line, row, terms)
             else:
+                if is_full(state, most):
+                    meta[DONE] = i
+                    meta[STATUS] = FULL
+                    return
                 if not _has_room(state, n, size):
                     meta[DONE] = i
                     meta[NEED] = max(n, size)
@@ -270,6 +279,7 @@ def advance(
             state.lines[line].count += 1
             of.size += 1
             of.last = state.counts[RECORDS]
+            state.lines[line].last = of.last
             of.first_time = min(of.first_time, times[i])
             of.last_time = max(of.last_time, times[i])
             state.evidence[0] += row.log_predictive

@@ -9,10 +9,12 @@ import numpy as np
 
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows, row_type
+from streamdp.lines.forget import forget
 from streamdp.lines.model import Terms
 from streamdp.lines.state import (
     ALIVE,
     CLUSTERS,
+    FORGOTTEN,
     LINES,
     MERGED,
     RECORDS,
@@ -24,8 +26,9 @@ from streamdp.lines.state import (
     new_scratch,
     new_state,
 )
-from streamdp.lines.step import CHANGED, CHANGES, DONE, GROW, NEED, STATUS, advance, score
+from streamdp.lines.step import CHANGED, CHANGES, DONE, FULL, GROW, NEED, STATUS, advance, score
 
+MAX_LINES = 250_000
 STEP = 512
 """Tokens that room is made for beside those that need it."""
 
@@ -48,6 +51,15 @@ class Told(NamedTuple):
 class LineStream:
     """Templates of a stream of lines.
 
+    Parameters
+    ----------
+    terms
+        The model's weights.
+    state
+        What is known before the first line; None: nothing.
+    max_lines
+        Distinct lines remembered, and values of holes: with more, half of them are forgotten. At least 2.
+
     Examples
     --------
     >>> stream = LineStream(Terms())
@@ -56,8 +68,8 @@ class LineStream:
     [0, 0]
     """
 
-    def __init__(self, terms: Terms, state: State | None = None) -> None:
-        self.terms = terms
+    def __init__(self, terms: Terms, state: State | None = None, *, max_lines: int = MAX_LINES) -> None:
+        self.terms, self.max_lines = terms, max_lines
         self.state = new_state() if state is None else state
         self._scratch: Scratch | None = None
         self._advance, self._score = Bound(advance), Bound(score)
@@ -80,6 +92,7 @@ class LineStream:
             "clusters_created": int(counts[CLUSTERS]),
             "clusters_merged": int(counts[MERGED]),
             "lines_distinct": int(counts[LINES]),
+            "lines_forgotten": int(counts[FORGOTTEN]),
         }
 
     def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Told]:
@@ -99,7 +112,10 @@ class LineStream:
             if len(changes) < most:
                 changes = np.zeros((2 * most, 2), np.int64)
             given = data, offsets, times, answers, sizes, changes, meta
-            self._advance((self.state, scratch, self.terms), *given)
+            self._advance((self.state, scratch, self.terms), self.max_lines, *given)
+            if meta[STATUS] == FULL:
+                self.state = forget(self.state, self.max_lines, self.terms.line_discount)
+                continue
             if meta[STATUS] == GROW:
                 scratch = self._make_room(int(meta[NEED]), offsets)
                 continue
@@ -139,9 +155,9 @@ class LineStream:
         return dump(self.state)
 
     @classmethod
-    def load(cls, terms: Terms, stored: dict[str, np.ndarray]) -> LineStream:
+    def load(cls, terms: Terms, stored: dict[str, np.ndarray], *, max_lines: int = MAX_LINES) -> LineStream:
         """The inverse of :meth:`dump`."""
-        return cls(terms, load(stored))
+        return cls(terms, load(stored), max_lines=max_lines)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -174,6 +174,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Annotated[float, Meta(gt=0, lt=1)] | None,
         _model(description="how readily a word of log lines is a hole of their template (template)"),
     ] = None
+    max_lines: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        _model(description="distinct lines of a log, and values of holes, remembered (template)"),
+    ] = None
     variance: Annotated[
         Positive | None, _model(description="variance of vectors within a cluster (Gaussian)")
     ] = None

@@ -11,7 +11,7 @@ from streamdp.settings.schema import AUTO, Settings, setting_fields
 PRIORS = (AUTO, "crp", "pitman-yor")
 """Priors over clusterings that templates are found under; automatic is Pitman-Yor."""
 
-KNOWN = ("likelihood", "prior", "concentration", "discount", "rho_word", "seed", "max_undecided")
+KNOWN = ("likelihood", "prior", "concentration", "discount", "rho_word", "max_lines", "seed", "max_undecided")
 """Settings of model and search that mean something with templates."""
 
 
@@ -45,10 +45,11 @@ def template_terms(settings: Settings) -> Terms:
 
 def check_templates(settings: Settings) -> None:
     """Raise ConfigError where a setting of log lines is given and there are none."""
-    if settings.rho_word is not None:
-        raise ConfigError(
-            f"rho_word has a meaning with the {TEMPLATE} likelihood alone: leave it out, or choose that"
-        )
+    for name in ("rho_word", "max_lines"):
+        if getattr(settings, name) is not None:
+            raise ConfigError(
+                f"{name} has a meaning with the {TEMPLATE} likelihood alone: leave it out, or choose that"
+            )
     for name in ("timestamp_format", "pattern"):
         if getattr(settings, name) is not None and settings.format != "log":
             raise ConfigError(f"{name} is for lines of a log: say --format log, or leave it out")

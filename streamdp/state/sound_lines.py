@@ -15,6 +15,7 @@ from streamdp.lines.state import (
     CLUSTERS,
     COUNTS,
     DUE,
+    FREE,
     LINES,
     LISTS,
     POSTS,
@@ -67,9 +68,14 @@ def check_lines(found: Mapping[str, np.ndarray]) -> None:
 
 def _check_tokens(found: Mapping[str, np.ndarray]) -> None:
     tokens, counts = found["tokens"], found["counts"]
-    within(tokens["length"], 1, LARGEST, "the length of a token")
+    within(tokens["length"], 0, LARGEST, "the length of a token")
     within(tokens["start"], 0, LARGEST, "the text of a token")
-    within(tokens["start"] + tokens["length"], 0, int(counts[TEXT]) + 1, "the text of a token")
+    free = tokens["length"] == 0
+    ends = (tokens["start"] + tokens["length"])[~free]
+    within(ends, 0, int(counts[TEXT]) + 1, "the text of a token")
+    numbers = np.flatnonzero(free) + 1
+    chain = np.append(counts[FREE], tokens["start"][free])
+    require(chain.tolist() == [*numbers.tolist(), 0], "numbers of tokens that are free")
     within(tokens["shown"], 1, CLASSES, "the class of a token")
     for field in ("met", "held", "followers", "follower_types"):
         within(tokens[field], 0, LARGEST, f"{field} of a token")
@@ -95,14 +101,17 @@ def _check_clusters(found: Mapping[str, np.ndarray]) -> None:
     require((living["types"] >= 1).all() and (living["types"] <= living["size"]).all(), "distinct lines")
     lengths = np.bincount(living["length"], minlength=MOST + 1)
     require((lengths == found["lengths"]["alive"]).all(), "templates of a length are miscounted")
-    for field in ("founded", "repeats"):
+    for field in ("founded", "repeats", "forgotten"):
         finite(clusters[field], field)
+    require((clusters["forgotten"] >= 0.0).all(), "the mass of forgotten lines")
+    within(slots["forgotten"], 0, LARGEST, "forgotten values of a slot")
     within(slots["founder"], 0, int(counts[TOKENS]), "the founder of a slot")
     within(slots["distinct"], 1, LARGEST, "the values of a slot")
     require(((slots["distinct"] == 1) | (slots["first"] >= 0)).all(), "a hole without values")
     within(slots["first"], -1, int(counts[VALUES]), "the first value of a slot")
     within(found["lines"]["cluster"], 0, int(counts[CLUSTERS]), "the template of a line")
     within(found["lines"]["count"], 1, LARGEST, "the count of a line")
+    within(found["lines"]["last"], 0, LARGEST, "when a line came last")
     require((found["lines"]["log_q"] <= 1e-6).all(), "the probability of a line")
     within(found["by_line_values"], 0, int(counts[LINES]), "a line")
 

@@ -16,6 +16,7 @@ from tests.oracle.templates import (
     Slot,
     class_of,
     contexts,
+    kind_of,
     lettered,
     united,
     wordy,
@@ -25,21 +26,27 @@ from tests.oracle.templates import (
 class Stream:
     """One greedy pass."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: Settings | None = None, most: int = 1 << 60) -> None:
+        self.settings, self.most = settings or Settings(), most
         self.base = Base(self.settings)
         self.clusters: dict[int, Cluster] = {}
         self.known: dict[Line, Cluster] = {}
         self.minted = 0
         self.older: dict[int, int] = {}
         """Labels that have become one with an older label."""
+        self.last: dict[Line, int] = {}
+        self.records = self.made = self.kept = 0
+        """Lines absorbed; values of holes since some were forgotten, with those that were left then."""
 
     def absorb(self, line: Line) -> int:
         """The label of a line, as it is announced first."""
+        self.last[line] = self.records
+        self.records += 1
         cluster = self.known.get(line)
         if cluster is not None:
             cluster.lines[line] += 1
             return self.now(cluster.label)
+        self.forget()
         cluster, log_p0, laws = self.best(line)
         changed = cluster is None
         if cluster is None:
@@ -54,7 +61,9 @@ class Stream:
                         changed = True
                         self.base.hold(slot.founder)
                     self.base.hold(w)
+        before = bred(cluster)
         cluster.add(line, self.base)
+        self.made += bred(cluster) - before
         self.known[line] = cluster
         label = self.now(cluster.label)
         if changed:
@@ -66,6 +75,34 @@ class Stream:
         while label in self.older:
             label = self.older[label]
         return label
+
+    # ------------------------------------------------------------ what is forgotten
+
+    def forget(self) -> None:
+        """Where too much is known, forget lines that came least lately, and the rarest values."""
+        if len(self.known) >= self.most:
+            for line in sorted(self.known, key=self.last.__getitem__)[: -(self.most // 2)]:
+                cluster, gone = self.known.pop(line), (*line, "forgotten", str(self.records))
+                cluster.lines[gone] = cluster.lines.pop(line)
+                cluster.forgotten.append(gone)
+        if self.made < max(self.most, 2 * self.kept):
+            return
+        holes = [slot for c in self.clusters.values() for slot in c.slots if not slot.constant]
+        kept = {(id(slot), slot.founder) for slot in holes}
+        for slot in holes:
+            order = sorted(slot.values, key=lambda w: (telling(w), *commoner(slot, w)), reverse=True)
+            kept |= {(id(slot), w) for w in order[:3]}
+        every = [(slot, w) for slot in holes for w in slot.values]
+        every.sort(key=lambda at: commoner(*at), reverse=True)
+        kept |= {(id(slot), w) for slot, w in every[: self.most // 2]}
+        for slot, w in every:
+            if (id(slot), w) not in kept:
+                slot.forgotten += slot.values.pop(w)
+                del slot.births[w]
+        left = {w for slot in holes for w in slot.values} | set(self.base.words.counts)
+        for w in {w for table in self.base.held.values() for w in table.counts} - left:
+            self.base.forget(str(w))
+        self.made = self.kept = len(kept)
 
     # ------------------------------------------------------------ where a line goes
 
@@ -147,8 +184,10 @@ class Stream:
             for c in group:
                 del self.clusters[c.label]
                 self.one_label(c.label, cluster.label)
+            oldest = min(group, key=lambda c: c.label)
+            self.made += bred(cluster) - bred(oldest)
             self.clusters[cluster.label] = cluster
-            for line in cluster.lines:
+            for line in cluster.lines.keys() - set(cluster.forgotten):
                 self.known[line] = cluster
         for other in self.clusters.values():
             if related(cluster, other):
@@ -169,6 +208,21 @@ class Stream:
         a, b = sorted((self.now(a), self.now(b)))
         if a != b:
             self.older[b] = a
+
+
+def bred(cluster: Cluster) -> int:
+    """How many values its holes have."""
+    return sum(len(slot.births) for slot in cluster.slots)
+
+
+def commoner(slot: Slot, value: str) -> tuple[int, int]:
+    """How much a value of a hole is worth keeping."""
+    return slot.values[value], slot.births[value]
+
+
+def telling(value: str) -> int:
+    """How much a value says of how its hole is shown."""
+    return 2 if wordy(value) else int(kind_of(class_of(value)) != "number")
 
 
 def allowed(slots: Iterable[Iterable[str]]) -> bool:

@@ -5,9 +5,11 @@ The formulas stand in docs/logs.md. A token is a string of which each character 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -164,6 +166,7 @@ class Base:
         self.held_classes = Restaurant()
         self.lengths = Restaurant()
         self._of_kind: dict[tuple[str, int], float] = {}
+        self.clock = itertools.count()
 
     def _smooth(self, table: Restaurant | None, item: object, base: float) -> float:
         if table is None:
@@ -232,6 +235,21 @@ class Base:
             self.held_classes.add(class_of(token))
         table.add(token)
 
+    def forget(self, token: str) -> None:
+        """Take a token out of what holes hold."""
+        shown = class_of(token)
+        table = self.held.get(shown)
+        if table is None or token not in table.counts:
+            return
+        table.total -= table.counts.pop(token)
+        if not table.counts:
+            del self.held[shown]
+        self.held_classes.counts[shown] -= 1
+        self.held_classes.total -= 1
+        if not self.held_classes.counts[shown]:
+            del self.held_classes.counts[shown]
+        self._of_kind.clear()
+
 
 def contexts(line: Line) -> list[object]:
     """What stands before each token: a token, or the class of one with digits, or nothing."""
@@ -248,6 +266,10 @@ class Slot:
     values: Counter[str] = field(default_factory=Counter)
     weights: list[float] = field(default_factory=list)
     """The same after its values."""
+    forgotten: int = 0
+    """Distinct lines whose value has been forgotten."""
+    births: dict[str, int] = field(default_factory=dict)
+    """Of a hole, which of its values is newer."""
 
     @property
     def constant(self) -> bool:
@@ -256,14 +278,14 @@ class Slot:
     def terms(self, token: str, base: Base) -> list[float]:
         """The predictive of a token under each of what the slot may be."""
         s = base.settings
-        distinct, lines = len(self.values), self.values.total()
+        distinct, lines = len(self.values), self.values.total() + self.forgotten
         alike = sum(class_of(w) == class_of(token) for w in self.values)
         a = s.class_strength
         g = (alike + a * base.hole_class(class_of(token))) / (distinct + a) * base.hole(token)
         terms = [1.0 if self.constant and token == self.founder else 0.0]
         for _, strength, discount, _ in s.slabs:
             seen = max(self.values[token] - discount, 0.0)
-            terms.append((seen + (strength + discount * distinct) * g) / (lines + strength))
+            terms.append((seen + (strength + discount * distinct + self.forgotten) * g) / (lines + strength))
         return terms
 
     def predictive(self, token: str, base: Base) -> float:
@@ -278,6 +300,15 @@ class Slot:
         else:
             self.weights = list(self.law)
         self.values[token] += 1
+        self.bear([token], base)
+
+    def bear(self, tokens: Iterable[str], base: Base) -> None:
+        """Note in which order values come; a constant is no value of a hole."""
+        for token in tokens:
+            if self.births or token != self.founder:
+                for w in (self.founder, token):
+                    if w not in self.births:
+                        self.births[w] = next(base.clock)
 
     def log_terms(self, base: Base) -> list[float]:
         """log of law times marginal under each of what it may be, of all values but the founder's.
@@ -315,6 +346,8 @@ class Cluster:
     founded: float = 0.0
     """log p0 of its first line."""
     lines: Counter[Line] = field(default_factory=Counter)
+    forgotten: list[Line] = field(default_factory=list)
+    """Stand-ins for lines that have been forgotten."""
 
     @property
     def size(self) -> int:
@@ -329,6 +362,7 @@ class Cluster:
         s = base.settings
         seen = max(self.lines[line] - s.line_discount, 0.0)
         fresh = s.line_strength + s.line_discount * len(self.lines)
+        fresh += sum(self.lines[gone] - s.line_discount for gone in self.forgotten)
         q, norm = self.log_q(line, base), math.log(self.size + s.line_strength)
         return (math.log(seen + fresh * math.exp(q)) if seen else math.log(fresh) + q) - norm
 
@@ -358,10 +392,17 @@ def united(group: list[Cluster], base: Base) -> Cluster:
         slot = Slot(first.founder, [sum(law) / len(group) for law in laws])
         for c in group:
             slot.values.update(c.slots[i].values)
+            slot.forgotten += c.slots[i].forgotten
+        slot.births = dict(first.births)
+        for c in group[1:]:
+            other = c.slots[i]
+            newest = sorted(other.births, key=other.births.__getitem__, reverse=True)
+            slot.bear(newest or [other.founder], base)
         logs = slot.log_terms(base)
         joint = [math.exp(x - max(logs)) for x in logs]
         slot.weights = [x / sum(joint) for x in joint]
         whole.slots.append(slot)
     for c in group:
         whole.lines.update(c.lines)
+        whole.forgotten += c.forgotten
     return whole

@@ -1,0 +1,177 @@
+"""A bound on memory: lines that came least lately, and the rarest values of holes, are forgotten.
+
+Templates stay, with the mass of what they forget: a line or a value that comes again is a new one. The
+model goes on to be a distribution, as that mass is the share of what is not remembered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.kernels.jit import entry, kernel
+from streamdp.lines.base import DIGIT, KIND_OF, LETTERS, NO_TOKEN, SLOT_SHIFT
+from streamdp.lines.state import (
+    CLASSES,
+    CLUSTERS,
+    FORGOTTEN,
+    FREE,
+    HELD,
+    HELD_TYPES,
+    KEPT,
+    LINES,
+    NUMBER,
+    SLOTS,
+    TEXT,
+    TOKENS,
+    VALUES,
+    State,
+)
+from streamdp.lines.tables import Table, pairs_of, table_of
+
+FEW = 3
+"""Values that every hole keeps: with fewer, one of words would be taken for two templates."""
+
+
+@kernel
+def is_full(state: State, most: int) -> bool:
+    """Whether there is to be forgotten before another line: of lines, or of values, as many are known."""
+    counts = state.counts
+    full = counts[LINES] >= most or counts[VALUES] >= max(most, 2 * counts[KEPT])
+    return bool(full)
+
+
+def forget(state: State, most: int, line_discount: float) -> State:
+    """The state with half of ``most`` lines, and as many values but for those that holes keep anyway."""
+    if state.counts[LINES] >= most:
+        state = _forget_lines(state, most // 2, line_discount)
+    if state.counts[VALUES] >= max(most, 2 * state.counts[KEPT]):
+        state = _forget_tokens(_forget_values(state, most // 2))
+    return state
+
+
+def _forget_lines(state: State, keep: int, line_discount: float) -> State:
+    """Keep the lines that came last; their templates keep the mass of the others."""
+    counts, clusters = state.counts, state.clusters
+    known = state.lines[: counts[LINES]]
+    lasting = np.zeros(len(known), bool)
+    lasting[np.argsort(known["last"])[len(known) - keep :]] = True
+    gone = known[~lasting]
+    root = clusters["into"][: counts[CLUSTERS]].copy()
+    while (root[root] != root).any():
+        root = root[root]
+    np.add.at(clusters["forgotten"], root[gone["cluster"]], gone["count"] - line_discount)
+    lines = np.zeros_like(state.lines)
+    lines[:keep] = known[lasting]
+    counts[LINES] = keep
+    counts[FORGOTTEN] += len(gone)
+    return state._replace(lines=lines, by_line=_renumbered(state.by_line, lasting))
+
+
+def _renumbered(table: Table, lasting: np.ndarray) -> Table:
+    """A table, of the same size, of those of its values that last, with the numbers that these have now."""
+    keys, values = pairs_of(table)
+    held = lasting[values]
+    return table_of(keys[held], (np.cumsum(lasting) - 1)[values[held]], len(table.keys) // 2)
+
+
+def _forget_values(state: State, keep: int) -> State:
+    """Keep the founder's and the commonest values of holes, the newest where they are alike."""
+    counts, slots = state.counts, state.slots[: state.counts[SLOTS]]
+    values = state.values[: counts[VALUES]]
+    keys, held = pairs_of(state.by_value)
+    of_class = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
+    slot_of = np.zeros(len(values), np.int64)
+    slot_of[held[~of_class]] = keys[~of_class] >> SLOT_SHIFT
+
+    living = _living(state)
+    number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
+    lasting = values["token"] == slots["founder"][slot_of]
+    wordy = (shown & LETTERS != 0) & (shown & DIGIT == 0)
+    telling = np.where(wordy, 2, KIND_OF[shown] != NUMBER)  # how a hole is shown does not change
+    order = np.lexsort((-number, -values["count"], -telling, slot_of))
+    begins = np.flatnonzero(np.diff(slot_of[order], prepend=-1))
+    rank = number - np.repeat(begins, np.diff(begins, append=len(values)))
+    lasting[order[rank < FEW]] = True
+    order = np.lexsort((-number, -values["count"], ~living[slot_of]))
+    lasting[order[:keep]] = True
+    lasting &= living[slot_of]
+
+    slots["first"][~living] = -1
+    slots["distinct"][~living] = 1
+    gone = living[slot_of] & ~lasting
+    np.subtract.at(slots["distinct"], slot_of[gone], 1)
+    np.add.at(slots["forgotten"], slot_of[gone], values["count"][gone])
+    classes, alike = keys[of_class], held[of_class].copy()
+    fewer, by = np.unique((slot_of[gone] << SLOT_SHIFT) | (NO_TOKEN - shown[gone]), return_counts=True)
+    alike[np.searchsorted(classes, fewer)] -= by
+    stay = living[classes >> SLOT_SHIFT] & (alike > 0)
+
+    kept = np.zeros_like(state.values)
+    n = int(np.count_nonzero(lasting))
+    kept[:n] = values[lasting]
+    _chain(kept, slot_of[lasting], slots)
+    of_value = keys[~of_class], held[~of_class]
+    held_on = lasting[of_value[1]]
+    by_value = table_of(
+        np.concatenate((of_value[0][held_on], classes[stay])),
+        np.concatenate(((np.cumsum(lasting) - 1)[of_value[1][held_on]], alike[stay])),
+        len(state.by_value.keys) // 2,
+    )
+    counts[VALUES] = counts[KEPT] = n
+    return state._replace(values=kept, by_value=by_value)
+
+
+def _living(state: State) -> np.ndarray:
+    """Whether each slot is of a template that lives."""
+    clusters = state.clusters[: state.counts[CLUSTERS]]
+    clusters = clusters[clusters["alive"] == 1]
+    ends = np.zeros(int(state.counts[SLOTS]) + 1, np.int64)
+    np.add.at(ends, clusters["slot"], 1)
+    np.subtract.at(ends, clusters["slot"] + clusters["length"], 1)
+    living: np.ndarray = np.cumsum(ends)[:-1] > 0
+    return living
+
+
+@entry
+def _chain(values: np.ndarray, slot_of: np.ndarray, slots: np.ndarray) -> None:
+    """Chain the values of each slot, the newest first."""
+    for slot in slot_of:
+        slots[slot].first = -1
+    for value in range(slot_of.shape[0]):
+        slot = slot_of[value]
+        values[value].next = slots[slot].first
+        slots[slot].first = value
+
+
+def _forget_tokens(state: State) -> State:
+    """Let go of tokens that no founding line had and no hole has; their numbers are given again."""
+    counts, tokens = state.counts, state.tokens[: state.counts[TOKENS]]
+    used = tokens["met"] > 0
+    used[state.values["token"][: counts[VALUES]]] = True
+    used[state.slots["founder"][: counts[SLOTS]]] = True
+    gone = tokens[~used & (tokens["held"] > 0)]
+    shown, kinds = state.shown, state.kinds
+    np.subtract.at(shown["held"], gone["shown"], gone["held"])
+    np.subtract.at(shown["held_types"], gone["shown"], 1)
+    np.subtract.at(kinds[:, 0], KIND_OF[gone["shown"]], 1)
+    emptied = np.unique(gone["shown"])
+    emptied = emptied[shown["held_types"][emptied] == 0]
+    np.subtract.at(kinds[:, 1], KIND_OF[emptied], 1)
+    counts[HELD] -= len(gone)
+    counts[HELD_TYPES] -= len(emptied)
+
+    lengths = np.where(used, tokens["length"], 0)
+    starts = np.cumsum(lengths) - lengths
+    taken = np.repeat(tokens["start"] - starts, lengths) + np.arange(lengths.sum())
+    text = np.zeros_like(state.text)
+    text[: len(taken)] = state.text[taken]
+    free = np.flatnonzero(~used)
+    tokens["start"] = starts
+    tokens["start"][free] = np.append(free[1:] + 1, 0)[: len(free)]  # the next that is free, and 1; or 0
+    tokens["length"] = lengths
+    tokens["held"][free] = 0
+    counts[FREE] = free[0] + 1 if len(free) else 0
+    counts[TEXT] = len(taken)
+    keys, values = pairs_of(state.by_text)
+    held = used[values]
+    return state._replace(text=text, by_text=table_of(keys[held], values[held], len(state.by_text.keys) // 2))
