@@ -19,8 +19,8 @@ import psutil
 from benchmarks.log_lines import SETS, Fresh, accuracy, drain, log_lines, made_templates
 from benchmarks.workloads import show
 from streamdp.decode.log import FIRST, LogLines
-from streamdp.lines.model import Terms
-from streamdp.lines.stream import MAX_LINES, LineStream
+from streamdp.lines.model import USUAL, Bounds, Terms
+from streamdp.lines.stream import LineStream
 from streamdp.scoring.agreement import agreement
 
 CHUNK = 1000
@@ -212,10 +212,11 @@ def scaling(most: int, lines: int) -> None:
 
 
 def remembered(lines: int, steps: int) -> None:
-    """Memory while lines come of which hardly any comes again, at several bounds."""
+    """Memory while hardly any line comes again, and CPU time of the longest thousand, at several bounds."""
     process, rows = psutil.Process(), []
-    for most in (50_000, MAX_LINES, 1 << 60):
-        draw, stream = Fresh(words=True), LineStream(Terms(), max_lines=most)
+    none = 1 << 60
+    for bounds in (Bounds(50_000, 5_000), USUAL, Bounds(none, none)):
+        draw, stream = Fresh(words=True), LineStream(Terms(), bounds=bounds)
         before = process.memory_info().rss
         for _step in range(steps):
             spent, longest = 0.0, 0.0
@@ -228,10 +229,11 @@ def remembered(lines: int, steps: int) -> None:
             counters = stream.counters()
             rows.append(
                 (
-                    f"{most:,}" if most < 1 << 60 else "none",
+                    *(f"{most:,}" if most < none else "none" for most in bounds),
                     f"{counters['lines_distinct'] + counters['lines_forgotten']:,}",
                     f"{counters['lines_distinct']:,}",
-                    counters["clusters_live"],
+                    f"{counters['clusters_created']:,}",
+                    f"{counters['clusters_live']:,}",
                     f"{(process.memory_info().rss - before) / 2**20:.0f}",
                     f"{lines / steps / spent:,.0f}",
                     f"{1000 * longest:.0f}",
@@ -241,7 +243,7 @@ def remembered(lines: int, steps: int) -> None:
         trim()
     show(
         "memory of lines of which hardly any comes again",
-        ("max lines", "distinct", "remembered", "templates", "MiB", "lines a CPU s", "longest chunk, ms"),
+        ("lines", "templates", "distinct", "known", "founded", "live", "MiB", "lines a CPU s", "longest, ms"),
         rows,
     )
 

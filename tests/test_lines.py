@@ -8,8 +8,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from streamdp.lines.model import Terms
-from streamdp.lines.state import CLUSTERS, HELD, HELD_TYPES, TEXT, USED
+from streamdp.lines.model import Bounds, Terms
+from streamdp.lines.state import CLUSTERS, HELD, HELD_TYPES, LENGTHS, MET, MET_TYPES, SLOTS, TEXT, USED
 from streamdp.lines.stream import LineStream
 from streamdp.state.sound_lines import check_lines
 from tests.logs import TEMPLATES, lines
@@ -116,7 +116,7 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
     texts = lines(700, seed)[0] + noise(150, seed) + many_users(600, seed)
     random.Random(seed).shuffle(texts)
     texts = made_one_late(seed) + loads(seed) + texts
-    oracle, stream = Stream(most=most), LineStream(Terms(), max_lines=most)
+    oracle, stream = Stream(most=most), LineStream(Terms(), bounds=Bounds(lines=most))
     first = [oracle.absorb(tokens_of(text)) for text in texts]
     assert labels(stream, texts, 97) == first
     assert stream.counters()["lines_distinct"] == len(oracle.known) <= most
@@ -156,7 +156,7 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
 def test_templates_that_become_one_have_forgotten_what_each_has() -> None:
     texts, slabs = made_one_late(1), Settings().slabs
     oracle = Stream(Settings(slabs=(*slabs[:3], (*slabs[3][:3], 0.01))), most=30)
-    stream = LineStream(Terms(rho_word=0.01), max_lines=30)
+    stream = LineStream(Terms(rho_word=0.01), bounds=Bounds(lines=30))
     before: list[int] = []
     for i, text in enumerate(texts):
         if i == 100:
@@ -170,6 +170,42 @@ def test_templates_that_become_one_have_forgotten_what_each_has() -> None:
     assert found.sum() >= sum(before)
 
 
+@pytest.mark.parametrize(("most", "templates", "seed"), [(10**6, 12, 4), (60, 30, 5), (10**6, 2, 6)])
+def test_kernels_and_plain_python_retire_the_same(most: int, templates: int, seed: int) -> None:
+    texts = lines(500, seed)[0] + noise(300, seed) + many_users(300, seed) + [""] * 3
+    random.Random(seed).shuffle(texts)
+    texts += loads(seed) + texts[:200]
+    oracle = Stream(most=most, templates=templates)
+    stream, first, retired = LineStream(Terms(), bounds=Bounds(most, templates)), list[int](), list[int]()
+    for start in range(0, len(texts), 97):
+        for told in stream.take(texts[start : start + 97]):
+            first += told.answers["label"].tolist()
+            retired += told.retired.tolist()
+    assert [oracle.absorb(tokens_of(text)) for text in texts] == first
+    assert retired == oracle.retired
+    assert len(retired) > 20
+    counters, counts = stream.counters(), stream.state.counts
+    assert counters["clusters_retired"] == len(retired)
+    assert counters["clusters_live"] == len(oracle.clusters) <= templates
+    assert counters["lines_distinct"] == len(oracle.known)
+    rows = stream.state.clusters
+    assert np.flatnonzero(rows["alive"]).tolist() == sorted(oracle.clusters)
+    for label, cluster in oracle.clusters.items():
+        row = rows[label]
+        slots = slice(row["slot"], row["slot"] + row["length"])
+        weights = np.array([slot.weights for slot in cluster.slots]).reshape(-1, 5)
+        assert stream.state.weights[slots] == pytest.approx(weights, rel=1e-6, abs=1e-12)
+        assert stream.state.slots["distinct"][slots].tolist() == [len(slot.values) for slot in cluster.slots]
+    base = oracle.base
+    assert counts[MET] == base.words.total
+    assert counts[MET_TYPES] == len(base.words.counts)
+    assert counts[HELD] == base.held_classes.total
+    assert counts[LENGTHS] == base.lengths.total
+    assert stream.state.by_pair.taken[0] == sum(len(table.counts) for table in base.pairs.values())
+    assert counts[SLOTS] <= sum(len(c.slots) for c in oracle.clusters.values()) + 200
+    check_lines(stream.dump())
+
+
 def spelled(arrays: dict[str, np.ndarray], row: np.void) -> bytes:
     """A token's text."""
     return arrays["text"][row["start"] : row["start"] + row["length"]].tobytes()
@@ -181,7 +217,7 @@ def values_known(oracle: Stream) -> set[str]:
 
 
 def test_what_is_remembered_stays_bounded() -> None:
-    stream = LineStream(Terms(), max_lines=500)
+    stream = LineStream(Terms(), bounds=Bounds(lines=500))
     sizes = []
     for seed in range(12):
         labels(stream, many_users(1500, seed), 700)
@@ -191,16 +227,17 @@ def test_what_is_remembered_stays_bounded() -> None:
     assert len({now(stream, c) for c in range(stream.state.counts[CLUSTERS])}) < 60
 
 
-def test_a_stream_that_forgets_does_not_depend_on_batches_or_on_a_stop() -> None:
+@pytest.mark.parametrize("bounds", [Bounds(lines=200), Bounds(templates=30), Bounds(200, 30)])
+def test_a_stream_that_forgets_does_not_depend_on_batches_or_on_a_stop(bounds: Bounds) -> None:
     texts = many_users(900, 1) + noise(300, 2) + many_users(900, 3)
-    whole = LineStream(Terms(), max_lines=200)
+    whole = LineStream(Terms(), bounds=bounds)
     expected = labels(whole, texts, len(texts))
-    parts, found = LineStream(Terms(), max_lines=200), []
+    parts, found = LineStream(Terms(), bounds=bounds), []
     for start in range(0, len(texts), 300):
         found += labels(parts, texts[start : start + 300], 7)
         stored = {name: array.copy() for name, array in parts.dump().items()}
         check_lines(stored)
-        parts = LineStream.load(Terms(), stored, max_lines=200)
+        parts = LineStream.load(Terms(), stored, bounds)
     assert found == expected
     assert whole.log_evidence == parts.log_evidence
     one, other = whole.dump(), parts.dump()

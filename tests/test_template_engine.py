@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from streamdp import Engine, Record, Settings
+from streamdp.lines.model import USUAL
 from streamdp.records import Answers, Assignment, Reject
 from streamdp.settings.load import ConfigError
+from streamdp.settings.templates import template_bounds
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines
@@ -203,7 +205,9 @@ def test_a_setting_without_meaning_is_refused(given: dict[str, Any], name: str) 
         Engine(settings(**given))
 
 
-@pytest.mark.parametrize("given", [{"rho_word": 0.5}, {"params": True}, {"pattern": "(?P<message>.*)"}])
+@pytest.mark.parametrize(
+    "given", [{"rho_word": 0.5}, {"params": True}, {"pattern": "(?P<message>.*)"}, {"max_lines": 9}]
+)
 def test_settings_of_logs_are_refused_elsewhere(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(given))):
         Engine(Settings(**given))
@@ -219,6 +223,51 @@ def _engine(texts: list[str], rho_word: float) -> Engine:
     engine = Engine(settings(rho_word=rho_word))
     run(engine, texts)
     return engine
+
+
+@pytest.mark.parametrize("final_only", [False, True])
+def test_templates_beyond_a_bound_are_retired_and_lines_forgotten(final_only: bool) -> None:
+    texts = [f"unit u{i}x of {'abcdefgh'[i // 8 % 8]}{'abcdefgh'[i % 8]}way is up" for i in range(60)]
+    texts += lines(400)[0]
+    texts += [f"nobody {chr(97 + i % 26)} knows what {chr(97 + i // 26)} was" for i in range(90)]
+    texts += texts[:100] + lines(900, 3)[0]
+    chosen = settings(max_lines=150, max_clusters=12, retain=100, params=True)
+    options = {"final_only": final_only, "with_events": True}
+    whole = Engine(chosen, **options)
+    expected = run(whole, texts)
+    counters = whole.counters()
+    assert counters["lines_forgotten"] > 0
+    assert len(whole.clusters()) == counters["clusters_live"] <= 12
+    gone = [event for event in expected.events if event.event == "retired"]
+    assert len(gone) == counters["clusters_retired"] > 5
+    assert len({event.cluster for event in gone}) == len(gone)
+    born = {event.cluster: event.seq for event in expected.events if event.event == "born"}
+    for event in gone:
+        assert event.template
+        mine = [line for line in newest(expected).values() if line.cluster == event.cluster]
+        assert born[event.cluster] < event.seq
+        assert all(line.seq < event.seq for line in mine)
+        if not final_only:
+            assert event.size == len(mine)
+            assert [event.first_time, event.last_time] == [
+                1000.0 + min(line.seq for line in mine), 1000.0 + max(line.seq for line in mine)
+            ]  # fmt: skip
+    engine, found = Engine(chosen, **options), Answers([], [], [])
+    given = records(texts)
+    for start in range(0, len(given), 61):
+        part = engine.advance(given[start : start + 61])
+        found.lines.extend(part.lines)
+        found.events.extend(part.events)
+        engine = Engine.loads(engine.dumps(), chosen, **options)
+    assert found.lines == expected.lines
+    assert found.events == expected.events
+    assert engine.dumps() == whole.dumps()
+
+
+def test_there_need_not_be_a_bound_on_templates() -> None:
+    assert template_bounds(settings(max_clusters=0)).templates > 1 << 40
+    assert template_bounds(settings()) == USUAL
+    assert template_bounds(settings(max_clusters=1, max_lines=2)) == (2, 2)
 
 
 def test_the_crp_is_a_prior_of_templates() -> None:

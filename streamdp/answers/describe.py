@@ -163,4 +163,5 @@ def of_closed(event: Event, samples: Samples) -> ClusterSummary:
         samples=samples.of(event.cluster),
         words=event.words,
         mean=event.mean,
+        template=event.template,
     )

@@ -111,6 +111,10 @@ class Rates:
             into[part] = min(into[part], gone[part])
         rows[younger] = 0.0
 
+    def forget(self, labels: np.ndarray) -> None:
+        """Labels are gone for good."""
+        self._rows[labels[labels < len(self._rows)]] = 0.0
+
     def _grow(self, labels: int) -> None:
         if labels > len(self._rows):
             larger = np.zeros((2 * labels, LAST + 1))

@@ -18,13 +18,14 @@ from streamdp.answers.rates import SECONDS, Rates
 from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
-from streamdp.lines.model import Terms
+from streamdp.lines.forget import roots
+from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import CLUSTERS
-from streamdp.lines.stream import MAX_LINES, LineStream, Told
+from streamdp.lines.stream import LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.templates import for_templates, template_terms
+from streamdp.settings.templates import for_templates, template_bounds, template_terms
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound_lines import check_lines
@@ -45,8 +46,8 @@ class Templates:
         Whether the values of holes are told with each record.
     rates
         Counts lines by template and time.
-    max_lines
-        Distinct lines, and values of holes, beyond which some are forgotten.
+    bounds
+        What is remembered at most.
     """
 
     def __init__(
@@ -57,9 +58,9 @@ class Templates:
         open_for: int,
         params: bool,
         rates: Rates,
-        max_lines: int = MAX_LINES,
+        bounds: Bounds = USUAL,
     ) -> None:
-        self.stream = LineStream(terms, max_lines=max_lines)
+        self.stream = LineStream(terms, bounds=bounds)
         self.announcer, self.params, self._rates = announcer, params, rates
         announcer.open_for = open_for
         self._pieces: dict[int, list[str]] = {}
@@ -81,7 +82,7 @@ class Templates:
             open_for=settings.retain,
             params=settings.params,
             rates=rates,
-            max_lines=settings.max_lines or MAX_LINES,
+            bounds=template_bounds(settings),
         )
 
     @property
@@ -113,6 +114,9 @@ class Templates:
         self.announcer.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         done = 0
         for told in self.stream.take([str(record.value) for record in records], times):
+            if len(told.retired):
+                self._retire(told.retired, first + done, records[done], events)
+                continue
             n = len(told.answers)
             labels[done : done + n] = told.answers["label"]
             came = slice(done, done + n)
@@ -141,7 +145,7 @@ class Templates:
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries; templates of one label are one cluster."""
         rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
-        told = rows["older"] == np.arange(len(rows))
+        told = (rows["older"] == np.arange(len(rows))) & (rows["alive"] == 1)
         return self.stream.counters() | {"clusters_live": int(np.count_nonzero(told))}
 
     def _changed(self, record: Record, told: Told) -> None:
@@ -226,6 +230,31 @@ class Templates:
             event = self._event("merged", younger, seq, record)
             events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
 
+    def _retire(self, labels: np.ndarray, seq: int, record: Record, events: list[Event] | None) -> None:
+        """Labels are gone: tell of it, and let go of what was held for their templates."""
+        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
+        self._rates.forget(labels)
+        if events is not None:
+            ended = np.flatnonzero(rows["into"] == np.arange(len(rows)))
+            of, sizes = roots(rows["older"])[ended], np.zeros(len(rows), np.int64)
+            begun, last = np.full(len(rows), math.inf), np.full(len(rows), -math.inf)
+            np.add.at(sizes, of, rows["size"][ended])
+            np.minimum.at(begun, of, rows["first_time"][ended])
+            np.maximum.at(last, of, rows["last_time"][ended])
+            for label in labels.tolist():
+                event = msgspec.structs.replace(
+                    self._event("retired", label, seq, record), size=int(sizes[label])
+                )
+                if record.time is not None:
+                    event = msgspec.structs.replace(
+                        event, first_time=_time(begun[label]), last_time=_time(last[label])
+                    )
+                events.append(event)
+                self.announcer.ended.append(event)
+        for held in (self._pieces, self._holes, self._shown):
+            for cluster in [each for each in held if not rows["alive"][each]]:
+                del held[cluster]
+
     def _turned(
         self, labels: np.ndarray, times: np.ndarray, first: int, records: Sequence[Record]
     ) -> list[Event]:
@@ -292,7 +321,7 @@ class Templates:
         """The inverse of :meth:`dump`."""
         arrays = {name: unpack(array) for name, array in stored["stream"].items()}
         check_lines(arrays)
-        self.stream = LineStream.load(self.stream.terms, arrays, max_lines=self.stream.max_lines)
+        self.stream = LineStream.load(self.stream.terms, arrays, self.stream.bounds)
         self._rates.load(stored["rates"], len(arrays["clusters"]))
         self._pieces = dict(stored["pieces"])
         living = np.flatnonzero(arrays["clusters"]["alive"]).tolist()

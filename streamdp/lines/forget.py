@@ -10,7 +10,9 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import DIGIT, KIND_OF, LETTERS, NO_TOKEN, SLOT_SHIFT
+from streamdp.lines.model import Bounds
 from streamdp.lines.state import (
+    ALIVE,
     CLASSES,
     CLUSTERS,
     FORGOTTEN,
@@ -33,11 +35,11 @@ FEW = 3
 
 
 @kernel
-def is_full(state: State, most: int) -> bool:
-    """Whether there is to be forgotten before another line: of lines, or of values, as many are known."""
-    counts = state.counts
+def is_full(state: State, bounds: Bounds) -> bool:
+    """Whether before another line some of what is known is to be forgotten."""
+    counts, most = state.counts, bounds.lines
     full = counts[LINES] >= most or counts[VALUES] >= max(most, 2 * counts[KEPT])
-    return bool(full)
+    return bool(full or counts[ALIVE] >= bounds.templates)
 
 
 def forget(state: State, most: int, line_discount: float) -> State:
@@ -45,7 +47,8 @@ def forget(state: State, most: int, line_discount: float) -> State:
     if state.counts[LINES] >= most:
         state = _forget_lines(state, most // 2, line_discount)
     if state.counts[VALUES] >= max(most, 2 * state.counts[KEPT]):
-        state = _forget_tokens(_forget_values(state, most // 2))
+        state = forget_tokens(forget_values(state, most // 2))
+        state.counts[KEPT] = state.counts[VALUES]
     return state
 
 
@@ -56,25 +59,31 @@ def _forget_lines(state: State, keep: int, line_discount: float) -> State:
     lasting = np.zeros(len(known), bool)
     lasting[np.argsort(known["last"])[len(known) - keep :]] = True
     gone = known[~lasting]
-    root = clusters["into"][: counts[CLUSTERS]].copy()
-    while (root[root] != root).any():
-        root = root[root]
+    root = roots(clusters["into"][: counts[CLUSTERS]])
     np.add.at(clusters["forgotten"], root[gone["cluster"]], gone["count"] - line_discount)
     lines = np.zeros_like(state.lines)
     lines[:keep] = known[lasting]
     counts[LINES] = keep
     counts[FORGOTTEN] += len(gone)
-    return state._replace(lines=lines, by_line=_renumbered(state.by_line, lasting))
+    return state._replace(lines=lines, by_line=renumbered(state.by_line, lasting))
 
 
-def _renumbered(table: Table, lasting: np.ndarray) -> Table:
+def roots(into: np.ndarray) -> np.ndarray:
+    """Where each chain ends, int64[n], of what each goes into: itself at the end."""
+    root = into.copy()
+    while (root[root] != root).any():
+        root = root[root]
+    return root
+
+
+def renumbered(table: Table, lasting: np.ndarray) -> Table:
     """A table, of the same size, of those of its values that last, with the numbers that these have now."""
     keys, values = pairs_of(table)
     held = lasting[values]
     return table_of(keys[held], (np.cumsum(lasting) - 1)[values[held]], len(table.keys) // 2)
 
 
-def _forget_values(state: State, keep: int) -> State:
+def forget_values(state: State, keep: int) -> State:
     """Keep the founder's and the commonest values of holes, the newest where they are alike."""
     counts, slots = state.counts, state.slots[: state.counts[SLOTS]]
     values = state.values[: counts[VALUES]]
@@ -83,7 +92,7 @@ def _forget_values(state: State, keep: int) -> State:
     slot_of = np.zeros(len(values), np.int64)
     slot_of[held[~of_class]] = keys[~of_class] >> SLOT_SHIFT
 
-    living = _living(state)
+    living = living_slots(state)
     number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
     lasting = values["token"] == slots["founder"][slot_of]
     wordy = (shown & LETTERS != 0) & (shown & DIGIT == 0)
@@ -117,11 +126,11 @@ def _forget_values(state: State, keep: int) -> State:
         np.concatenate(((np.cumsum(lasting) - 1)[of_value[1][held_on]], alike[stay])),
         len(state.by_value.keys) // 2,
     )
-    counts[VALUES] = counts[KEPT] = n
+    counts[VALUES] = n
     return state._replace(values=kept, by_value=by_value)
 
 
-def _living(state: State) -> np.ndarray:
+def living_slots(state: State) -> np.ndarray:
     """Whether each slot is of a template that lives."""
     clusters = state.clusters[: state.counts[CLUSTERS]]
     clusters = clusters[clusters["alive"] == 1]
@@ -143,7 +152,7 @@ def _chain(values: np.ndarray, slot_of: np.ndarray, slots: np.ndarray) -> None:
         slots[slot].first = value
 
 
-def _forget_tokens(state: State) -> State:
+def forget_tokens(state: State) -> State:
     """Let go of tokens that no founding line had and no hole has; their numbers are given again."""
     counts, tokens = state.counts, state.tokens[: state.counts[TOKENS]]
     used = tokens["met"] > 0

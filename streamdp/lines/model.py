@@ -9,6 +9,20 @@ DISCOUNT = (0.2, 0.8, 0.6, 0.6)
 """Of the slabs of a hole: few numbers, many numbers, identifiers, words."""
 
 
+class Bounds(NamedTuple):
+    """What bounds memory.
+
+    Distinct ``lines``, and values of holes, and ``templates`` beyond which those that came least lately, or
+    are rarest, are forgotten. At least 2.
+    """
+
+    lines: int = 500_000
+    templates: int = 200_000
+
+
+USUAL = Bounds()
+
+
 class Terms(NamedTuple):
     """Weights and strengths.
 

@@ -39,10 +39,11 @@ NUMBER, IDENTIFIER, WORD = range(KINDS)
     DUE,  # the template that is to be looked at again, or -1
     MERGED,  # merges so far
     FORGOTTEN,  # distinct lines forgotten so far
+    RETIRED,  # labels retired so far
     KEPT,  # values of holes that were left when some were last forgotten
     FREE,  # a token whose number is free, and 1; or 0: what is next stands in its place of a start
-) = range(23)
-COUNTS = 23
+) = range(24)
+COUNTS = 24
 
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
 """Text, class, contexts it is new to, holes it is a value of; as a context, what follows; its spelling."""

@@ -12,7 +12,7 @@ from streamdp.lines.base import DIGIT, found_token, hold, lettered, token_of
 from streamdp.lines.family import label_of, one_label, relate
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
-from streamdp.lines.model import Terms
+from streamdp.lines.model import Bounds, Terms
 from streamdp.lines.scan import fold_line, token_end
 from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
 from streamdp.lines.slots import add_token, new_slot
@@ -226,7 +226,7 @@ def advance(
     state: State,
     scratch: Scratch,
     terms: Terms,
-    most: int,
+    bounds: Bounds,
     data: np.ndarray,
     offsets: np.ndarray,
     times: np.ndarray,
@@ -235,12 +235,12 @@ def advance(
     changes: np.ndarray,
     meta: np.ndarray,
 ) -> None:
-    """Absorb lines from ``meta[DONE]`` on: to the end, to one that changes a template, or to want of room.
+    """Absorb lines from ``meta[DONE]`` on: to a line that changes a template, to a bound, or to the end.
 
     Parameters
     ----------
-    most
-        Distinct lines, and values of holes, before another of which some are to be forgotten.
+    bounds
+        What may be known before some of it is to be forgotten.
     data, offsets, times
         Bytes of all lines, where each begins, and when it happened.
     answers, sizes
@@ -261,7 +261,7 @@ def advance(
             if line >= 0:
                 cluster = _answer_known(state, line, row, terms)
             else:
-                if is_full(state, most):
+                if is_full(state, bounds):
                     meta[DONE] = i
                     meta[STATUS] = FULL
                     return

@@ -10,7 +10,8 @@ import numpy as np
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows, row_type
 from streamdp.lines.forget import forget
-from streamdp.lines.model import Terms
+from streamdp.lines.model import USUAL, Bounds, Terms
+from streamdp.lines.retire import retire
 from streamdp.lines.state import (
     ALIVE,
     CLUSTERS,
@@ -18,6 +19,7 @@ from streamdp.lines.state import (
     LINES,
     MERGED,
     RECORDS,
+    RETIRED,
     Scratch,
     State,
     dump,
@@ -28,24 +30,27 @@ from streamdp.lines.state import (
 )
 from streamdp.lines.step import CHANGED, CHANGES, DONE, FULL, GROW, NEED, STATUS, advance, score
 
-MAX_LINES = 250_000
 STEP = 512
 """Tokens that room is made for beside those that need it."""
 
 ANSWER = row_type("label cluster founded", "probability new_probability log_predictive")
 
 
+NO_LABELS, NONE = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+
+
 class Told(NamedTuple):
     """What some lines came to: a row of answers for each, and its tokens.
 
     Row by row, ``changes`` are labels that the last of the lines made one with an older one; ``changed`` says
-    whether it changed a template at all.
+    whether it changed a template at all. ``retired`` are labels that nothing joins any more.
     """
 
     answers: np.ndarray  # ANSWER[n]
     sizes: np.ndarray  # int64[n]
     changes: np.ndarray  # int64[m, 2]
     changed: bool
+    retired: np.ndarray = NO_LABELS  # int64[r]
 
 
 class LineStream:
@@ -57,8 +62,8 @@ class LineStream:
         The model's weights.
     state
         What is known before the first line; None: nothing.
-    max_lines
-        Distinct lines remembered, and values of holes: with more, half of them are forgotten. At least 2.
+    bounds
+        What is remembered at most.
 
     Examples
     --------
@@ -68,8 +73,8 @@ class LineStream:
     [0, 0]
     """
 
-    def __init__(self, terms: Terms, state: State | None = None, *, max_lines: int = MAX_LINES) -> None:
-        self.terms, self.max_lines = terms, max_lines
+    def __init__(self, terms: Terms, state: State | None = None, bounds: Bounds = USUAL) -> None:
+        self.terms, self.bounds = terms, bounds
         self.state = new_state() if state is None else state
         self._scratch: Scratch | None = None
         self._advance, self._score = Bound(advance), Bound(score)
@@ -93,6 +98,7 @@ class LineStream:
             "clusters_merged": int(counts[MERGED]),
             "lines_distinct": int(counts[LINES]),
             "lines_forgotten": int(counts[FORGOTTEN]),
+            "clusters_retired": int(counts[RETIRED]),
         }
 
     def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Told]:
@@ -112,10 +118,7 @@ class LineStream:
             if len(changes) < most:
                 changes = np.zeros((2 * most, 2), np.int64)
             given = data, offsets, times, answers, sizes, changes, meta
-            self._advance((self.state, scratch, self.terms), self.max_lines, *given)
-            if meta[STATUS] == FULL:
-                self.state = forget(self.state, self.max_lines, self.terms.line_discount)
-                continue
+            self._advance((self.state, scratch, self.terms), self.bounds, *given)
             if meta[STATUS] == GROW:
                 scratch = self._make_room(int(meta[NEED]), offsets)
                 continue
@@ -123,7 +126,20 @@ class LineStream:
             done = part.stop
             told = changes[: int(meta[CHANGES])].copy()
             meta[CHANGES] = 0
-            yield Told(answers[part], sizes[part], told, bool(meta[STATUS] == CHANGED))
+            if part.stop > part.start:
+                yield Told(answers[part], sizes[part], told, bool(meta[STATUS] == CHANGED))
+            if meta[STATUS] == FULL:
+                retired = self._forget()
+                if len(retired):
+                    yield Told(answers[:0], sizes[:0], NONE, changed=False, retired=retired)
+
+    def _forget(self) -> np.ndarray:
+        """Forget where bounds are reached; the labels that are retired."""
+        retired, (lines, templates) = NO_LABELS, self.bounds
+        if self.state.counts[ALIVE] >= templates:
+            self.state, retired = retire(self.state, templates)
+        self.state = forget(self.state, lines, self.terms.line_discount)
+        return retired
 
     def score(self, lines: Sequence[str]) -> Told:
         """Answer lines without learning; the label is -1 where a new template is likelier than any."""
@@ -132,7 +148,7 @@ class LineStream:
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
         self._score((self.state, scratch, self.terms), data, offsets, answers, sizes)
-        return Told(answers, sizes, np.zeros((0, 2), np.int64), changed=False)
+        return Told(answers, sizes, NONE, changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
         """Room for some more lines, of so many tokens or bytes in all, and to look at those given."""
@@ -155,9 +171,9 @@ class LineStream:
         return dump(self.state)
 
     @classmethod
-    def load(cls, terms: Terms, stored: dict[str, np.ndarray], *, max_lines: int = MAX_LINES) -> LineStream:
+    def load(cls, terms: Terms, stored: dict[str, np.ndarray], bounds: Bounds = USUAL) -> LineStream:
         """The inverse of :meth:`dump`."""
-        return cls(terms, load(stored), max_lines=max_lines)
+        return cls(terms, load(stored), bounds)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

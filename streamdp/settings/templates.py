@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamdp.lines.model import Terms
+from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.registry import TEMPLATE
 from streamdp.settings.categories import check_categories
 from streamdp.settings.load import ConfigError
@@ -11,7 +11,19 @@ from streamdp.settings.schema import AUTO, Settings, setting_fields
 PRIORS = (AUTO, "crp", "pitman-yor")
 """Priors over clusterings that templates are found under; automatic is Pitman-Yor."""
 
-KNOWN = ("likelihood", "prior", "concentration", "discount", "rho_word", "max_lines", "seed", "max_undecided")
+LARGEST = 1 << 60
+
+KNOWN = (
+    "likelihood",
+    "prior",
+    "concentration",
+    "discount",
+    "rho_word",
+    "max_lines",
+    "max_clusters",
+    "seed",
+    "max_undecided",
+)
 """Settings of model and search that mean something with templates."""
 
 
@@ -41,6 +53,13 @@ def template_terms(settings: Settings) -> Terms:
             raise ConfigError("discount has no meaning with the crp prior: leave it out, or choose another")
         given["discount"] = 0.0
     return Terms()._replace(**{name: value for name, value in given.items() if value is not None})
+
+
+def template_bounds(settings: Settings) -> Bounds:
+    """What is remembered at most; ``max_clusters`` 0 is no bound on templates."""
+    most = settings.max_clusters
+    templates = USUAL.templates if most is None else max(most, 2) if most else LARGEST
+    return Bounds(settings.max_lines or USUAL.lines, templates)
 
 
 def check_templates(settings: Settings) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamdp.beam.sound import finite, require, within
 from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT
+from streamdp.lines.forget import roots
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import (
     ALIVE,
@@ -92,11 +93,13 @@ def _check_clusters(found: Mapping[str, np.ndarray]) -> None:
     for field in ("into", "older"):
         require((clusters[field] >= 0).all() and (clusters[field] <= own).all(), f"{field} of a template")
     within(clusters["alive"], 0, 2, "whether a template lives")
-    require(
-        (clusters["alive"] == (clusters["into"] == own)).all(), "a template that lives is part of another"
-    )
+    living = clusters["alive"] == 1
+    require((clusters["into"] == own)[living].all(), "a template that lives is part of another")
+    require(living[roots(clusters["older"])[living]].all(), "the label of a template that is gone")
     require(clusters["alive"].sum() == counts[ALIVE], "templates that live are miscounted")
-    living = clusters[clusters["alive"] == 1]
+    of_line = roots(clusters["into"])[found["lines"]["cluster"]]
+    require(living[of_line].all(), "a line of a template that is gone")
+    living = clusters[living]
     within(living["size"], 1, LARGEST, "the size of a template")
     require((living["types"] >= 1).all() and (living["types"] <= living["size"]).all(), "distinct lines")
     lengths = np.bincount(living["length"], minlength=MOST + 1)

@@ -26,8 +26,11 @@ from tests.oracle.templates import (
 class Stream:
     """One greedy pass."""
 
-    def __init__(self, settings: Settings | None = None, most: int = 1 << 60) -> None:
-        self.settings, self.most = settings or Settings(), most
+    def __init__(
+        self, settings: Settings | None = None, most: int = 1 << 60, templates: int = 1 << 60
+    ) -> None:
+        self.settings, self.most, self.templates = settings or Settings(), most, templates
+        self.retired: list[int] = []
         self.base = Base(self.settings)
         self.clusters: dict[int, Cluster] = {}
         self.known: dict[Line, Cluster] = {}
@@ -45,7 +48,9 @@ class Stream:
         cluster = self.known.get(line)
         if cluster is not None:
             cluster.lines[line] += 1
+            cluster.last = self.records
             return self.now(cluster.label)
+        self.retire()
         self.forget()
         cluster, log_p0, laws = self.best(line)
         changed = cluster is None
@@ -63,6 +68,7 @@ class Stream:
                     self.base.hold(w)
         before = bred(cluster)
         cluster.add(line, self.base)
+        cluster.last = self.records
         self.made += bred(cluster) - before
         self.known[line] = cluster
         label = self.now(cluster.label)
@@ -77,6 +83,35 @@ class Stream:
         return label
 
     # ------------------------------------------------------------ what is forgotten
+
+    def retire(self) -> None:
+        """Where there are too many templates, retire the labels that came least lately."""
+        if len(self.clusters) < self.templates:
+            return
+        families: dict[int, list[Cluster]] = defaultdict(list)
+        for c in self.clusters.values():
+            families[self.now(c.label)].append(c)
+        order = sorted(families, key=lambda label: max(c.last for c in families[label]))
+        gone = []
+        while len(self.clusters) > 3 * self.templates // 4:
+            gone.append(order.pop(0))
+            for c in families[gone[-1]]:
+                del self.clusters[c.label]
+                for line in c.lines.keys() - set(c.forgotten):
+                    del self.known[line]
+        self.retired += sorted(gone)
+        self.base.forget_founders()
+        for label in sorted(self.clusters):
+            self.base.found(tuple(slot.founder for slot in self.clusters[label].slots))
+        self.made = sum(map(bred, self.clusters.values()))
+        self.forget_tokens()
+
+    def forget_tokens(self) -> None:
+        """Forget tokens that no founding line and no hole has."""
+        holes = (slot for c in self.clusters.values() for slot in c.slots if not slot.constant)
+        left = {w for slot in holes for w in slot.values} | set(self.base.words.counts)
+        for w in {w for table in self.base.held.values() for w in table.counts} - left:
+            self.base.forget(str(w))
 
     def forget(self) -> None:
         """Where too much is known, forget lines that came least lately, and the rarest values."""
@@ -99,9 +134,7 @@ class Stream:
             if (id(slot), w) not in kept:
                 slot.forgotten += slot.values.pop(w)
                 del slot.births[w]
-        left = {w for slot in holes for w in slot.values} | set(self.base.words.counts)
-        for w in {w for table in self.base.held.values() for w in table.counts} - left:
-            self.base.forget(str(w))
+        self.forget_tokens()
         self.made = self.kept = len(kept)
 
     # ------------------------------------------------------------ where a line goes

@@ -235,6 +235,11 @@ class Base:
             self.held_classes.add(class_of(token))
         table.add(token)
 
+    def forget_founders(self) -> None:
+        """Begin anew with founding lines."""
+        self.pairs, self.again = {}, {}
+        self.words, self.classes, self.lengths = Restaurant(), Restaurant(), Restaurant()
+
     def forget(self, token: str) -> None:
         """Take a token out of what holes hold."""
         shown = class_of(token)
@@ -253,7 +258,7 @@ class Base:
 
 def contexts(line: Line) -> list[object]:
     """What stands before each token: a token, or the class of one with digits, or nothing."""
-    return [None, *(class_of(w) if class_of(w) & DIGIT else w for w in line[:-1])]
+    return [None, *(class_of(w) if class_of(w) & DIGIT else w for w in line[:-1])][: len(line)]
 
 
 @dataclass
@@ -346,6 +351,8 @@ class Cluster:
     founded: float = 0.0
     """log p0 of its first line."""
     lines: Counter[Line] = field(default_factory=Counter)
+    last: int = -1
+    """The number of its last line."""
     forgotten: list[Line] = field(default_factory=list)
     """Stand-ins for lines that have been forgotten."""
 
@@ -405,4 +412,5 @@ def united(group: list[Cluster], base: Base) -> Cluster:
     for c in group:
         whole.lines.update(c.lines)
         whole.forgotten += c.forgotten
+        whole.last = max(whole.last, c.last)
     return whole
