@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -56,23 +57,25 @@ class Retained:
 
     def collect(self) -> Labelled | None:
         """Exactly the last ``limit`` records (all, while there are fewer); None while there is none."""
-        if not self.parts:
-            return None
-        parts = [self.parts[0].since(max(self.count - self.limit, 0)), *list(self.parts)[1:]]
-        return Labelled(
-            parts[0].first,
-            Batch.concatenate([part.batch for part in parts]),
-            np.concatenate([part.labels for part in parts]),
-        )
+        held = self._joined()
+        return None if held is None else held._replace(labels=held.labels.copy())
 
     def newest(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The newest label of each of the last ``limit`` records, and its time where records have one."""
-        parts, start = list(self.parts), max(self.count - self.limit, 0)
-        if not parts:
-            return np.zeros(0, np.int64), None
-        labels = np.concatenate([part.labels for part in parts])[start:]
-        times = [part.batch.times for part in parts if part.batch.times is not None]
-        return labels, np.concatenate(times)[start:] if len(times) == len(parts) else None
+        held = self._joined()
+        return (np.zeros(0, np.int64), None) if held is None else (held.labels.copy(), held.batch.times)
+
+    def _joined(self) -> Labelled | None:
+        """The last ``limit`` records, as one part from now on: who asks often joins only what is new."""
+        if not self.parts:
+            return None
+        excess = max(self.count - self.limit, 0)
+        if excess or len(self.parts) > 1:
+            parts = [self.parts[0].since(excess), *itertools.islice(self.parts, 1, None)]
+            batch = Batch.concatenate([part.batch for part in parts])
+            labels = np.concatenate([part.labels for part in parts])
+            self.parts, self.count = deque([Labelled(parts[0].first, batch, labels)]), len(labels)
+        return self.parts[0]
 
     def latest_labels(self, count: int) -> list[int]:
         """The newest labels of the last ``count`` records (of ``limit`` at most), oldest first."""
