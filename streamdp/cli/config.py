@@ -16,7 +16,7 @@ from streamdp.settings.assemble import (
 )
 from streamdp.settings.categories import takes_categories
 from streamdp.settings.schema import AUTO, SettingField, setting_fields
-from streamdp.settings.templates import for_templates, template_terms
+from streamdp.settings.templates import for_templates, template_bounds, template_terms
 
 GROUPS = {
     "input": "What is read",
@@ -45,7 +45,9 @@ def automatic(settings: Settings) -> list[str]:
     if for_templates(settings):
         terms = template_terms(settings)
         given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
-        return [f"lines: templates, {', '.join(given)}"]
+        bounds = template_bounds(settings)
+        most = f"at most {bounds.lines:,} distinct lines and {bounds.templates:,} templates"
+        return [f"lines: templates, {', '.join(given)}, {most}"]
     sparse, found = is_sparse(settings), []
     if sparse is not False:
         what = "categories" if takes_categories(settings) else "texts"

@@ -11,8 +11,6 @@ from streamdp.settings.schema import AUTO, Settings, setting_fields
 PRIORS = (AUTO, "crp", "pitman-yor")
 """Priors over clusterings that templates are found under; automatic is Pitman-Yor."""
 
-LARGEST = 1 << 60
-
 KNOWN = (
     "likelihood",
     "prior",
@@ -56,10 +54,8 @@ def template_terms(settings: Settings) -> Terms:
 
 
 def template_bounds(settings: Settings) -> Bounds:
-    """What is remembered at most; ``max_clusters`` 0 is no bound on templates."""
-    most = settings.max_clusters
-    templates = USUAL.templates if most is None else max(most, 2) if most else LARGEST
-    return Bounds(settings.max_lines or USUAL.lines, templates)
+    """What is remembered at most."""
+    return Bounds(settings.max_lines or USUAL.lines, max(settings.max_clusters or USUAL.templates, 2))
 
 
 def check_templates(settings: Settings) -> None:
