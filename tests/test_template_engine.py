@@ -231,13 +231,13 @@ def test_templates_beyond_a_bound_are_retired_and_lines_forgotten(final_only: bo
     texts += lines(400)[0]
     texts += [f"nobody {chr(97 + i % 26)} knows what {chr(97 + i // 26)} was" for i in range(90)]
     texts += texts[:100] + lines(900, 3)[0]
-    chosen = settings(max_lines=150, max_clusters=12, retain=100, params=True)
+    chosen = settings(max_lines=60, max_clusters=16, retain=100, params=True)
     options = {"final_only": final_only, "with_events": True}
     whole = Engine(chosen, **options)
     expected = run(whole, texts)
     counters = whole.counters()
     assert counters["lines_forgotten"] > 0
-    assert len(whole.clusters()) == counters["clusters_live"] <= 12
+    assert len(whole.clusters()) == counters["clusters_live"] <= 16
     gone = [event for event in expected.events if event.event == "retired"]
     assert len(gone) == counters["clusters_retired"] > 5
     assert len({event.cluster for event in gone}) == len(gone)

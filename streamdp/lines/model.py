@@ -13,7 +13,7 @@ class Bounds(NamedTuple):
     """What bounds memory.
 
     Distinct ``lines``, and values of holes, and ``templates`` beyond which those that came least lately, or
-    are rarest, are forgotten. At least 2.
+    are rarest, go. At least 2.
     """
 
     lines: int = 500_000

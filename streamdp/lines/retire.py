@@ -1,5 +1,6 @@
-"""A bound on templates: those that were told as one label and came least lately are retired, for good.
+"""A bound on templates: those told as one label are retired for good, the least lately used first.
 
+Those of one line come before all others, so that noise does not drive out what a log says again and again.
 Their lines, slots and values go, and the base is learned anew from the founding lines of those that stay. Of
 each that is gone a row remains, which says what its label became.
 """
@@ -36,9 +37,10 @@ def retire(state: State, most: int) -> tuple[State, np.ndarray]:
     label, living = roots(rows["older"]), rows["alive"] == 1
     last = np.full(len(rows), -1)
     np.maximum.at(last, label[living], rows["last"][living])
-    members = np.bincount(label[living], minlength=len(rows))
+    members, lines = np.bincount(label[living], minlength=len(rows)), np.zeros(len(rows), np.int64)
+    np.add.at(lines, label[living], rows["size"][living])
     order = np.flatnonzero(members)
-    order = order[np.argsort(last[order])]
+    order = order[np.lexsort((last[order], lines[order] > 1))]
     left = counts[ALIVE] - np.cumsum(members[order])
     gone = np.sort(order[: int(np.argmax(left <= 3 * most // 4)) + 1])
     ends = living & np.isin(label, gone)

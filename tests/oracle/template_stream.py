@@ -85,13 +85,15 @@ class Stream:
     # ------------------------------------------------------------ what is forgotten
 
     def retire(self) -> None:
-        """Where there are too many templates, retire the labels that came least lately."""
+        """Where there are too many templates, retire labels of one line, then the least lately used."""
         if len(self.clusters) < self.templates:
             return
         families: dict[int, list[Cluster]] = defaultdict(list)
         for c in self.clusters.values():
             families[self.now(c.label)].append(c)
-        order = sorted(families, key=lambda label: max(c.last for c in families[label]))
+        last = {label: max(c.last for c in members) for label, members in families.items()}
+        lines = {label: sum(c.size for c in members) for label, members in families.items()}
+        order = sorted(families, key=lambda label: (lines[label] > 1, last[label]))
         gone = []
         while len(self.clusters) > 3 * self.templates // 4:
             gone.append(order.pop(0))
