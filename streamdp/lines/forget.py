@@ -86,24 +86,13 @@ def renumbered(table: Table, lasting: np.ndarray) -> Table:
 def forget_values(state: State, keep: int) -> State:
     """Keep the founder's and the commonest values of holes, the newest where they are alike."""
     counts, slots = state.counts, state.slots[: state.counts[SLOTS]]
-    values = state.values[: counts[VALUES]]
+    values, living = state.values[: counts[VALUES]], living_slots(state)
     keys, held = pairs_of(state.by_value)
     of_class = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
+    own, at = keys[~of_class], held[~of_class]
     slot_of = np.zeros(len(values), np.int64)
-    slot_of[held[~of_class]] = keys[~of_class] >> SLOT_SHIFT
-
-    living = living_slots(state)
-    number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
-    lasting = values["token"] == slots["founder"][slot_of]
-    wordy = (shown & LETTERS != 0) & (shown & DIGIT == 0)
-    telling = np.where(wordy, 2, KIND_OF[shown] != NUMBER)  # how a hole is shown does not change
-    order = np.lexsort((-number, -values["count"], -telling, slot_of))
-    begins = np.flatnonzero(np.diff(slot_of[order], prepend=-1))
-    rank = number - np.repeat(begins, np.diff(begins, append=len(values)))
-    lasting[order[rank < FEW]] = True
-    order = np.lexsort((-number, -values["count"], ~living[slot_of]))
-    lasting[order[:keep]] = True
-    lasting &= living[slot_of]
+    slot_of[at] = own >> SLOT_SHIFT
+    lasting = _lasting(state, slot_of, living, keep)
 
     slots["first"][~living] = -1
     slots["distinct"][~living] = 1
@@ -111,23 +100,38 @@ def forget_values(state: State, keep: int) -> State:
     np.subtract.at(slots["distinct"], slot_of[gone], 1)
     np.add.at(slots["forgotten"], slot_of[gone], values["count"][gone])
     classes, alike = keys[of_class], held[of_class].copy()
-    fewer, by = np.unique((slot_of[gone] << SLOT_SHIFT) | (NO_TOKEN - shown[gone]), return_counts=True)
+    shown = state.tokens["shown"][values["token"][gone]]
+    fewer, by = np.unique((slot_of[gone] << SLOT_SHIFT) | (NO_TOKEN - shown), return_counts=True)
     alike[np.searchsorted(classes, fewer)] -= by
-    stay = living[classes >> SLOT_SHIFT] & (alike > 0)
+    stay, last = living[classes >> SLOT_SHIFT] & (alike > 0), lasting[at]
 
+    counts[VALUES] = n = int(np.count_nonzero(lasting))
     kept = np.zeros_like(state.values)
-    n = int(np.count_nonzero(lasting))
     kept[:n] = values[lasting]
     _chain(kept, slot_of[lasting], slots)
-    of_value = keys[~of_class], held[~of_class]
-    held_on = lasting[of_value[1]]
     by_value = table_of(
-        np.concatenate((of_value[0][held_on], classes[stay])),
-        np.concatenate(((np.cumsum(lasting) - 1)[of_value[1][held_on]], alike[stay])),
+        np.concatenate((own[last], classes[stay])),
+        np.concatenate(((np.cumsum(lasting) - 1)[at[last]], alike[stay])),
         len(state.by_value.keys) // 2,
     )
-    counts[VALUES] = n
     return state._replace(values=kept, by_value=by_value)
+
+
+def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -> np.ndarray:
+    """Which values stay: the commonest; of each hole the founder's and those that say how it is shown."""
+    values = state.values[: len(slot_of)]
+    number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
+    lasting: np.ndarray = values["token"] == state.slots["founder"][slot_of]
+    wordy = (shown & LETTERS != 0) & (shown & DIGIT == 0)
+    telling = np.where(wordy, 2, KIND_OF[shown] != NUMBER)
+    order = np.lexsort((-number, -values["count"], -telling, slot_of))
+    begins = np.flatnonzero(np.diff(slot_of[order], prepend=-1))
+    rank = number - np.repeat(begins, np.diff(begins, append=len(values)))
+    lasting[order[rank < FEW]] = True
+    order = np.lexsort((-number, -values["count"], ~living[slot_of]))
+    lasting[order[:keep]] = True
+    lasting &= living[slot_of]
+    return lasting
 
 
 def living_slots(state: State) -> np.ndarray:
