@@ -98,6 +98,7 @@ class LineStream:
             "clusters_merged": int(counts[MERGED]),
             "lines_distinct": int(counts[LINES]),
             "lines_forgotten": int(counts[FORGOTTEN]),
+            "clusters_closed": int(counts[RETIRED]),
             "clusters_retired": int(counts[RETIRED]),
         }
 
