@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _PENDING = 20_000  # records that may be on their way
 _PENDING_BYTES = 32 << 20
 _ACK_SECONDS = 60.0  # to wait for a receipt from a broker that answers other questions
+_LEAVE = 2.0  # for what is on its way when it is given up: after a signal there are four for all
 _LOOK_EVERY = 0.2
 _INTERVAL = 0.05  # seconds from one transaction to the next
 _PAUSE = 0.5  # before trying again
@@ -138,7 +139,7 @@ class Delivery:
             self._closing = True
             with self._changed:
                 self._changed.notify_all()
-            self._thread.join(5.0)
+            self._thread.join(_LEAVE if self._failed else 5.0)
             self._post.close()
 
     def _wait(self, holds: Callable[[], bool]) -> None:
