@@ -18,7 +18,6 @@ from streamdp.answers.rates import SECONDS, Rates
 from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
-from streamdp.lines.forget import roots
 from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import CLUSTERS
@@ -115,7 +114,7 @@ class Templates:
         done = 0
         for told in self.stream.take([str(record.value) for record in records], times):
             if len(told.retired):
-                self._retire(told.retired, first + done, records[done], events)
+                self._retire(first + done, records[done], events)
                 continue
             n = len(told.answers)
             labels[done : done + n] = told.answers["label"]
@@ -153,10 +152,7 @@ class Templates:
         cluster, clusters = int(told.answers["cluster"][-1]), self.stream.state.clusters
         if told.answers["founded"][-1]:
             self._pieces[cluster] = pieces_of(str(record.value), self._marker)
-        for gone in told.changes[:, 0].tolist():
-            if not clusters[gone]["alive"]:
-                for held in (self._pieces, self._holes, self._shown):
-                    held.pop(gone, None)
+        self._let_go(gone for gone in told.changes[:, 0].tolist() if not clusters[gone]["alive"])
         self._show(self._alive(cluster))
 
     def _show(self, cluster: int) -> None:
@@ -230,30 +226,26 @@ class Templates:
             event = self._event("merged", younger, seq, record)
             events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
 
-    def _retire(self, labels: np.ndarray, seq: int, record: Record, events: list[Event] | None) -> None:
+    def _retire(self, seq: int, record: Record, events: list[Event] | None) -> None:
         """Labels are gone: tell of it, and let go of what was held for their templates."""
-        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
-        self._rates.forget(labels)
+        rows = self.stream.state.clusters
+        gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
+        families = self._families(gone)
+        self._rates.forget(np.array(list(families)))
         if events is not None:
-            ended = np.flatnonzero(rows["into"] == np.arange(len(rows)))
-            of, sizes = roots(rows["older"])[ended], np.zeros(len(rows), np.int64)
-            begun, last = np.full(len(rows), math.inf), np.full(len(rows), -math.inf)
-            np.add.at(sizes, of, rows["size"][ended])
-            np.minimum.at(begun, of, rows["first_time"][ended])
-            np.maximum.at(last, of, rows["last_time"][ended])
-            for label in labels.tolist():
-                event = msgspec.structs.replace(
-                    self._event("retired", label, seq, record), size=int(sizes[label])
-                )
-                if record.time is not None:
-                    event = msgspec.structs.replace(
-                        event, first_time=_time(begun[label]), last_time=_time(last[label])
-                    )
-                events.append(event)
-                self.announcer.ended.append(event)
-        for held in (self._pieces, self._holes, self._shown):
-            for cluster in [each for each in held if not rows["alive"][each]]:
-                del held[cluster]
+            told = [
+                self._event("retired", label, seq, record, members)
+                for label, members in sorted(families.items())
+            ]
+            events.extend(told)
+            self.announcer.ended.extend(told)
+        self._let_go(gone)
+
+    def _let_go(self, clusters: Iterable[int]) -> None:
+        """Forget how templates that are gone read."""
+        for cluster in clusters:
+            for held in (self._pieces, self._holes, self._shown):
+                held.pop(cluster, None)
 
     def _turned(
         self, labels: np.ndarray, times: np.ndarray, first: int, records: Sequence[Record]
@@ -271,8 +263,9 @@ class Templates:
             )
         return found
 
-    def _event(self, kind: str, label: int, seq: int, record: Record) -> Event:
-        row = self.stream.state.clusters[label]
+    def _event(self, kind: str, label: int, seq: int, record: Record, members: Sequence[int] = ()) -> Event:
+        """What happened to a label, of these templates; of its own alone where none are given."""
+        part = self.stream.state.clusters[list(members) or [label]]
         dated = record.time is not None
         return Event(
             event=kind,
@@ -280,21 +273,25 @@ class Templates:
             time=record.time,
             cluster=label,
             other=None,
-            size=int(row["size"]),
+            size=int(part["size"].sum()),
             moved=None,
-            first_time=_time(row["first_time"]) if dated else None,
-            last_time=_time(row["last_time"]) if dated else None,
+            first_time=_time(part["first_time"].min()) if dated else None,
+            last_time=_time(part["last_time"].max()) if dated else None,
             template=self._shown[self._label_of(label)],
         )
+
+    def _families(self, clusters: Iterable[int]) -> dict[int, list[int]]:
+        """Templates by their label."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for cluster in clusters:
+            found[self._label_of(cluster)].append(cluster)
+        return found
 
     def summaries(self) -> list[ClusterSummary]:
         """The templates that are told apart, that of the most lines first."""
         rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
-        families: dict[int, list[int]] = defaultdict(list)
-        for cluster in np.flatnonzero(rows["alive"]).tolist():
-            families[self._label_of(cluster)].append(cluster)
         found = []
-        for label, members in families.items():
+        for label, members in self._families(np.flatnonzero(rows["alive"]).tolist()).items():
             part = rows[members]
             size = int(part["size"].sum())
             found.append(

@@ -58,6 +58,12 @@ NO_TOKEN = (1 << 31) - 1
 """In the place of a token, less the class: a class among keys."""
 
 
+def of_class(keys: np.ndarray) -> np.ndarray:
+    """Which keys of slots and tokens are of slots and classes."""
+    found: np.ndarray = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
+    return found
+
+
 def _categories() -> np.ndarray:
     found = np.array([1 << (7 if byte < 128 else 8) for byte in range(256)])
     for number, characters in enumerate(CATEGORIES):
@@ -225,6 +231,22 @@ def own_terms(state: State, scratch: Scratch, i: int, terms: Terms) -> None:
     own[2] = own[1]
     own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
     own[4] = terms.rho_word * held if kind == WORD else 0.0
+
+
+@kernel
+def context_of(state: State, token: int) -> int:
+    """What the token behind one has before it: this one, or its class, less than 0, where it has a digit."""
+    shown = state.tokens[token].shown
+    return -1 - shown if shown & DIGIT else token
+
+
+@kernel
+def found_length(state: State, n: int) -> None:
+    """Count the length of a founding line."""
+    if state.lengths[n].founded == 0:
+        state.counts[LENGTH_TYPES] += 1
+    state.lengths[n].founded += 1
+    state.counts[LENGTHS] += 1
 
 
 @kernel

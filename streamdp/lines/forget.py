@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.lines.base import DIGIT, KIND_OF, LETTERS, NO_TOKEN, SLOT_SHIFT
+from streamdp.lines.base import DIGIT, KIND_OF, LETTERS, NO_TOKEN, SLOT_SHIFT, of_class
 from streamdp.lines.model import Bounds
 from streamdp.lines.state import (
     ALIVE,
-    CLASSES,
     CLUSTERS,
     FORGOTTEN,
     FREE,
@@ -27,8 +26,10 @@ from streamdp.lines.state import (
     TOKENS,
     VALUES,
     State,
+    kept,
+    roots,
 )
-from streamdp.lines.tables import Table, pairs_of, table_of
+from streamdp.lines.tables import Table, filled, pairs_of
 
 FEW = 3
 """Values that every hole keeps: with fewer, one of words would be taken for two templates."""
@@ -61,26 +62,21 @@ def _forget_lines(state: State, keep: int, line_discount: float) -> State:
     gone = known[~lasting]
     root = roots(clusters["into"][: counts[CLUSTERS]])
     np.add.at(clusters["forgotten"], root[gone["cluster"]], gone["count"] - line_discount)
-    lines = np.zeros_like(state.lines)
-    lines[:keep] = known[lasting]
-    counts[LINES] = keep
     counts[FORGOTTEN] += len(gone)
-    return state._replace(lines=lines, by_line=renumbered(state.by_line, lasting))
+    return keep_lines(state, lasting)
 
 
-def roots(into: np.ndarray) -> np.ndarray:
-    """Where each chain ends, int64[n], of what each goes into: itself at the end."""
-    root = into.copy()
-    while (root[root] != root).any():
-        root = root[root]
-    return root
+def keep_lines(state: State, lasting: np.ndarray) -> State:
+    """Only the lines that last."""
+    state.counts[LINES] = np.count_nonzero(lasting)
+    return state._replace(lines=kept(state.lines, lasting), by_line=renumbered(state.by_line, lasting))
 
 
 def renumbered(table: Table, lasting: np.ndarray) -> Table:
     """A table, of the same size, of those of its values that last, with the numbers that these have now."""
     keys, values = pairs_of(table)
     held = lasting[values]
-    return table_of(keys[held], (np.cumsum(lasting) - 1)[values[held]], len(table.keys) // 2)
+    return filled(table, keys[held], (np.cumsum(lasting) - 1)[values[held]])
 
 
 def forget_values(state: State, keep: int) -> State:
@@ -88,8 +84,8 @@ def forget_values(state: State, keep: int) -> State:
     counts, slots = state.counts, state.slots[: state.counts[SLOTS]]
     values, living = state.values[: counts[VALUES]], living_slots(state)
     keys, held = pairs_of(state.by_value)
-    of_class = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
-    own, at = keys[~of_class], held[~of_class]
+    of_classes = of_class(keys)
+    own, at = keys[~of_classes], held[~of_classes]
     slot_of = np.zeros(len(values), np.int64)
     slot_of[at] = own >> SLOT_SHIFT
     lasting = _lasting(state, slot_of, living, keep)
@@ -99,22 +95,21 @@ def forget_values(state: State, keep: int) -> State:
     gone = living[slot_of] & ~lasting
     np.subtract.at(slots["distinct"], slot_of[gone], 1)
     np.add.at(slots["forgotten"], slot_of[gone], values["count"][gone])
-    classes, alike = keys[of_class], held[of_class].copy()
+    classes, alike = keys[of_classes], held[of_classes].copy()
     shown = state.tokens["shown"][values["token"][gone]]
     fewer, by = np.unique((slot_of[gone] << SLOT_SHIFT) | (NO_TOKEN - shown), return_counts=True)
     alike[np.searchsorted(classes, fewer)] -= by
     stay, last = living[classes >> SLOT_SHIFT] & (alike > 0), lasting[at]
 
-    counts[VALUES] = n = int(np.count_nonzero(lasting))
-    kept = np.zeros_like(state.values)
-    kept[:n] = values[lasting]
-    _chain(kept, slot_of[lasting], slots)
-    by_value = table_of(
+    counts[VALUES] = np.count_nonzero(lasting)
+    values = kept(state.values, lasting)
+    chain(values, slot_of[lasting], slots)
+    by_value = filled(
+        state.by_value,
         np.concatenate((own[last], classes[stay])),
         np.concatenate(((np.cumsum(lasting) - 1)[at[last]], alike[stay])),
-        len(state.by_value.keys) // 2,
     )
-    return state._replace(values=kept, by_value=by_value)
+    return state._replace(values=values, by_value=by_value)
 
 
 def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -> np.ndarray:
@@ -146,14 +141,13 @@ def living_slots(state: State) -> np.ndarray:
 
 
 @entry
-def _chain(values: np.ndarray, slot_of: np.ndarray, slots: np.ndarray) -> None:
-    """Chain the values of each slot, the newest first."""
-    for slot in slot_of:
-        slots[slot].first = -1
-    for value in range(slot_of.shape[0]):
-        slot = slot_of[value]
-        values[value].next = slots[slot].first
-        slots[slot].first = value
+def chain(rows: np.ndarray, owners: np.ndarray, heads: np.ndarray) -> None:
+    """Chain the rows of each owner, the newest first."""
+    for owner in owners:
+        heads[owner].first = -1
+    for i in range(owners.shape[0]):
+        rows[i].next = heads[owners[i]].first
+        heads[owners[i]].first = i
 
 
 def forget_tokens(state: State) -> State:
@@ -187,4 +181,4 @@ def forget_tokens(state: State) -> State:
     counts[TEXT] = len(taken)
     keys, values = pairs_of(state.by_text)
     held = used[values]
-    return state._replace(text=text, by_text=table_of(keys[held], values[held], len(state.by_text.keys) // 2))
+    return state._replace(text=text, by_text=filled(state.by_text, keys[held], values[held]))

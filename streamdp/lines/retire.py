@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import entry
-from streamdp.lines.base import DIGIT, SLOT_SHIFT, found_token
-from streamdp.lines.forget import forget_tokens, forget_values, living_slots, renumbered, roots
+from streamdp.lines.base import SLOT_SHIFT, context_of, found_length, found_token
+from streamdp.lines.forget import chain, forget_tokens, forget_values, keep_lines, living_slots, renumbered
 from streamdp.lines.state import (
     ALIVE,
     CLASS_TYPES,
@@ -26,70 +26,58 @@ from streamdp.lines.state import (
     RETIRED,
     SLOTS,
     State,
+    kept,
+    roots,
 )
-from streamdp.lines.tables import new_table, pairs_of, table_of
+from streamdp.lines.tables import filled, new_table, pairs_of
 
 
 def retire(state: State, most: int) -> tuple[State, np.ndarray]:
     """The state with three quarters of ``most`` templates, or fewer; and the labels that are gone."""
     counts = state.counts
     rows = state.clusters[: counts[CLUSTERS]]
-    label, living = roots(rows["older"]), rows["alive"] == 1
-    last = np.full(len(rows), -1)
-    np.maximum.at(last, label[living], rows["last"][living])
-    members, lines = np.bincount(label[living], minlength=len(rows)), np.zeros(len(rows), np.int64)
-    np.add.at(lines, label[living], rows["size"][living])
-    order = np.flatnonzero(members)
-    order = order[np.lexsort((last[order], lines[order] > 1))]
-    left = counts[ALIVE] - np.cumsum(members[order])
-    gone = np.sort(order[: int(np.argmax(left <= 3 * most // 4)) + 1])
-    ends = living & np.isin(label, gone)
+    label = roots(rows["older"])
+    gone = _least_used(rows, label, int(counts[ALIVE]) - 3 * most // 4)
+    ends = (rows["alive"] == 1) & np.isin(label, gone)
     rows["alive"][ends] = 0
     np.subtract.at(state.lengths["alive"], rows["length"][ends], 1)
     counts[ALIVE] -= np.count_nonzero(ends)
     counts[RETIRED] += len(gone)
-    state = _without_lines(state, rows)
+    of_lines = roots(rows["into"])[state.lines["cluster"][: counts[LINES]]]
+    state = keep_lines(state, rows["alive"][of_lines] == 1)
     state = _without_slots(forget_values(state, len(state.values)), rows)
-    state = _without_posts(state)
-    state = state._replace(by_pair=new_table(len(state.by_pair.keys) // 2))
-    for name in ("met", "followers", "follower_types"):
-        state.tokens[name] = 0
-    for name in ("met_types", "again", "again_types", "followers", "follower_types"):
-        state.shown[name] = 0
-    state.lengths["founded"] = 0
-    counts[[MET, MET_TYPES, CLASS_TYPES, LENGTHS, LENGTH_TYPES]] = 0
-    _found_again(state)
-    return forget_tokens(state), gone
+    return forget_tokens(_founded_again(_without_posts(state))), gone
 
 
-def _without_lines(state: State, rows: np.ndarray) -> State:
-    """Only the lines of templates that live."""
-    known = state.lines[: state.counts[LINES]]
-    lasting = rows["alive"][roots(rows["into"])[known["cluster"]]] == 1
-    lines = np.zeros_like(state.lines)
-    state.counts[LINES] = n = int(np.count_nonzero(lasting))
-    lines[:n] = known[lasting]
-    return state._replace(lines=lines, by_line=renumbered(state.by_line, lasting))
+def _least_used(rows: np.ndarray, label: np.ndarray, many: int) -> np.ndarray:
+    """Labels of so many templates at least, those of one line first, then those that came least lately."""
+    living = rows["alive"] == 1
+    last, lines = np.full(len(rows), -1), np.zeros(len(rows), np.int64)
+    np.maximum.at(last, label[living], rows["last"][living])
+    np.add.at(lines, label[living], rows["size"][living])
+    members = np.bincount(label[living], minlength=len(rows))
+    order = np.flatnonzero(members)
+    order = order[np.lexsort((last[order], lines[order] > 1))]
+    return np.sort(order[: int(np.searchsorted(np.cumsum(members[order]), many)) + 1])
 
 
 def _without_slots(state: State, rows: np.ndarray) -> State:
     """Only the slots of templates that live, with numbers of their own; all values are of these."""
     lasting = living_slots(state)
     number = np.append(np.cumsum(lasting) - lasting, np.count_nonzero(lasting))
-    n = int(number[-1])
-    made = {}
-    for name in ("slots", "laws", "weights"):
-        array = getattr(state, name)
-        made[name] = np.zeros_like(array)
-        made[name][:n] = array[: len(lasting)][lasting]
-    state.counts[SLOTS] = n
+    state.counts[SLOTS] = number[-1]
     living = rows["alive"] == 1
     rows["slot"] = np.where(living, number[rows["slot"]], 0)
     rows["length"] = np.where(living, rows["length"], 0)
     keys, values = pairs_of(state.by_value)
     low = (1 << SLOT_SHIFT) - 1
     keys = (number[keys >> SLOT_SHIFT] << SLOT_SHIFT) | (keys & low)
-    return state._replace(by_value=table_of(keys, values, len(state.by_value.keys) // 2), **made)
+    return state._replace(
+        slots=kept(state.slots, lasting),
+        laws=kept(state.laws, lasting),
+        weights=kept(state.weights, lasting),
+        by_value=filled(state.by_value, keys, values),
+    )
 
 
 def _without_posts(state: State) -> State:
@@ -97,17 +85,14 @@ def _without_posts(state: State) -> State:
     counts = state.counts
     owner = np.full(int(counts[POSTS]), -1)
     _own(state, owner)
-    posts, lists = np.zeros_like(state.posts), np.zeros_like(state.lists)
     lasting = owner >= 0
-    counts[POSTS] = n = int(np.count_nonzero(lasting))
-    posts[:n] = state.posts[: len(lasting)][lasting]
-    used = np.bincount(owner[lasting], minlength=int(counts[LISTS])) > 0
-    keys, values = pairs_of(state.by_place)
-    held, number = used[values], np.cumsum(used) - 1
-    by_place = table_of(keys[held], number[values[held]], len(state.by_place.keys) // 2)
-    counts[LISTS] = np.count_nonzero(used)
-    _list(posts, lists, number[owner[lasting]], int(counts[LISTS]))
-    return state._replace(posts=posts, lists=lists, by_place=by_place)
+    held = np.bincount(owner[lasting], minlength=int(counts[LISTS]))
+    used = held > 0
+    posts, lists = kept(state.posts, lasting), kept(state.lists, used)
+    counts[POSTS], counts[LISTS] = np.count_nonzero(lasting), np.count_nonzero(used)
+    lists["count"][: counts[LISTS]] = held[used]
+    chain(posts, (np.cumsum(used) - 1)[owner[lasting]], lists)
+    return state._replace(posts=posts, lists=lists, by_place=renumbered(state.by_place, used))
 
 
 @entry
@@ -121,23 +106,23 @@ def _own(state: State, owner: np.ndarray) -> None:
             at = state.posts[at].next
 
 
-@entry
-def _list(posts: np.ndarray, lists: np.ndarray, place_of: np.ndarray, n: int) -> None:
-    """Chain the entries of each list, the newest first."""
-    for place in range(n):
-        lists[place].first = -1
-    for at in range(place_of.shape[0]):
-        place = place_of[at]
-        posts[at].next = lists[place].first
-        lists[place].first = at
-        lists[place].count += 1
+def _founded_again(state: State) -> State:
+    """The base as the founding lines of templates that live teach it."""
+    for name in ("met", "followers", "follower_types"):
+        state.tokens[name] = 0
+    for name in ("met_types", "again", "again_types", "followers", "follower_types"):
+        state.shown[name] = 0
+    state.lengths["founded"] = 0
+    state.counts[[MET, MET_TYPES, CLASS_TYPES, LENGTHS, LENGTH_TYPES]] = 0
+    state = state._replace(by_pair=new_table(len(state.by_pair.keys) // 2))
+    _found_again(state)
+    return state
 
 
 @entry
 def _found_again(state: State) -> None:
     """Count the founding lines of templates that live, the oldest first."""
-    counts = state.counts
-    for cluster in range(counts[CLUSTERS]):
+    for cluster in range(state.counts[CLUSTERS]):
         row = state.clusters[cluster]
         if row.alive == 0:
             continue
@@ -145,9 +130,5 @@ def _found_again(state: State) -> None:
         for slot in range(row.slot, row.slot + row.length):
             token = state.slots[slot].founder
             found_token(state, token, before)
-            shown = state.tokens[token].shown
-            before = -1 - shown if shown & DIGIT else token
-        if state.lengths[row.length].founded == 0:
-            counts[LENGTH_TYPES] += 1
-        state.lengths[row.length].founded += 1
-        counts[LENGTHS] += 1
+            before = context_of(state, token)
+        found_length(state, row.length)

@@ -210,6 +210,21 @@ def grown(state: State, tokens: int) -> State:
     return state._replace(**made)
 
 
+def roots(into: np.ndarray) -> np.ndarray:
+    """Where each chain ends, int64[n], of what each goes into: itself at the end."""
+    root = into.copy()
+    while (root[root] != root).any():
+        root = root[root]
+    return root
+
+
+def kept(array: np.ndarray, lasting: np.ndarray) -> np.ndarray:
+    """An array of the same size that begins with those of the first that last, bool[n]."""
+    made = np.zeros_like(array)
+    made[: np.count_nonzero(lasting)] = array[: len(lasting)][lasting]
+    return made
+
+
 def dump(state: State) -> dict[str, np.ndarray]:
     """What is used, as arrays by name; the same however the lines came in batches."""
     found = {}

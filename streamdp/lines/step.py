@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.lines.base import DIGIT, found_token, hold, lettered, token_of
+from streamdp.lines.base import DIGIT, context_of, found_length, found_token, hold, lettered, token_of
 from streamdp.lines.family import label_of, one_label, relate
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
@@ -20,8 +20,6 @@ from streamdp.lines.state import (
     ALIVE,
     CLUSTERS,
     DUE,
-    LENGTH_TYPES,
-    LENGTHS,
     LINES,
     LISTS,
     POSTS,
@@ -52,7 +50,7 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tupl
         shown = state.tokens[token].shown
         scratch.line[n] = token
         scratch.before[n] = before
-        before = -1 - shown if shown & DIGIT else token
+        before = context_of(state, token)
         words += 1 if lettered(state, token) and not shown & DIGIT else 0
         n += 1
         at = end
@@ -115,11 +113,8 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     counts[CLUSTERS] += 1
     counts[SLOTS] += n
     counts[ALIVE] += 1
-    if state.lengths[n].founded == 0:
-        counts[LENGTH_TYPES] += 1
-    state.lengths[n].founded += 1
     state.lengths[n].alive += 1
-    counts[LENGTHS] += 1
+    found_length(state, n)
     return int(cluster)
 
 

@@ -43,6 +43,11 @@ def table_of(keys: np.ndarray, values: np.ndarray, most: int) -> Table:
     return made
 
 
+def filled(table: Table, keys: np.ndarray, values: np.ndarray) -> Table:
+    """A table of the same size that holds these pairs instead."""
+    return table_of(keys, values, len(table.keys) // 2)
+
+
 def pairs_of(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Keys in ascending order, and the value of each."""
     order = np.argsort(table.keys)[np.count_nonzero(table.keys == FREE) :]

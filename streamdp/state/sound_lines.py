@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from streamdp.beam.sound import finite, require, within
-from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT
-from streamdp.lines.forget import roots
+from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import (
     ALIVE,
@@ -28,6 +27,7 @@ from streamdp.lines.state import (
     VALUES,
     dump,
     new_state,
+    roots,
 )
 
 LARGEST = 1 << 53
@@ -131,9 +131,9 @@ def _check_chains(found: Mapping[str, np.ndarray]) -> None:
     within(found["lists"]["first"], -1, int(counts[POSTS]), "the first of a list")
     within(found["by_place_values"], 0, int(counts[LISTS]), "a list")
     keys, held = found["by_value_keys"], found["by_value_values"]
-    of_class = (keys & ((1 << SLOT_SHIFT) - 1)) > NO_TOKEN - CLASSES
-    within(held[of_class], 1, LARGEST, "values of a class")
-    within(held[~of_class], 0, int(counts[VALUES]), "a value of a slot")
+    of_classes = of_class(keys)
+    within(held[of_classes], 1, LARGEST, "values of a class")
+    within(held[~of_classes], 0, int(counts[VALUES]), "a value of a slot")
     within(found["by_pair_values"], 1, LARGEST, "a pair of tokens")
     lengths = np.zeros(len(values), np.int64)  # of the chain that begins with each value
     for value, after in enumerate(values["next"].tolist()):
