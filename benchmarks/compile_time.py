@@ -54,16 +54,18 @@ class Cost(NamedTuple):
     peak: int
 
 
+def environment(checkout: Path, cache: str) -> dict[str, str]:
+    """That of a process which imports from a checkout, with compiled kernels in a folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMDP_")}
+    paths = os.pathsep.join((str(checkout), str(checkout / "connectors")))
+    # kernels with a cache of numba's own would else be found beside their sources
+    return kept | {"PYTHONPATH": paths, "STREAMDP_CACHE_DIR": cache, "NUMBA_CACHE_DIR": cache}
+
+
 def cold(checkout: Path, case: Case) -> Cost:
     """Run a case from a checkout, with a cache of kernels that is empty."""
-    paths = (str(checkout), str(checkout / "connectors"))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("STREAMDP_")}
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
         Path(folder, "texts.txt").write_text(TEXTS, "utf-8")
-        # kernels with a cache of numba's own would else be found beside their sources
-        for name in ("STREAMDP_CACHE_DIR", "NUMBA_CACHE_DIR"):
-            environment[name] = str(Path(folder, "cache"))
         started = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "streamdp", *case.arguments],
@@ -71,7 +73,7 @@ def cold(checkout: Path, case: Case) -> Cost:
             stdout=subprocess.PIPE,
             stderr=said,
             cwd=folder,
-            env=environment,
+            env=environment(checkout, str(Path(folder, "cache"))),
         )
         assert process.stdin is not None
         assert process.stdout is not None
