@@ -37,8 +37,14 @@ class WordScores(NamedTuple):
     gain: np.ndarray  # float64[S] numerator over shared words
     loss: np.ndarray  # float64[S] what the class's numerator has too much
     log_gain: np.ndarray  # float64[S]
-    shared: np.ndarray  # int64[S] shared words met so far
-    held: np.ndarray  # float64[S] n_kw of the repeated word at hand
+    shared: np.ndarray  # int64[S] shared words that occur once
+    rank: np.ndarray  # uintp[S] which of the touched slots it is; what follows is by rank
+    held: np.ndarray  # float64[S] n_kw of the repeated word at hand; zero between words
+    tokens: np.ndarray  # float64[S] n_k
+    types: np.ndarray  # float64[S] T_k, grown by the record's words so far
+    rest: np.ndarray  # float64[S] b1 + d T_k after the word's first token
+    product: np.ndarray  # float64[S] numerator over the repeated word
+    gains: np.ndarray  # float64[S] numerator over all words so far
     ratio: np.ndarray  # float64[C] value of a class
     partial: np.ndarray  # float64[C] the same before repeated words
     denominator: np.ndarray  # float64[C] and scratch
@@ -66,6 +72,12 @@ def new_word_scores(slots: int, classes: int, words: int, vocabulary: int) -> Wo
         np.zeros(slots),
         np.zeros(slots),
         np.zeros(slots, np.int64),
+        np.zeros(slots, np.uintp),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.zeros(slots),
+        np.zeros(slots),
         np.zeros(slots),
         np.zeros(classes),
         np.zeros(classes),

@@ -42,6 +42,9 @@ from streamdp.likelihoods.words import Learned, base_measure, shape_of
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
 
+MOST = 1e100
+"""Products above it become logarithms: the next factor keeps them within the range of a double."""
+
 
 @kernel
 def _move_to_logs(scores: WordScores, high: int) -> None:
@@ -136,7 +139,7 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
         inverse = scores.inverse[i]
         single = i < singles
         for e in range(start, start + index.lists[w].length):
-            slot = np.int64(index.slot[e])
+            slot = np.uintp(index.slot[e])  # no index counts from the end
             if stamp[slot] != tick:
                 stamp[slot] = tick
                 gain[slot] = 1.0
@@ -161,6 +164,20 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
 
 
 @kernel
+def _take_logs(scores: WordScores) -> None:
+    """Move products that have become too large to their logarithms."""
+    product, met, above = scores.product, scores.meta[TOUCHED], 0
+    for j in range(met):
+        above += 1 if product[j] > MOST else 0
+    if above == 0:
+        return
+    for j in range(met):
+        if product[j] > MOST:
+            scores.log_gain[scores.touched[j]] += math.log(product[j])
+            product[j] = 1.0
+
+
+@kernel
 def _repeat_gains(
     index: Index,
     scores: WordScores,
@@ -171,43 +188,44 @@ def _repeat_gains(
     d: float,
     extra: float,
 ) -> None:
-    """Numerators of the repeated words for every touched cluster, whether it holds them or not."""
-    touched, held, gain = scores.touched, scores.held, scores.gain
-    met = scores.meta[TOUCHED]
-    position = singles
+    """Numerators of the repeated words for every touched cluster, whether it holds them or not.
+
+    What they need stands side by side, in loops without a branch: a processor takes several clusters at once.
+    """
+    touched, rank, held, tokens = scores.touched, scores.rank, scores.held, scores.tokens
+    types, rest, product, gains = scores.types, scores.rest, scores.product, scores.gains
+    met, position = scores.meta[TOUCHED], singles
     for j in range(met):
-        scores.shared[touched[j]] = singles - scores.shared[touched[j]]  # from here on: words new to it
-        held[touched[j]] = 0.0
+        slot = touched[j]
+        rank[slot] = j
+        held[j] = 0.0
+        tokens[j] = index.tokens[slot]
+        types[j] = index.types[slot] + (singles - scores.shared[slot])
+        gains[j] = scores.gain[slot]
     for i in range(singles, words.shape[0]):
-        start = index.lists[words[i]].start
-        stop = start + index.lists[words[i]].length
-        inverse = scores.inverse[i]
-        for e in range(start, stop):
-            held[index.slot[e]] = index.occurrences[e]
+        start, inverse = index.lists[words[i]].start, scores.inverse[i]
+        for e in range(start, start + index.lists[words[i]].length):
+            held[rank[np.uintp(index.slot[e])]] = index.occurrences[e]
         for j in range(met):
-            slot = touched[j]
-            n = held[slot]
-            types = index.types[slot] + scores.shared[slot]
-            q = b1 + d * types
-            product = q
-            if n > 0.0:
-                product += (n - d) * inverse
-            else:
-                q += d
-                scores.shared[slot] += 1
-            for r in range(1, counts[i]):
-                again = extra * r * (index.tokens[slot] + (b1 + position + r))
-                product *= (n + r - d + again) * inverse + q
-                if product > 1e100:
-                    scores.log_gain[slot] += math.log(product)
-                    product = 1.0
-            held[slot] = 0.0
-            product *= gain[slot]
-            if product > 1e100:
-                scores.log_gain[slot] += math.log(product)
-                product = 1.0
-            gain[slot] = product
+            known = 1.0 if held[j] > 0.0 else 0.0
+            q = b1 + d * types[j]
+            product[j] = q + known * ((held[j] - d) * inverse)
+            rest[j] = q + (1.0 - known) * d
+            types[j] += 1.0 - known
+        for r in range(1, counts[i]):
+            for j in range(met):
+                again = extra * r * (tokens[j] + (b1 + position + r))
+                product[j] *= (held[j] + r - d + again) * inverse + rest[j]
+            _take_logs(scores)
+        for j in range(met):
+            product[j] *= gains[j]
+            held[j] = 0.0
+        _take_logs(scores)
+        for j in range(met):
+            gains[j] = product[j]
         position += counts[i]
+    for j in range(met):
+        scores.gain[touched[j]] = gains[j]
 
 
 @kernel

@@ -134,7 +134,7 @@ class Entry:
             known.get(id(each)) or Held(each) if isinstance(each, tuple) else each for each in arguments
         )
         self._last = tuple(each for each in laid_out if isinstance(each, Held))
-        return self._current()(*laid_out)
+        return self.of(*laid_out)(*laid_out)
 
     def of(self, *arguments: Any) -> Callable[..., Any]:
         """The kernel for arguments of the types of these; no types are looked at when it is called."""
