@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import lt
 from typing import Any
 
 import numpy as np
 
-from streamdp.beam.categories import CategoryClusters
+from streamdp.beam.beginning import SLOTS, new_state
 from streamdp.beam.choice import Choice, new_choice
-from streamdp.beam.expiry import new_expiry
 from streamdp.beam.growth import make_room, more_words
-from streamdp.beam.index import new_index
-from streamdp.beam.members import new_members
 from streamdp.beam.model import Model
-from streamdp.beam.pace import new_pace, prior_at
+from streamdp.beam.pace import prior_at
 from streamdp.beam.pool import (
     CLOSINGS,
     COPIES,
@@ -35,11 +33,8 @@ from streamdp.beam.pool import (
     SWITCHES,
     VACANT,
     WIDTH,
-    new_beam,
-    new_pool,
 )
 from streamdp.beam.scores import WordScores, new_scores, new_word_scores
-from streamdp.beam.sizes import new_sizes
 from streamdp.beam.state import (
     COMPLETE,
     DONE,
@@ -56,50 +51,19 @@ from streamdp.beam.state import (
     new_output,
 )
 from streamdp.beam.step import Records, advance, score_only
-from streamdp.beam.trellis import NODE_USED, new_lineages, new_trellis
-from streamdp.beam.vectors import VectorClusters
+from streamdp.beam.trellis import NODE_USED
 from streamdp.beam.walk import new_walk
 from streamdp.beam.weigh import weigh
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import power_of_two
-from streamdp.likelihoods import Categorical, Likelihood, VectorFamily
-from streamdp.likelihoods.categorical import FieldsLearned, fields_learned, forget_values
-from streamdp.likelihoods.words import SEEN, TOTAL, Learned
+from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned, forget_values
+from streamdp.likelihoods.words import SEEN, TOTAL
 
-SLOTS = 64
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
-
-
-def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClusters:
-    """No cluster's statistics."""
-    if isinstance(likelihood, VectorFamily):
-        empty = likelihood.empty().row
-        coarse = np.zeros((SLOTS, likelihood.coarse), np.float32)
-        return VectorClusters(np.tile(empty, (SLOTS, 1)), empty, coarse)
-    index, sizes = new_index(SLOTS, SLOTS, 16 * SLOTS, 16 * SLOTS), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
-    if isinstance(likelihood, Categorical):
-        return CategoryClusters(index, sizes, fields_learned(SLOTS))
-    return WordClusters(index, sizes, Learned(np.zeros(SLOTS, np.int64), np.zeros(2, np.int64)))
-
-
-def new_state(model: Model, likelihood: Likelihood[Any, Any]) -> State:
-    """The state of a beam before the first record."""
-    width = model.beam
-    return State(
-        new_beam(width),
-        new_pool(SLOTS, width, SLOTS),
-        new_clusters(likelihood),
-        new_expiry(SLOTS),
-        new_members(SLOTS, SLOTS),
-        new_trellis(16 * SLOTS),
-        new_lineages(SLOTS),
-        new_pace(getattr(model.prior, "concentration", 0.0)),
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
-    )
 
 
 class BeamSearch:
@@ -123,6 +87,8 @@ class BeamSearch:
         self.scores = new_scores(1, np.zeros(0))
         self._choice = new_choice(model.beam, 1)
         self._walk = new_walk(1, model.beam)
+        self._fitted: State | None = None  # what scratch space was made for last
+        self._room = 0  # distinct words of a record
         self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
         self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
 
@@ -175,23 +141,32 @@ class BeamSearch:
 
     def prepare(self, batch: Batch, founders: np.ndarray = NO_FOUNDERS) -> Records:
         """Fit scratch space and buffers to the state and to a batch; the batch as the kernels read it."""
-        state, n = self.state, batch.size
+        n = batch.size
         offsets = np.zeros(n + 1, np.int64) if batch.dense else batch.offsets
-        self._prepare_scores(int(batch.lengths.max(initial=0)))
+        longest = len(batch.words)  # no record has more
+        if longest > self._room:
+            longest = int(batch.lengths.max())
+        self._fit(longest)
+        self._prepare_output(n)
+        times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
+        vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
+        words = np.ascontiguousarray(batch.words, np.int32)
+        counts = np.ascontiguousarray(batch.counts, np.int32)
+        return Records(times, np.ascontiguousarray(offsets, np.int64), words, counts, vectors, founders)
+
+    def _fit(self, longest: int) -> None:
+        """Fit scratch space to the state, and to records of so many distinct words."""
+        state = self.state
+        if state is self._fitted and longest <= self._room:
+            return
+        self._fit_scores(longest)
         if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
             self._choice = new_choice(self.model.beam, state.pool.slot_of.shape[0])
         if self._walk.node.shape[0] != state.announced.shape[0]:
             self._walk = new_walk(state.announced.shape[0], self.model.beam)
-        self._prepare_output(n)
-        times = np.zeros(n) if batch.times is None else np.ascontiguousarray(batch.times, np.float64)
-        vectors = NO_VECTORS if batch.vectors is None else np.ascontiguousarray(batch.vectors, np.float64)
-        words, counts = (
-            np.ascontiguousarray(batch.words, np.int32),
-            np.ascontiguousarray(batch.counts, np.int32),
-        )
-        return Records(times, np.ascontiguousarray(offsets, np.int64), words, counts, vectors, founders)
+        self._fitted = state
 
-    def _prepare_scores(self, longest: int) -> None:
+    def _fit_scores(self, longest: int) -> None:
         slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
         if not isinstance(clusters, WordClusters):
             if self.scores.value.shape[0] != slots:
@@ -210,10 +185,11 @@ class BeamSearch:
             if isinstance(held, WordScores):
                 fresh.meta[:] = held.meta
             self.scores = new_scores(slots, fresh)
+            self._room = fresh.fresh.shape[0]
 
     def output_for(self, revisions: int, longest: int) -> Output:
         """Buffers for at least so many revisions, scratch space for a record of so many distinct words."""
-        self._prepare_scores(longest)
+        self._fit(longest)
         self._out.meta[NEED_REVISIONS] = revisions
         self._prepare_output(1)
         return self._out
@@ -222,7 +198,7 @@ class BeamSearch:
         out = self._out
         held = len(out.answers), len(out.revisions), len(out.events)
         needed = records, int(out.meta[NEED_REVISIONS]), int(out.meta[NEED_EVENTS])
-        if any(need > have for need, have in zip(needed, held, strict=True)):
+        if any(map(lt, held, needed)):
             wanted = power_of_two(needed[0]), power_of_two(2 * needed[1]), power_of_two(2 * needed[2])
             larger = [max(have, want) for have, want in zip(held, wanted, strict=True)]
             grown = new_output(larger[0], larger[1], larger[2], self._row_width)
@@ -266,19 +242,17 @@ class BeamSearch:
         self._out.meta[TELL] = tell
         while start < n:
             records = self.prepare(batch, founders)
-            out = self._out
+            out, meta = self._out, self._out.meta
             self._advance(self._lasting(), records)
-            status = int(out.meta[STATUS])
+            status = int(meta[STATUS])
             if status == GROW:
-                self.state = make_room(self.state, out.meta)
+                self.state = make_room(self.state, meta)
                 continue
-            stop = int(out.meta[DONE])
+            stop = int(meta[DONE])
             yield start, stop, out
             start = stop
-            out.meta[REVISIONS] = 0
-            out.meta[EVENTS] = 0
-            out.meta[MOVES] = 0
-            out.meta[NEED_REVISIONS:] = 0
+            meta[REVISIONS] = meta[EVENTS] = meta[MOVES] = 0
+            meta[NEED_REVISIONS:] = 0
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
 

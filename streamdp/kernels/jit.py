@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from operator import is_
 from typing import Any, TypeVar
 
 import numba
@@ -167,17 +168,16 @@ class Bound:
     def __init__(self, entry: Any) -> None:
         self._entry: Entry = entry
         self._held: list[Held] = []
+        self._lasting: tuple[Any, ...] | None = None
         self._run: Callable[..., Any] = entry
 
     def __call__(self, lasting: tuple[Any, ...], *rest: Any) -> None:
         """Run it; ``lasting`` are tuples, which are laid out anew where they are not the same as before."""
-        held = self._held
-        for old, new in zip(held or (None,), lasting, strict=False):
-            if old is None or old.value is not new:
-                self._held = held = self._laid_out(lasting)
-                self._run = self._entry.of(*held, *rest)
-                break
-        self._run(*held, *rest)
+        last = self._lasting
+        if last is not lasting and (last is None or not all(map(is_, last, lasting))):
+            self._held, self._lasting = self._laid_out(lasting), lasting
+            self._run = self._entry.of(*self._held, *rest)
+        self._run(*self._held, *rest)
 
     def once(self, lasting: tuple[Any, ...], *rest: Any) -> Callable[[], None]:
         """A call with these arguments, to be made again as long as none of them is replaced."""

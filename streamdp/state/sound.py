@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.beam.beginning import new_state
 from streamdp.beam.pool import ALIVE, NEXT_LABEL, SEQ, VACANT
-from streamdp.beam.search import BeamSearch, new_state
+from streamdp.beam.search import BeamSearch
 from streamdp.beam.sound import check_state, finite, require, within
 from streamdp.beam.sound_clusters import check_clusters
 from streamdp.encode.bag_encoder import BagEncoder
