@@ -180,15 +180,15 @@ class Engine(Inside):
             return
         at = 0
         while at < len(ready):
-            room = REVIEW_EVERY - (self.seq + len(self._pending)) % REVIEW_EVERY
-            if self._search is None:
-                room = 1  # each may change what kind of stream this is
+            seq, room = self.seq, 1  # each may change what kind of stream this is, at first
+            if self._search is not None:
+                room = REVIEW_EVERY - (seq + len(self._pending)) % REVIEW_EVERY
             self._take(ready[at : at + room], answers)
             at += room
             if self._search is None:
                 if self._pending and len(self._pending) >= self._blueprint.warmup:
                     self._end_warmup(answers)
-            elif self._pending and (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
+            elif self._pending and (seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
 
     def _take(self, ready: Ready, answers: Answers) -> None:
@@ -269,15 +269,15 @@ class Engine(Inside):
         search, encoder = self._search, self._encoder
         if search is None or encoder is None or not self._pending:
             return
-        first = search.seq
+        first, words = search.seq, encoder.vocabulary if isinstance(encoder, BagEncoder) else None
         records = [record for _, record in self._pending]
         decided = self._decided(search, records)
         batch = encoder.take(np.array([time for time, _ in self._pending]))
         self._pending = []
-        labels, sizes = np.zeros(batch.size, np.int64), encoder.sizes(batch)
-        if isinstance(encoder, BagEncoder):
-            search.ensure_words(encoder.vocabulary.unknown + 1)
-            encoder.vocabulary.touch(batch.words, first + batch.rows)
+        labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
+        if words is not None:
+            search.ensure_words(words.unknown + 1)
+            words.touch(batch.words, batch.offsets, first)
         self._retained.append(Labelled(first, batch, labels))
         self.stage("kernel")
         for start, stop, out in search.run(batch, decided, tell=self.with_events):
@@ -289,12 +289,13 @@ class Engine(Inside):
             if self.with_events:
                 self._tell(search, out, first, [record.time for record in records], answers)
             self.stage("kernel")
-        if search.seq % REVIEW_EVERY == 0:
+        seq = first + len(records)
+        if seq % REVIEW_EVERY == 0:
             self._look_back(search, answers)
             if self._adaptive is not None:
                 adapt(search, self._adaptive, *self._retained.newest())
-        if isinstance(encoder, BagEncoder) and search.seq % EVICT_EVERY == 0:
-            self._evict(search, encoder.vocabulary)
+        if words is not None and seq % EVICT_EVERY == 0:
+            self._evict(search, words)
         self.stage("encode")
 
     def _tell(

@@ -65,6 +65,8 @@ def plain(record: Any, position: Position) -> Record | Reject:
         return record
     made: Record = record if isinstance(record, Record) else Record(record, position)
     value = made.value
+    if isinstance(value, str):
+        return made
     try:
         if isinstance(value, Mapping):
             if holds_categories(value):
@@ -72,13 +74,10 @@ def plain(record: Any, position: Position) -> Record | Reject:
                 return msgspec.structs.replace(made, value=fields)
             features = {str(name): float(number) for name, number in value.items()}
             return msgspec.structs.replace(made, value=features)
-        if not isinstance(value, str | bytes):
+        if not isinstance(value, bytes):
             return msgspec.structs.replace(made, value=list(map(float, value)))
     except (TypeError, ValueError):
         pass
-    else:
-        if isinstance(value, str):
-            return made
     raise TypeError(
         "the value of a record is a text, a sequence of numbers, or a mapping from names to numbers or to "
         f"categories, not {_named(value)}"

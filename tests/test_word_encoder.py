@@ -129,7 +129,7 @@ def test_evicted_words_are_unknown_and_their_ids_and_letters_used_again() -> Non
         spelt = [sorted({str(vocabulary.words[int(pair[0])]) for pair in bag}) for bag in bags]
         assert spelt == [sorted(set(text.split())) for text in texts]
         every = np.arange(len(vocabulary.words))
-        vocabulary.touch(every, np.zeros(len(every), np.int64))
+        vocabulary.touch(every, np.array([0, len(every)]), 0)
         held = drawn.random(len(every)) < 0.5
         vocabulary.evict(held, 1)
     assert vocabulary.evicted > 5000

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdp.encode.batch import NO_INTS, Batch
+from streamdp.encode.batch import Bags, Batch, join_bags
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
@@ -25,17 +25,10 @@ class BagEncoder(ABC):
     def __init__(self, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
         self.vocabulary = vocabulary
         self.frozen = frozen
-        self._clear()
+        self._held: list[Bags] = []
 
-    def _clear(self) -> None:
-        self._lengths: list[np.ndarray] = []
-        self._words: list[np.ndarray] = []
-        self._counts: list[np.ndarray] = []
-
-    def _append(self, lengths: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
-        self._lengths.append(lengths)
-        self._words.append(words)
-        self._counts.append(counts)
+    def _append(self, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
+        self._held.append((offsets, words, counts))
 
     @property
     def waits(self) -> bool:
@@ -56,10 +49,8 @@ class BagEncoder(ABC):
 
     def take(self, times: np.ndarray) -> Batch:
         """The batch, with the event time of each of its records; a new one is begun."""
-        offsets = np.zeros(len(times) + 1, np.int64)
-        _joined(self._lengths).cumsum(out=offsets[1:])
-        words, counts = _joined(self._words), _joined(self._counts)
-        self._clear()
+        offsets, words, counts = join_bags(self._held)
+        self._held = []
         return Batch(offsets, words, counts, times=times)
 
     @abstractmethod
@@ -78,7 +69,3 @@ class BagEncoder(ABC):
     @abstractmethod
     def dump(self) -> dict[str, Any]:
         """Everything that must be known to encode the next record, as plain values."""
-
-
-def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate([NO_INTS, *parts])

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamdp.encode.kernels.records import tally
+from streamdp.kernels.jit import Bound
+
 NO_INTS = np.zeros(0, np.int32)
+
+Bags = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Offsets, words and counts of records, as a batch has them."""
+
+_tally = Bound(tally)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +67,7 @@ class Batch:
             if len(rows) < len(batches):
                 raise ValueError("vectors and word counts cannot be in one batch")
             return cls(vectors=np.concatenate(rows), times=times)
-        lengths = np.concatenate([batch.lengths for batch in batches])
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        words = np.concatenate([batch.words for batch in batches])
-        return cls(offsets, words, np.concatenate([batch.counts for batch in batches]), times=times)
+        return cls(*join_bags([(batch.offsets, batch.words, batch.counts) for batch in batches]), times=times)
 
     @property
     def size(self) -> int:
@@ -85,9 +89,10 @@ class Batch:
         """Tokens of every record, or numbers of its vector, shape (n,), int64."""
         if self.vectors is not None:
             return np.full(self.size, self.vectors.shape[1])
-        ends = np.zeros(len(self.counts) + 1, np.int64)
-        self.counts.cumsum(out=ends[1:])
-        return _differences(ends[self.offsets])
+        sizes = np.empty(self.size, np.int64)
+        offsets = np.ascontiguousarray(self.offsets, np.int64)
+        _tally((), offsets, np.ascontiguousarray(self.counts, np.int32), sizes)
+        return sizes
 
     @property
     def lengths(self) -> np.ndarray:
@@ -121,6 +126,19 @@ class Batch:
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.offsets[:-1][order] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return Batch(offsets, self.words[places], self.counts[places], times=times)
+
+
+def join_bags(parts: Sequence[Bags]) -> Bags:
+    """The records of one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    nothing = np.zeros(1, np.int64), NO_INTS, NO_INTS
+    bounds, words, counts = zip(nothing, *parts, strict=True)
+    seams = np.cumsum([len(each) for each in bounds])[:-1] - 1
+    lengths = np.delete(_differences(np.concatenate(bounds)), seams)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets, np.concatenate(words), np.concatenate(counts)
 
 
 def _differences(bounds: np.ndarray) -> np.ndarray:

@@ -137,7 +137,7 @@ class CategoryEncoder(BagEncoder):
             counts += [sum(count for _, count in held), *(count for _, count in held)]
         if len(ids) == 1 and not self.names.numbers:
             return False
-        self._append(np.array([len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32))
+        self._append(np.array([0, len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32))
         return True
 
     def _pair(self, field: str, value: str) -> list[int]:

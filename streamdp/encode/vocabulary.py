@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.encode.kernels.records import sight
 from streamdp.encode.kernels.spelling import Spelling, copy_words, enter, new_spelling, strike
 from streamdp.kernels.jit import Bound
 
@@ -35,7 +36,7 @@ class Vocabulary:
         self.evicted = 0
         self._spelling = new_spelling(64, 512)
         self._fresh: list[int] = []
-        self._enter = Bound(enter)
+        self._enter, self._sight = Bound(enter), Bound(sight)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,13 +82,14 @@ class Vocabulary:
             self._fresh.clear()
         return self._spelling
 
-    def touch(self, words: np.ndarray, seqs: np.ndarray) -> None:
-        """Note that word ``words[i]`` was seen in record ``seqs[i]``, in rising order of records."""
+    def touch(self, words: np.ndarray, offsets: np.ndarray, first: int) -> None:
+        """Note the words of records from number ``first`` on, which lie as in a ``Batch``."""
         if len(self.words) > self.last_seen.shape[0]:
             larger = np.zeros(2 * len(self.words), np.int64)
             larger[: self.last_seen.shape[0]] = self.last_seen
             self.last_seen = larger
-        self.last_seen[words] = seqs
+        words, offsets = np.ascontiguousarray(words, np.int32), np.ascontiguousarray(offsets, np.int64)
+        self._sight((), self.last_seen, words, offsets, first)
 
     def wants_eviction(self) -> bool:
         """Whether the vocabulary is so full that room should be made."""

@@ -57,8 +57,7 @@ class WordEncoder(BagEncoder):
         else:
             rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
             more, bounds = self._numbered(self.tokenizer.tokens(text) for text in texts)
-        last = self._keep(rows, ids, len(texts), more, bounds)
-        for i in np.flatnonzero(last == 0).tolist():
+        for i in self._keep(rows, ids, len(texts), more, bounds):
             outcomes[i] = outcomes[i] or refuse(records[i], "empty", "no words are left of its text")
         return outcomes
 
@@ -111,18 +110,19 @@ class WordEncoder(BagEncoder):
 
     def _keep(
         self, rows: np.ndarray, ids: np.ndarray, texts: int, more: np.ndarray, bounds: np.ndarray
-    ) -> np.ndarray:
-        """Count words (see ``count``), and keep them; returns the distinct words of each text."""
+    ) -> list[int]:
+        """Count words (see ``count``), and keep them; returns which texts have none."""
         tokens, most = int(rows[texts]) + len(more), self.vocabulary.unknown + len(self._strangers)
         bags = self._bags
-        if len(bags.words) < tokens or len(bags.lengths) <= texts or len(bags.place) < most:
+        if len(bags.words) < tokens or len(bags.lengths) < texts or len(bags.place) < most:
             self._bags = bags = new_bags(
                 max(2 * tokens, len(bags.words)), 2 * texts, max(2 * most, len(bags.place))
             )
         self._count((bags,), rows, ids, texts, more, bounds)
-        lengths, n = bags.lengths[:texts], int(bags.lengths[texts])
-        self._append(lengths[lengths > 0], bags.words[:n].copy(), bags.counts[:n].copy())
-        return lengths
+        kept = int(bags.kept[0])
+        n = int(bags.offsets[kept])
+        self._append(bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy())
+        return [] if kept == texts else np.flatnonzero(bags.lengths[:texts] == 0).tolist()
 
     # ---------------------------------------------------------------- counts
 
@@ -148,7 +148,7 @@ class WordEncoder(BagEncoder):
             return refuse(record, "empty", "all its counts are zero")
         ordered = sorted(counts, key=lambda number: counts[number] > 1)
         self._append(
-            np.array([len(ordered)]),
+            np.array([0, len(ordered)]),
             np.array(ordered, np.int32),
             np.array([counts[number] for number in ordered], np.int32),
         )

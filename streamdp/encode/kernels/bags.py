@@ -113,7 +113,9 @@ def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarr
 class Bags(NamedTuple):
     """Word counts of texts, those of count one first in each."""
 
-    lengths: np.ndarray  # int64[n + 1] distinct words of each text; and after the last, of all together
+    lengths: np.ndarray  # int64[n] distinct words of each text
+    kept: np.ndarray  # int64[1] texts that have any
+    offsets: np.ndarray  # int64[n + 1] where the words of each of these begin, and those of the last end
     words: np.ndarray  # int32[...]
     counts: np.ndarray  # int32[...]
     place: np.ndarray  # int32[ids] where a word was last put
@@ -123,6 +125,8 @@ class Bags(NamedTuple):
 def new_bags(tokens: int, texts: int, ids: int) -> Bags:
     """Room for texts of so many tokens together, of words with ids below ``ids``."""
     return Bags(
+        np.zeros(texts, np.int64),
+        np.zeros(1, np.int64),
         np.zeros(texts + 1, np.int64),
         np.zeros(tokens, np.int32),
         np.zeros(tokens, np.int32),
@@ -168,7 +172,7 @@ def count(
     A piece of text r is one of ``ids[rows[r]:rows[r + 1]]``: the id of a word; or, as OTHER - k, all the ids
     ``more[bounds[k]:bounds[k + 1]]``, of which -1 is left out.
     """
-    n = 0
+    n, kept = 0, 0
     for row in range(texts):
         begin, tokens = n, 0
         for i in range(rows[row], rows[row + 1]):
@@ -185,4 +189,7 @@ def count(
         if tokens > n - begin:
             _single_first(bags, begin, n)
         bags.lengths[row] = n - begin
-    bags.lengths[texts] = n
+        if n > begin:
+            kept += 1
+            bags.offsets[kept] = n
+    bags.kept[0] = kept
