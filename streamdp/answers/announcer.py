@@ -61,10 +61,7 @@ class Announcer:
         if not records:
             return
         answers = self._answers(out, start, records, sizes, seq)
-        through = out.answers["decided"][start : start + len(records)]
-        if self.open_for:
-            through = np.minimum(through, np.arange(seq, seq + len(records)) - self.open_for)
-        self._tell(answers, records, through, lines, out)
+        self._tell(answers, records, out.answers["decided"][start : start + len(records)], lines, out)
 
     def _tell(
         self,
@@ -78,20 +75,22 @@ class Announcer:
 
         ``through`` is the last record that is decided behind each, shape (n,).
         """
-        by: list[int] = [] if out is None else out.revisions["by"][: int(out.meta[REVISIONS])].tolist()
+        revised = 0 if out is None else int(out.meta[REVISIONS])
+        by: list[int] = [] if out is None or not revised else out.revisions["by"][:revised].tolist()
         first, last = answers[0].seq, answers[-1].seq
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
         r, begin = 0, first
         for number in sorted(pauses):  # records after which something else is told, or nothing more
             told = answers[begin - first : number + 1 - first]
-            self.samples.extend(begin, records[begin - first : number + 1 - first], told)
+            self.samples.extend(records[begin - first : number + 1 - first], told)
             if not self.final_only:
                 lines += told
-            self.undecided.update(zip(range(begin, number + 1), told, strict=True))
-            while out is not None and r < len(by) and by[r] == number:
+            for answer in told:
+                self.undecided[answer.seq] = answer
+            while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)
                 r += 1
-            decided = int(through[number - first])
+            decided = min(int(through[number - first]), number - self.open_for)
             self._settle(decided, number, lines)
             begin = number + 1
             if begin % FINAL_EVERY == 0 and decided > self.final:

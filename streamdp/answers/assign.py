@@ -9,10 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamdp.answers.rounding import tell_numbers
+from streamdp.kernels.jit import Bound
 from streamdp.records import Assignment, Record
 
 DIGITS = 6
 """Decimals of probabilities and log predictives in assignments."""
+
+_tell_numbers = Bound(tell_numbers)
 
 
 def assignments(
@@ -43,10 +47,11 @@ def assignments(
     templates, params
         How the template of each reads, and the values of its holes.
     """
-    log_predictive = rows["log_predictive"]
-    novelty = 0.0 - log_predictive / np.maximum(sizes, 1)  # never -0; long records would else look novel
-    numbers = np.array([rows["probability"], rows["new_probability"], log_predictive, novelty])
-    probability, new_probability, log_predictives, novelties = numbers.round(DIGITS).tolist()
+    numbers = np.empty((4, len(records)))
+    numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
+    numbers[2] = rows["log_predictive"]
+    _tell_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
+    probability, new_probability, log_predictives, novelties = numbers.tolist()
     return list(
         map(
             _assignment,
@@ -55,7 +60,7 @@ def assignments(
             rows["label"].tolist(),
             probability,
             new_probability,
-            rows["founded"].astype(bool).tolist(),
+            map(bool, rows["founded"].tolist()),
             links,
             log_predictives,
             novelties,

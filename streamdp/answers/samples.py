@@ -30,9 +30,12 @@ def what_is_said(record: Record) -> str:
         )
     else:
         value = record.value
-        said = value if value.__class__ is str else ""
-        if holds_categories(value):
+        if isinstance(value, str):
+            said = value
+        elif holds_categories(value):
             said = ", ".join(f"{name}={found}" for name, found in value.items())  # type: ignore[union-attr]
+        else:
+            return ""
     return said[: 2 * LONGEST]
 
 
@@ -56,12 +59,12 @@ class Samples:
             (seq, label, shown(text)) for label, held in self._held.items() for seq, _, text in held
         )
 
-    def extend(self, first: int, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
-        """Records, numbered from ``first`` on, have joined clusters."""
-        for seq, (record, answer) in enumerate(zip(records, answers, strict=True), first):
+    def extend(self, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
+        """Records have joined clusters."""
+        for record, answer in zip(records, answers, strict=True):
             said = self._said(record)
             if said:
-                self._add(answer.cluster, (seq, -answer.novelty, said))
+                self._add(answer.cluster, (answer.seq, -answer.novelty, said))
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
