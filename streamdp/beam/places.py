@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.clusters import value_of
-from streamdp.beam.pool import ALIVE, SLOT_HIGH
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import generic, kernel
 
 PLACES = 8
 """Clusters, those with the best predictive, whose prior is worked out."""
@@ -34,29 +32,49 @@ def new_places() -> Places:
 
 
 @kernel
+def offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
+    """Take an agreed open cluster of so many records in, if it is among the best; of equals the first."""
+    n = places.found[0]
+    if value <= 0.0 or slot == but or state.pool.slots[slot].size < least:
+        return
+    if n == PLACES and not _before(places, slot, value, n - 1):
+        return
+    places.found[0] = n = min(n + 1, PLACES)
+    at = n - 1
+    while at > 0 and _before(places, slot, value, at - 1):
+        places.slot[at], places.value[at] = places.slot[at - 1], places.value[at - 1]
+        at -= 1
+    places.slot[at], places.value[at] = slot, value
+
+
+@kernel
+def least_value(places: Places) -> float:
+    """What is worth less is no place."""
+    n = places.found[0]
+    if n == 0:
+        return 0.0
+    worth = WORTH * places.value[0]
+    return float(max(worth, places.value[n - 1]) if n == PLACES else worth)
+
+
+@kernel
+def _before(places: Places, slot: int, value: float, at: int) -> bool:
+    """Whether a cluster is better than the one at a place, or as good and comes first."""
+    return bool(value > places.value[at] or (value == places.value[at] and slot < places.slot[at]))
+
+
+@generic
+def offer_places(clusters: Any, state: State, scores: Scores, places: Places, but: int, least: int) -> None:
+    """Offer the agreed open clusters that may be among the best, as :func:`offer_place` takes them."""
+
+
+@kernel
 def find_places(state: State, scores: Scores, places: Places, but: int, least: int) -> None:
     """The agreed open clusters of at least so many records with the best predictive."""
-    pool, n = state.pool, 0
-    for slot in range(pool.meta[SLOT_HIGH]):
-        if (
-            pool.state[slot] != ALIVE
-            or pool.column[slot] >= 0
-            or slot == but
-            or pool.slots[slot].size < least
-        ):
-            continue
-        value = value_of(state.clusters, scores, slot)
-        if value <= 0.0 or (n == PLACES and value <= places.value[n - 1]):
-            continue
-        n = min(n + 1, PLACES)
-        at = n - 1
-        while at > 0 and places.value[at - 1] < value:
-            places.slot[at], places.value[at] = places.slot[at - 1], places.value[at - 1]
-            at -= 1
-        places.slot[at], places.value[at] = slot, value
-    while n > 0 and places.value[n - 1] < WORTH * places.value[0]:
-        n -= 1
-    places.found[0] = n
+    places.found[0] = 0
+    offer_places(state.clusters, state, scores, places, but, least)
+    while places.found[0] > 0 and places.value[places.found[0] - 1] < WORTH * places.value[0]:
+        places.found[0] -= 1
 
 
 @kernel

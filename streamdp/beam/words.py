@@ -49,6 +49,7 @@ from streamdp.beam.index import (
     unindex,
 )
 from streamdp.beam.model import Model
+from streamdp.beam.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.pool import ALIVE, CLOSED, OPEN, SCALE, SLOT_USED, Pool
 from streamdp.beam.scores import REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH, USED, Sizes, join_class
@@ -143,6 +144,29 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
         _explore_class(model, state, sizes, scores, choice, c)
         if model.temper == 1.0 and choice.meta[CANDIDATES] == model.beam:
             raise_floor(model, scores, choice, choice.candidates[0].score - GUARD)
+
+
+@offer_places.of(WordClusters)
+def _offer_places(
+    clusters: WordClusters, state: State, scores: Scores, places: Places, but: int, least: int
+) -> None:
+    """Those that share a word with what was scored; of the others the classes that are worth it."""
+    pool, sizes, words, bar = state.pool, clusters.sizes, scores.words, 0.0
+    for i in range(words.meta[TOUCHED]):
+        slot = words.touched[i]
+        value = scores.value[slot]
+        if value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+            offer_place(state, places, slot, value, but, least)
+            bar = least_value(places)
+    for c in range(1, sizes.meta[HIGH]):
+        value = words.ratio[c]
+        if sizes.agreed[c] == 0 or value < least_value(places):
+            continue
+        start = sizes.classes[c].start
+        for i in range(start, start + sizes.agreed[c]):
+            slot = sizes.heap[i]
+            if words.stamp[slot] != words.meta[TICK]:
+                offer_place(state, places, slot, value, but, least)
 
 
 @clear_slot.of(WordClusters)

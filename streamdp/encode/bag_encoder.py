@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamdp.encode.batch import Bags, Batch, join_bags
+from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Record, Reject
@@ -25,7 +25,7 @@ class BagEncoder(ABC):
     def __init__(self, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
         self.vocabulary = vocabulary
         self.frozen = frozen
-        self._held: list[Bags] = []
+        self._held: list[BagArrays] = []
 
     def _append(self, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
         self._held.append((offsets, words, counts))

@@ -12,7 +12,7 @@ from streamdp.kernels.jit import Bound
 
 NO_INTS = np.zeros(0, np.int32)
 
-Bags = tuple[np.ndarray, np.ndarray, np.ndarray]
+BagArrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Offsets, words and counts of records, as a batch has them."""
 
 _tally = Bound(tally)
@@ -128,7 +128,7 @@ class Batch:
         return Batch(offsets, self.words[places], self.counts[places], times=times)
 
 
-def join_bags(parts: Sequence[Bags]) -> Bags:
+def join_bags(parts: Sequence[BagArrays]) -> BagArrays:
     """The records of one part after the other."""
     if len(parts) == 1:
         return parts[0]
