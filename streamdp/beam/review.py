@@ -84,7 +84,7 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     """The records in lists by the slot of their cluster."""
     state, prior = search.state, search.model.prior
     pool = state.pool
-    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)))
+    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)), labels)
     slot = np.full(batch.size, -1)
     if len(names):
         at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
@@ -101,10 +101,14 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     return recent
 
 
-def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of clusters, in order, and the slots of each."""
+def by_label(search: BeamSearch, slots: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of clusters, in order, and the slot of each; of many, those with a label ``among`` these."""
     state = search.state
     labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
+    if len(slots) > len(among) > 0:  # most have no record among the latest
+        wanted = np.unique(among)
+        held = wanted[np.minimum(np.searchsorted(wanted, labels), len(wanted) - 1)] == labels
+        labels, slots = labels[held], slots[held]
     order = np.argsort(labels)
     return labels[order], slots[order]
 

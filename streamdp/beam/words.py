@@ -49,7 +49,7 @@ from streamdp.beam.index import (
     unindex,
 )
 from streamdp.beam.model import Model
-from streamdp.beam.places import Places, least_value, offer_place, offer_places
+from streamdp.beam.places import PLACES, Places, least_value, offer_place, offer_places
 from streamdp.beam.pool import ALIVE, CLOSED, OPEN, SCALE, SLOT_USED, Pool
 from streamdp.beam.scores import REFERENCE, TICK, TOUCHED, Scores
 from streamdp.beam.sizes import HIGH, USED, Sizes, join_class
@@ -163,7 +163,7 @@ def _offer_places(
         if sizes.agreed[c] == 0 or value < least_value(places):
             continue
         start = sizes.classes[c].start
-        for i in range(start, start + sizes.agreed[c]):
+        for i in range(start, start + min(sizes.agreed[c], PLACES)):  # all alike, the heaviest is first
             slot = sizes.heap[i]
             if words.stamp[slot] != words.meta[TICK]:
                 offer_place(state, places, slot, value, but, least)

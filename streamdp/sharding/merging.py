@@ -97,7 +97,7 @@ def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) 
 def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     """The records that began the clusters of these labels; -1 for clusters that are not open any more."""
     pool = search.state.pool
-    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)))
+    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)), labels)
     if not len(names):
         return np.full(len(labels), -1)
     at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
