@@ -101,11 +101,13 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     return recent
 
 
-def by_label(search: BeamSearch, slots: np.ndarray, among: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_label(
+    search: BeamSearch, slots: np.ndarray, among: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Labels of clusters, in order, and the slot of each; of many, those with a label ``among`` these."""
     state = search.state
     labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
-    if len(slots) > len(among) > 0:  # most have no record among the latest
+    if among is not None and len(slots) > len(among) > 0:
         wanted = np.unique(among)
         held = wanted[np.minimum(np.searchsorted(wanted, labels), len(wanted) - 1)] == labels
         labels, slots = labels[held], slots[held]
