@@ -124,12 +124,15 @@ def main() -> None:
     parser.add_argument("path", nargs="?", type=Path, default=here, help="a checkout (default: this one)")
     parser.add_argument("--against", type=Path, metavar="PATH", help="an earlier checkout beside it")
     parser.add_argument("--runs", type=int, default=1, help="runs of which the median counts")
+    known = "those whose name holds one of these words, as an earlier checkout may not know all"
+    parser.add_argument("--cases", nargs="+", default=[""], metavar="WORD", help=known)
     options = parser.parse_args()
     checkouts = [path for path in (options.against, options.path) if path is not None]
     columns = ["before", "after", "ratio"] if len(checkouts) > 1 else [str(options.path)]
     found = [
         row
         for case in CASES
+        if any(word in case.name for word in options.cases)
         for row in rows(case, [measured(checkout, case, options.runs) for checkout in checkouts])
     ]
     show("without compiled kernels, until the first answer", ("", *columns), found)

@@ -105,8 +105,8 @@ def main() -> None:
         memory = f"{seen.resident / 2**20:,.0f}", f"{seen.resident / seen.live:,.0f}"
         costs = f"{1e6 * seen.founding:.1f}", f"{1e3 * seen.longest:.0f}", f"{1e6 * seen.joining:.1f}"
         rows.append((f"{seen.live:,}", *memory, *costs, *(f"{1e3 * s:.2f}" for s in seen.latencies)))
-    head = ("live", "MiB", "bytes each", "us to found", "longest 1,000, ms", "us to join, by 500")
-    show("clusters none of which closes", (*head, "one: p50 ms", "p99", "p99.9", "max"), rows)
+    head = ("live", "MiB", "bytes each", "found, us", "longest 1,000, ms", "join, us")
+    show("clusters none of which closes", (*head, "p50 ms", "p99", "p99.9", "max"), rows)
 
 
 if __name__ == "__main__":
