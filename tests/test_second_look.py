@@ -15,15 +15,17 @@ from feeds import feed, headlines, nothing, record, texts
 
 from streamdp.beam import review as reviewing
 from streamdp.beam.pace import change_pace, prior_at
-from streamdp.beam.places import new_places
+from streamdp.beam.places import PLACES, WORTH, Places, find_places, new_places
 from streamdp.beam.pool import ALIVE, DECIDED, JOINT, NOW, SCALE, WON
 from streamdp.beam.recent import Recent
 from streamdp.beam.review import gather_recent, run_looks
+from streamdp.beam.scores import TICK, Scores
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import look_again
-from streamdp.beam.state import REVISIONS, Incoming, Output
+from streamdp.beam.state import REVISIONS, Incoming, Output, State
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods.words import WordStatistics
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
@@ -253,6 +255,48 @@ def test_a_cluster_goes_to_the_best_place(name: str) -> None:
                 assert max(gains.values()) < 1e-5
         oracle.check()
     assert moves > 2
+
+
+@entry
+def places_of(state: State, scores: Scores, places: Places, but: int, least: int) -> None:
+    """What is looked at again may go there."""
+    find_places(state, scores, places, but, least)
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_places_have_the_best_predictive_and_of_those_alike_the_most_weight(least: int) -> None:
+    draw, alike = random.Random(least), 0
+    told = [" ".join(f"w{draw.randrange(400)}" for _ in range(draw.choice([3, 3, 3, 5]))) for _ in range(250)]
+    engine = Engine(Settings(decay_scale=60.0, concentration=100.0, close_below=0.0, beam=1, second_look=0))
+    engine.advance([record(text, i) for i, text in enumerate([*told, *told[:60]])])
+    search, held, places = engine.search, engine._retained.collect(), new_places()
+    assert search is not None
+    assert held is not None
+    for i in range(200, 310):
+        search.score(held.batch.slice(i, i + 1))
+        pool, words, sizes = search.state.pool, search.scores.words, search.words.sizes
+        slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0) & (pool.slots["size"] >= least))
+        untouched = words.stamp[slots] != words.meta[TICK]
+        values = np.where(untouched, words.ratio[sizes.of[slots]], search.scores.value[slots])
+        expected = np.sort(values)[::-1][:PLACES]
+        expected = expected[expected >= WORTH * expected[0]]
+
+        places_of(search.state, search.scores, places, int(slots[0]) if i % 2 else -1, least)
+        found = places.slot[: places.found[0]].tolist()
+        if i % 2:
+            assert slots[0] not in found
+            continue
+        assert places.value[: places.found[0]].tolist() == expected.tolist()
+        assert len(set(found)) == len(found)
+        value_of = dict(zip(slots.tolist(), values.tolist(), strict=True))
+        assert [value_of[slot] for slot in found] == expected.tolist()
+        for c in np.unique(sizes.of[slots[untouched]]).tolist():
+            others = slots[untouched & (sizes.of[slots] == c)]
+            taken = np.intersect1d(found, others)
+            if len(others) > PLACES and len(taken) and least == 1:
+                assert pool.weight[taken].max() == pool.weight[others].max()
+                alike += 1
+    assert alike > 10 or least > 1
 
 
 @pytest.mark.parametrize("more", [{}, {"decay": "window", "decay_scale": 300.0}, {"prior": "crp"}])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.pool import Pool
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import generic, kernel
@@ -33,15 +34,15 @@ def new_places() -> Places:
 
 @kernel
 def offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
-    """Take an agreed open cluster of so many records in, if it is among the best; of equals the first."""
-    n = places.found[0]
-    if value <= 0.0 or slot == but or state.pool.slots[slot].size < least:
+    """Take an agreed open cluster of so many records in, if it is among the best; of equals the heaviest."""
+    n, pool = places.found[0], state.pool
+    if value <= 0.0 or slot == but or pool.slots[slot].size < least:
         return
-    if n == PLACES and not _before(places, slot, value, n - 1):
+    if n == PLACES and not _before(pool, places, slot, value, n - 1):
         return
     places.found[0] = n = min(n + 1, PLACES)
     at = n - 1
-    while at > 0 and _before(places, slot, value, at - 1):
+    while at > 0 and _before(pool, places, slot, value, at - 1):
         places.slot[at], places.value[at] = places.slot[at - 1], places.value[at - 1]
         at -= 1
     places.slot[at], places.value[at] = slot, value
@@ -58,9 +59,14 @@ def least_value(places: Places) -> float:
 
 
 @kernel
-def _before(places: Places, slot: int, value: float, at: int) -> bool:
-    """Whether a cluster is better than the one at a place, or as good and comes first."""
-    return bool(value > places.value[at] or (value == places.value[at] and slot < places.slot[at]))
+def _before(pool: Pool, places: Places, slot: int, value: float, at: int) -> bool:
+    """Whether a cluster is better than the one at a place; as good, and heavier; or as heavy, and older."""
+    other = places.slot[at]
+    if value != places.value[at]:
+        return bool(value > places.value[at])
+    if pool.weight[slot] != pool.weight[other]:
+        return bool(pool.weight[slot] > pool.weight[other])
+    return bool(pool.founder[slot] < pool.founder[other])
 
 
 @generic
