@@ -180,15 +180,15 @@ class Engine(Inside):
             return
         at = 0
         while at < len(ready):
-            seq, room = self.seq, 1  # each may change what kind of stream this is, at first
-            if self._search is not None:
-                room = REVIEW_EVERY - (seq + len(self._pending)) % REVIEW_EVERY
+            room = REVIEW_EVERY - (self.seq + len(self._pending)) % REVIEW_EVERY
+            if self._search is None:
+                room = 1  # each may change what kind of stream this is
             self._take(ready[at : at + room], answers)
             at += room
             if self._search is None:
                 if self._pending and len(self._pending) >= self._blueprint.warmup:
                     self._end_warmup(answers)
-            elif self._pending and (seq + len(self._pending)) % REVIEW_EVERY == 0:
+            elif self._pending and (self.seq + len(self._pending)) % REVIEW_EVERY == 0:
                 self._run(answers)
 
     def _take(self, ready: Ready, answers: Answers) -> None:

@@ -31,8 +31,7 @@ class LineAnnouncer(Announcer):
             for answer in answers:
                 self._open[answer.cluster].append(answer.seq)
             self._listed += len(answers)
-        through = np.arange(answers[0].seq, answers[-1].seq + 1) - self.open_for
-        self._tell(answers, records, through, lines)
+        self._tell(answers, records, np.arange(answers[0].seq, answers[-1].seq + 1), lines)
         if self._listed > 4 * len(self.undecided) + 1000:
             self._list()
 

@@ -84,11 +84,7 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     """The records in lists by the slot of their cluster."""
     state, prior = search.state, search.model.prior
     pool = state.pool
-    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)), labels)
-    slot = np.full(batch.size, -1)
-    if len(names):
-        at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
-        slot = np.where(names[at] == labels, slots[at], -1)
+    slot = slots_of(search, labels)
     by_records = getattr(prior, "by_records", True)
     position = np.arange(first, first + batch.size, dtype=np.float64)
     if not by_records:
@@ -101,18 +97,29 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
     return recent
 
 
-def by_label(
-    search: BeamSearch, slots: np.ndarray, among: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of clusters, in order, and the slot of each; of many, those with a label ``among`` these."""
-    state = search.state
-    labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
-    if among is not None and len(slots) > len(among) > 0:
-        wanted = np.unique(among)
-        held = wanted[np.minimum(np.searchsorted(wanted, labels), len(wanted) - 1)] == labels
-        labels, slots = labels[held], slots[held]
+def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
+    """The slots of open clusters that all hypotheses hold, by label; -1 for a label that none of them has."""
+    pool = search.state.pool
+    slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
+    if len(slots) > len(labels):  # leaving most out is cheaper than to put all in order
+        slots = slots[np.isin(_labels_of(search, slots), labels)]
+    if not len(slots):
+        return np.full(len(labels), -1)
+    names, slots = by_label(search, slots)
+    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
+    return np.where(names[at] == labels, slots[at], -1)
+
+
+def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of clusters, in order, and the slots of each."""
+    labels = _labels_of(search, slots)
     order = np.argsort(labels)
     return labels[order], slots[order]
+
+
+def _labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
+    state = search.state
+    return np.asarray(state.lineages.rows["label"][state.pool.slots["lineage"][slots]])
 
 
 def _of_age(search: BeamSearch, recent: Recent, age: int, *, last: bool) -> np.ndarray:

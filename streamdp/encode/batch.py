@@ -134,8 +134,7 @@ def join_bags(parts: Sequence[BagArrays]) -> BagArrays:
         return parts[0]
     nothing = np.zeros(1, np.int64), NO_INTS, NO_INTS
     bounds, words, counts = zip(nothing, *parts, strict=True)
-    seams = np.cumsum([len(each) for each in bounds])[:-1] - 1
-    lengths = np.delete(_differences(np.concatenate(bounds)), seams)
+    lengths = np.concatenate([_differences(each) for each in bounds])
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets, np.concatenate(words), np.concatenate(counts)

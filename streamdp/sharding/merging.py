@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.pool import ALIVE
-from streamdp.beam.review import by_label
+from streamdp.beam.review import slots_of
 from streamdp.beam.search import BeamSearch
 from streamdp.engine import Engine
 from streamdp.records import Answers, Record
@@ -96,9 +95,5 @@ def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) 
 
 def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     """The records that began the clusters of these labels; -1 for clusters that are not open any more."""
-    pool = search.state.pool
-    names, slots = by_label(search, np.flatnonzero((pool.state == ALIVE) & (pool.column < 0)), labels)
-    if not len(names):
-        return np.full(len(labels), -1)
-    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
-    return np.where(names[at] == labels, pool.founder[slots[at]], -1)
+    slots = slots_of(search, labels)
+    return np.where(slots >= 0, search.state.pool.founder[slots], -1)
