@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import fcntl
+import inspect
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -10,8 +13,10 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -19,9 +24,12 @@ import pytest
 from commands import environment
 from numba.core import event
 
+import streamdp
 from streamdp.kernels import cache, compilation
 from streamdp.kernels.baseline import V2, V3, baselines_of
-from streamdp.kernels.jit import Entry
+from streamdp.kernels.compiler import InnerDispatcher
+from streamdp.kernels.digest import _read, _Walk, digest_of
+from streamdp.kernels.jit import Entry, generic, kernel
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,7 +75,7 @@ def test_a_kernel_is_compiled_once(
     run_swap()
     assert compilations.begun > 0
     (kept,) = tmp_path.glob("*/*.kernel")
-    assert kept.parent.name == cache.folder_name()
+    assert kept.parent.name == cache.FOLDER
     before = compilations.begun
     run_swap()
     assert compilations.begun == before
@@ -114,8 +122,8 @@ def test_a_kernel_of_another_cpu_is_not_taken(
     (kept,) = tmp_path.glob("*/*.kernel")
     before = compilations.begun
     monkeypatch.setattr(cache, "_BUILD", ("another numba",))
-    other = Entry(swap)._current()._cache
-    codegen = Entry(swap)._current().targetctx.codegen()
+    other = Entry(swap).dispatcher()._cache
+    codegen = Entry(swap).dispatcher().targetctx.codegen()
     signature = (numba.types.Array(numba.int64, 1, "C"),)
     shutil.copy(kept, kept.with_name(other._file(other._key(signature, codegen))))
     run_swap()
@@ -128,34 +136,113 @@ class Pair(NamedTuple):
     values: np.ndarray
 
 
-def turn_round(pair: Pair) -> None:
+@generic
+def turn(pair: Pair) -> None:
+    """What a family does for itself."""
+
+
+@turn.of(Pair)
+def _turn(pair: Pair) -> None:
     pair.values[0], pair.values[1] = pair.values[1], pair.values[0]
 
 
-def run_turn_round() -> None:
-    pair = Pair(np.array([1, 2]))
-    Entry(turn_round)(pair)
-    assert pair.values.tolist() == [2, 1]
+FACTOR = 2
 
 
-def test_a_source_from_outside_matters_where_it_takes_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
-) -> None:
-    def compiled(run: Callable[[], None]) -> bool:
-        before = compilations.begun
-        run()
-        return compilations.begun > before
+@kernel
+def scaled(values: np.ndarray) -> None:
+    for i in range(values.shape[0]):
+        values[i] *= FACTOR
 
-    use(monkeypatch, tmp_path)
-    place = __name__, "family.py"
-    assert compiled(run_swap)
-    for source in (b"one", b"another"):
-        monkeypatch.setitem(cache.foreign, place, source)
-        assert compiled(run_turn_round)
-        assert not compiled(run_turn_round)
-        assert not compiled(run_swap)
-    monkeypatch.setattr(cache, "_meddling", {place})  # it says what is done for classes of the package
-    assert compiled(run_swap)
+
+def turn_and_scale(pair: Pair) -> None:
+    turn(pair)
+    scaled(pair.values)
+
+
+def digest(function: Callable[..., Any] = turn_and_scale) -> bytes:
+    _read.cache_clear()
+    return digest_of(function, [Pair], ())
+
+
+def rewritten(function: Callable[..., Any], old: str, new: str) -> Any:
+    """The code of a function after a change of its source."""
+    source = inspect.getsource(function)
+    assert old in source
+    tree = ast.parse(source.replace(old, new))
+    tree.body[0].decorator_list = []  # type: ignore[attr-defined]
+    names: dict[str, Any] = {}
+    exec(compile(ast.increment_lineno(tree, 7), "changed.py", "exec"), function.__globals__, names)
+    return names[function.__name__].__code__
+
+
+def test_a_change_of_anything_that_takes_part_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest()
+    assert digest() == before
+    for function, old, new in (
+        (_turn, "pair.values[1], pair.values[0]", "pair.values[1], 0"),
+        (scaled.py_func, "*=", "+="),
+        (turn_and_scale, "turn(pair)", "scaled(pair.values)"),
+    ):
+        with monkeypatch.context() as change:
+            change.setattr(function, "__code__", rewritten(function, old, new))
+            assert digest() != before
+    with monkeypatch.context() as change:
+        change.setitem(turn_and_scale.__globals__, "FACTOR", 3)
+        assert digest() != before
+    with monkeypatch.context() as change:
+        change.setattr(Pair, "_fields", ("others",))
+        assert digest() != before
+    assert digest() == before
+
+
+def test_a_comment_or_what_takes_no_part_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest()
+    with monkeypatch.context() as change:
+        changed = rewritten(scaled.py_func, "    for i", "    # one after the other\n    for i")
+        change.setattr(scaled.py_func, "__code__", changed)
+        assert digest() == before
+    with monkeypatch.context() as change:
+        change.setitem(turn_and_scale.__globals__, "ROOT", 3)
+        assert digest() == before
+
+
+def documented(values: np.ndarray) -> None:
+    """Two things are the same but for what is said of them."""
+    values[0] = 1
+
+
+def test_a_docstring_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest(documented)
+    monkeypatch.setattr(documented, "__code__", rewritten(documented, "Two things", "Three things"))
+    assert digest(documented) == before
+
+
+def modules() -> list[ModuleType]:
+    found = pkgutil.walk_packages(streamdp.__path__, "streamdp.")
+    return [import_module(each.name) for each in found if ".spark" not in each.name]
+
+
+def test_every_kernel_of_the_package_takes_part_in_an_entry() -> None:
+    """So none can change without a digest that changes; and none is left that nothing calls."""
+    named = [each for module in modules() for each in vars(module).values()]
+    entries = {each for each in named if isinstance(each, Entry)}
+    classes = {each for each in named if isinstance(each, type) and hasattr(each, "_fields")}
+    kernels = {each.py_func for each in named if isinstance(each, InnerDispatcher)}
+    assert len(entries) > 50
+    for entry in entries:
+        walk = _Walk()
+        for each in classes:
+            walk.note(each)
+        walk.note(entry._function)
+        walk.resolve()
+        kernels -= walk.functions
+    assert {f"{each.__module__}.{each.__name__}" for each in kernels} == set()
+
+
+def test_a_kernel_called_from_python_says_what_to_call() -> None:
+    with pytest.raises(TypeError, match=r"scaled is a @kernel, which only kernels call: .* make an @entry"):
+        scaled(np.zeros(2))
 
 
 def test_who_comes_second_waits(
@@ -167,7 +254,7 @@ def test_who_comes_second_waits(
     before = compilations.begun
     (kept,) = tmp_path.glob("other/*/*.kernel")
     use(monkeypatch, tmp_path / "here")
-    here = tmp_path / "here" / cache.folder_name()
+    here = tmp_path / "here" / cache.FOLDER
     here.mkdir(parents=True)
     second = threading.Thread(target=run_swap)
     with (here / f".{kept.name}.lock").open("w") as lock:
@@ -234,7 +321,7 @@ def test_kernels_are_for_the_baseline() -> None:
         text=True,
         check=True,
     )
-    assert said.stdout.strip() == Entry(swap)._current().targetctx.codegen().magic_tuple()[1]
+    assert said.stdout.strip() == Entry(swap).dispatcher().targetctx.codegen().magic_tuple()[1]
 
 
 def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:

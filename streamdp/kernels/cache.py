@@ -1,18 +1,16 @@
 """Where compiled kernels are kept, and where they are found.
 
-What is compiled is kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder), in a folder named
-after the sources of all kernels: a change of any of them compiles anew. What is compiled for a family or a
-prior from outside the package depends on its source, too. A wheel may bring kernels along, under the same
-names. Neither paths nor times of files matter, so a folder may be copied to another machine.
+They are kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder). The name of a file holds a
+digest of all that the kernel depends on (see ``digest``): a change of any of it compiles that kernel anew,
+and no other. A wheel may bring kernels along, under the same names. Neither paths nor times of files
+matter, so a folder may be copied to another machine.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import logging
-import marshal
 import os
 import pickle
 import sys
@@ -28,6 +26,8 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from streamdp.kernels import compiler, held
+from streamdp.kernels.digest import digest_of
 from streamdp.kernels.held import HeldType
 from streamdp.kernels.turn import Turn
 
@@ -35,87 +35,41 @@ PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT = PACKAGE / "prebuilt"
 """Kernels that a wheel has brought along; there is no such folder in a clone."""
 
-_FOLDERS = ("kernels", "priors", "likelihoods", "beam", "lines", "encode/kernels", "offline/kernels")
+FOLDER = "kernels"
+"""The name of the folder of compiled kernels; what each depends on is in the name of its file."""
+
 _BUILD = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag)
 _log = logging.getLogger("streamdp")
-
-foreign: dict[tuple[str, str], bytes] = {}
-"""Sources outside the package that implement generic functions, by module and file.
-
-The module counts as well: numba finds the classes of what it has cached by the names of their modules.
-"""
-_meddling: set[tuple[str, str]] = set()
-"""Those of them that implement something for the package's own classes, or for all."""
-
-
-def note_source(function: Callable[..., Any], classes: tuple[type, ...]) -> None:
-    """Note a function that kernels call for these classes (none: for all), where it is from outside."""
-    code = function.__code__
-    place = function.__module__, code.co_filename
-    if _is_own(function):
-        return
-    if not classes or any(map(_is_own, classes)):
-        _meddling.add(place)
-    if place in foreign:
-        return
-    try:
-        foreign[place] = "".join(inspect.findsource(function)[0]).encode()
-    except OSError:  # typed at a prompt
-        foreign[place] = code.co_code
-
-
-def _is_own(made: Callable[..., Any]) -> bool:
-    """Whether a function or a class is the package's."""
-    return made.__module__.partition(".")[0] == __package__.partition(".")[0]
-
-
-def _foreign_digest(signature: Iterable[Any]) -> bytes:
-    """Of the sources outside the package, where what has such arguments may depend on them."""
-    if not _meddling and all(map(_is_own, _classes(signature))):
-        return b""
-    digest = hashlib.sha256()
-    for place in sorted(foreign):
-        digest.update(place[0].encode() + foreign[place])
-    return digest.digest()
 
 
 def _classes(kinds: Iterable[Any]) -> Iterator[type]:
     """The classes of named tuples among types, and within them."""
     for kind in kinds:
-        whole: Any = kind.value if isinstance(kind, HeldType) else kind
-        own = getattr(whole, "instance_class", None)
+        of: Any = kind.value if isinstance(kind, HeldType) else kind
+        own = getattr(of, "instance_class", None)
         if own is not None:
             yield own
-        if hasattr(whole, "__iter__"):
-            yield from _classes(whole)
-
-
-@functools.cache
-def folder_name() -> str:
-    """The name of the folder of what is compiled from the package's sources."""
-    digest = hashlib.sha256()
-    for folder in _FOLDERS:
-        for source in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(source.read_bytes())
-    return f"kernels-{digest.hexdigest()[:16]}"
+        if hasattr(of, "__iter__"):
+            yield from _classes(of)
 
 
 def cache_folder() -> Path | None:
     """A writable folder for compiled kernels, or None (which is said once)."""
     base = os.environ.get("STREAMDP_CACHE_DIR")
     shared = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "streamdp"
-    return _writable(Path(base) if base else shared, folder_name())
+    return _writable(Path(base) if base else shared)
 
 
 @functools.cache
-def _writable(base: Path, name: str) -> Path | None:
+def _writable(base: Path) -> Path | None:
+    folder = base / FOLDER
     try:
-        (base / name).mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=base / name).close()
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         _say_once(f"no writable cache folder ({error})")
         return None
-    return base / name
+    return folder
 
 
 @functools.cache
@@ -140,10 +94,10 @@ class KernelCache(_Cache):
 
     def __init__(self, function: Callable[..., Any], writable: Path | None) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}"
-        self._code = b"" if _is_own(function) else marshal.dumps(function.__code__)
+        self._function = function
         self._writable = writable
         self._turn = None if writable is None else Turn(writable)
-        self._folders = [folder for folder in (writable, PREBUILT / folder_name()) if folder is not None]
+        self._folders = [folder for folder in (writable, PREBUILT / FOLDER) if folder is not None]
 
     @property
     def cache_path(self) -> str | None:
@@ -186,7 +140,7 @@ class KernelCache(_Cache):
         self._end_turn()
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), _BUILD, self._code + _foreign_digest(sig)
+        return sig, codegen.magic_tuple(), _BUILD, digest_of(self._function, _classes(sig), (held, compiler))
 
     def _file(self, key: tuple[Any, ...]) -> str:
         return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"

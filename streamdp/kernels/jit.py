@@ -16,8 +16,8 @@ from numba.extending import overload, register_jitable
 
 from streamdp.kernels.baseline import settle
 from streamdp.kernels.blas import leave_blas_for_later
-from streamdp.kernels.cache import KernelCache, cache_folder, foreign, note_source
-from streamdp.kernels.compiler import InnerCompiler
+from streamdp.kernels.cache import KernelCache, cache_folder
+from streamdp.kernels.compiler import InnerCompiler, InnerDispatcher
 from streamdp.kernels.held import Held, form_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,11 +39,9 @@ leave_blas_for_later()
 def kernel(function: F) -> F:
     """Compile a function that only other kernels call.
 
-    There is no wrapper that takes Python objects: calling a kernel from Python crashes, only an ``entry`` may
-    be called.
+    There is no wrapper that takes Python objects: a call from Python raises TypeError.
     """
-    compiled: F = _njit(**_INNER)(function)
-    return compiled
+    return _inner(function)
 
 
 def sum_kernel(function: F) -> F:
@@ -51,8 +49,14 @@ def sum_kernel(function: F) -> F:
 
     Only for sums of finite numbers.
     """
-    compiled: F = _njit(forceinline=True, fastmath={"reassoc", "contract"}, **_INNER)(function)
-    return compiled
+    return _inner(function, forceinline=True, fastmath={"reassoc", "contract"})
+
+
+def _inner(function: F, **options: Any) -> F:
+    compiled: Any = _njit(**options, **_INNER)(function)
+    compiled.__class__ = InnerDispatcher
+    found: F = compiled
+    return found
 
 
 def shared(function: F) -> F:
@@ -86,7 +90,6 @@ class Generic:
                 if each in self._implementations:
                     raise ValueError(f"{self.__name__} is implemented for {each.__name__} already")
                 self._implementations[each] = function
-            note_source(function, classes)
             return function
 
         return register
@@ -94,21 +97,20 @@ class Generic:
     def otherwise(self, function: F) -> F:
         """Register the implementation for all classes that have none of their own."""
         self._default = function
-        note_source(function, ())
         return function
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         """Run the implementation for the first argument."""
-        found = self._for_class(type(first))
+        found = self.implementation(type(first))
         if found is None:
             raise TypeError(f"{self.__name__} is not implemented for {type(first).__name__}")
         return found(first, *rest)
 
     def _for_types(self, *arguments: Any) -> Callable[..., Any] | None:
-        return self._for_class(getattr(arguments[0], "instance_class", type(None)))
+        return self.implementation(getattr(arguments[0], "instance_class", type(None)))
 
-    def _for_class(self, kind: type) -> Callable[..., Any] | None:
-        """That of the class, else of the nearest that it is derived from."""
+    def implementation(self, kind: type) -> Callable[..., Any] | None:
+        """That for a class, else for the nearest that it is derived from; None where there is none."""
         known = (self._implementations[each] for each in kind.__mro__ if each in self._implementations)
         return next(known, self._default)
 
@@ -124,7 +126,6 @@ class Entry:
         functools.update_wrapper(self, function)
         self._function = function
         self._compiled: Any = None
-        self._sources = -1
         self._last: tuple[Held, ...] = ()
         self._found: dict[Any, Callable[..., Any]] = {}
 
@@ -139,24 +140,21 @@ class Entry:
 
     def of(self, *arguments: Any) -> Callable[..., Any]:
         """The kernel for arguments of the types of these; no types are looked at when it is called."""
-        dispatcher, form = self._current(), tuple(map(form_of, arguments))
+        form = tuple(map(form_of, arguments))
         found = self._found.get(form)
         if found is None:
+            dispatcher = self.dispatcher()
             kinds = tuple(_typeof(each) for each in arguments)
             dispatcher.compile(kinds)
             found = self._found[form] = dispatcher.overloads[kinds].entry_point
         return found
 
-    def _current(self) -> Any:
-        if self._sources != len(foreign):
-            self._sources, self._compiled = len(foreign), self._dispatcher()
-            self._found = {}
+    def dispatcher(self) -> Any:
+        """What numba makes of the function; its cache is looked into when it is compiled."""
+        if self._compiled is None:
+            self._compiled = _njit(no_cfunc_wrapper=True, **_OPTIONS)(self._function)
+            self._compiled._cache = KernelCache(self._function, cache_folder())  # noqa: SLF001 - no other way
         return self._compiled
-
-    def _dispatcher(self) -> Any:
-        made = _njit(no_cfunc_wrapper=True, **_OPTIONS)(self._function)
-        made._cache = KernelCache(self._function, cache_folder())  # noqa: SLF001 - numba offers no other way
-        return made
 
 
 class Bound:
