@@ -13,7 +13,6 @@ import numpy as np
 from benchmarks.workloads import data_folder
 from streamdp.beam.model import MAX_SLACK
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import REVISIONS
 from streamdp.likelihoods import DirichletMultinomial, Gaussian, Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
@@ -105,7 +104,7 @@ def searched(
     began = time.process_time()
     for start, stop, out in search.run(batch):
         found[start:stop] = out.answers["label"][start:stop]
-        revised = slice(0, out.meta[REVISIONS])
+        revised = slice(0, out.counters.revisions)
         found[out.revisions["seq"][revised]] = out.revisions["label"][revised]  # of several, the last holds
     seconds = time.process_time() - began
     labels = np.empty_like(found)

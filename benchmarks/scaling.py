@@ -15,7 +15,6 @@ import numpy as np
 
 from benchmarks.workloads import ShortTexts, chunks, feed, show, timed, warm, word_search
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.sizes import USED
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 
@@ -104,7 +103,7 @@ def measure(clusters: int, widths: list[int], records: int) -> list[Point]:
                 1e6 * scoring,
                 float(lengths.sum()) / records,
                 touched,
-                int(seeded.words.sizes.meta[USED]),
+                int(seeded.words.sizes.counters.used),
                 (after["cluster_copies"] - before["cluster_copies"]) / records,
             )
         )

@@ -18,7 +18,6 @@ from streamdp.answers.describe import events_of
 from streamdp.answers.templates import Templates
 from streamdp.beam.adapt import adapt
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output, State
@@ -389,7 +388,7 @@ class Engine(Inside):
             self._go_on(codec.loads(data, settings))
             check_parts(self.parts(), self._search, self._announcer.open_for, list(self._announcer.undecided))
             if self._passes is not None and self._search is not None:
-                self._passes.check(self.seq, int(self._search.state.beam.meta[NEXT_LABEL]))
+                self._passes.check(self.seq, int(self._search.state.beam.counters.next_label))
         return self
 
 

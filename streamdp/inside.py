@@ -14,14 +14,12 @@ from streamdp.answers.listing import ClusterList
 from streamdp.answers.templates import Templates
 from streamdp.answers.whereto import Candidate, candidates
 from streamdp.beam.adapt import Adapted, adapted
-from streamdp.beam.pool import CONTESTED, SLOT_USED, WON
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Lateness, ReorderBuffer, refuse
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.words import TOTAL
 from streamdp.offline.passes import Passes
 from streamdp.offline.task import Stream
 from streamdp.priors import DistanceDependent, Exponential
@@ -95,10 +93,10 @@ class Inside:
         """
         found = {"stream_records": 0.0, "log_evidence": self.log_evidence, "agreement": 1.0}
         if self._search is not None:
-            seq, pool = self._search.seq, self._search.state.pool.meta
+            seq, pool = self._search.seq, self._search.state.pool.counters
             found["stream_records"] = seq
             found["final_lag"] = seq - 1 - self._announcer.final
-            found["agreement"] = 1.0 - pool[CONTESTED] / max(pool[SLOT_USED], 1)
+            found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
         return found | {"revisions": self._announcer.revised}
 
     def tell_events(self) -> None:
@@ -173,7 +171,7 @@ class Inside:
     @property
     def nats_won(self) -> float:
         """By how much second looks have raised the log joint."""
-        return 0.0 if self._search is None else float(self._search.state.beam.sums[WON])
+        return 0.0 if self._search is None else float(self._search.state.beam.counters.gained)
 
     def whereto(self, record: Record | Value, most: int = 5) -> list[Candidate] | Reject:
         """The likeliest clusters of a record that may come next, a new one (-1) among them; learns nothing.
@@ -215,7 +213,7 @@ class Inside:
         if self._search is None or not isinstance(self._encoder, WordEncoder):
             return {}
         learned, ids = self._search.words.learned, self._encoder.vocabulary.ids
-        total = float(learned.totals[TOTAL])
+        total = float(learned.counters.total)
         known = {word: ids[word] for word in words if word in ids}
         return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
 

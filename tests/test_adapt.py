@@ -14,7 +14,7 @@ from feeds import feed, nothing, record, texts
 from streamdp.beam.adapt import LEAST, STEP
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pace import ROWS, change_pace, clocks_at, concentrations_at, new_pace
-from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.beam.pool import ALIVE
 from streamdp.engine import Engine
 from streamdp.errors import StreamdpError
 from streamdp.offline.refine import task_of
@@ -130,14 +130,14 @@ def test_weights_are_those_of_all_members_on_the_clock(more: dict[str, Any]) -> 
     state = search.state
     positions = np.arange(5000.0) // 2.0 if more else np.arange(5000.0)
     clock, given = clocks_at(state.pace, positions), Exponential(now.given_scale)
-    assert state.beam.sums[NOW] == pytest.approx(clock[-1], rel=1e-12)
+    assert state.beam.counters.now == pytest.approx(clock[-1], rel=1e-12)
     checked = 0
     for slot in np.flatnonzero((state.pool.state == ALIVE) & (state.pool.column < 0)).tolist():
         row = state.pool.slots[slot]
         own = np.flatnonzero(np.array(labels) == state.lineages.rows["label"][row["lineage"]])
         assert len(own) == row["size"]
         weight = float(given(clock[-1] - clock[own]).sum())
-        assert state.pool.weight[slot] * state.beam.sums[SCALE] == pytest.approx(weight, rel=1e-9)
+        assert state.pool.weight[slot] * state.beam.counters.scale == pytest.approx(weight, rel=1e-9)
         checked += 1
     assert checked > 10
 

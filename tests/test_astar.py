@@ -30,7 +30,6 @@ from streamdp.likelihoods import (
 from streamdp.offline import best_first
 from streamdp.offline.astar import AStarResult, astar
 from streamdp.offline.best_first import Search
-from streamdp.offline.kernels.heap import NODES
 from streamdp.offline.prepare import Data, log_coefficients
 from streamdp.priors import (
     CRP,
@@ -234,13 +233,13 @@ def prefixes(states: Search) -> dict[Prefix, int]:
     """The states of a tree by the clusters of their records, in the order of the search."""
     found: dict[Prefix, int] = {}
     tree = states.tree
-    for node in range(int(tree.meta[NODES])):
+    for node in range(int(tree.counters.nodes)):
         labels, at = [], node
         while tree.depth[at] > 0:
             labels.append(int(tree.label[at]))
             at = tree.parent[at]
         found[tuple(reversed(labels))] = node
-    assert len(found) == tree.meta[NODES]
+    assert len(found) == tree.counters.nodes
     return found
 
 

@@ -18,9 +18,9 @@ from streams import encode, ordered, random_stream
 from streamdp.answers.describe import KINDS
 from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.index import Index
-from streamdp.beam.pool import ALIVE, LANE, LEAD, SLOT_USED
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, REVISIONS, Output
+from streamdp.beam.state import Output
 from streamdp.beam.words import WordClusters
 from streamdp.likelihoods.categorical import RECORD
 
@@ -46,7 +46,7 @@ def told_of(change: Change, times: list[float]) -> Told:
 def told(out: Output) -> list[Told]:
     """The events as they are."""
     rows, moves = [], iter(out.moves.tolist())
-    for row in out.events[: int(out.meta[EVENTS])]:
+    for row in out.events[: int(out.counters.events)]:
         moved = [next(moves) for _ in range(int(row["moves"]))]
         values = int(row["label"]), int(row["size"]), float(row["first"]), float(row["last"])
         rows.append((KINDS[int(row["kind"])], *values, moved))
@@ -82,8 +82,8 @@ def compare(
         assert int(out.answers["decided"][0]) == expected.frontier
         assert full_histories(beam, decided) == [h.founders for h in expected.hypotheses]
         assert beam.head == expected.head
-        assert int(beam.state.beam.meta[LANE]) == expected.lane
-        assert beam.state.beam.sums[LEAD] == pytest.approx(expected.lead, rel=1e-9, abs=1e-9)
+        assert int(beam.state.beam.counters.lane) == expected.lane
+        assert beam.state.beam.counters.lead == pytest.approx(expected.lead, rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(
             beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9
         )
@@ -94,7 +94,7 @@ def compare(
         assert bool(out.answers["founded"][0]) == expected.new
         assert int(out.answers["link"][0]) == (-1 if expected.link is None else expected.link)
         assert int(out.answers["label"][0]) == announced.label
-        r = int(out.meta[REVISIONS])
+        r = int(out.counters.revisions)
         got = [
             (
                 int(out.revisions["seq"][k]),
@@ -126,7 +126,7 @@ def check_pool(beam: BeamSearch) -> None:
     """The shared pool says the same as the hypotheses: who holds what, and sums over size classes."""
     pool, clusters = beam.state.pool, beam.state.clusters
     alive = np.flatnonzero(pool.state == ALIVE)
-    assert pool.meta[SLOT_USED] == np.count_nonzero(pool.state)
+    assert pool.counters.used == np.count_nonzero(pool.state)
     if isinstance(clusters, WordClusters):
         sizes, index = clusters.sizes, clusters.inverted
         assert (sizes.of[alive] >= 0).all()
@@ -152,7 +152,7 @@ def check_postings(index: Index, alive: np.ndarray, token: int | None) -> None:
         assert index.back[postings].tolist() == list(range(index.types[slot]))
         counted = np.full(len(entries), token is None) | (index.word[entries] == token)
         assert index.occurrences[postings[counted]].sum() == index.tokens[slot]
-    assert index.lists["length"].sum() == index.types[alive].sum() == index.posted[0]
+    assert index.lists["length"].sum() == index.types[alive].sum() == index.counters.posted
 
 
 def records_of(dense: bool) -> st.SearchStrategy[list[Any]]:

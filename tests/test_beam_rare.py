@@ -7,7 +7,6 @@ import pytest
 from models import Problem, pair
 from streams import SparseRecord, encode, ordered
 
-from streamdp.beam.scores import TOUCHED
 from streamdp.beam.search import BeamSearch
 
 TOPICS, OWN, SHARED = 60, 12, 6
@@ -37,7 +36,7 @@ def run(problem: Problem, records: list[SparseRecord]) -> tuple[BeamSearch, list
         row = out.answers[0]
         names = ("label", "link", "decided", "probability", "new_probability", "log_predictive")
         answers.append(np.array([row[name] for name in names]))
-        touched += int(beam.scores.words.meta[TOUCHED])
+        touched += int(beam.scores.words.counters.touched)
     return beam, answers, touched
 
 

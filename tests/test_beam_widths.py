@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.beam.model import TRIAL_NATS
-from streamdp.beam.pool import ALIVE, LANE, LEADS
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
@@ -72,8 +72,8 @@ def test_a_state_goes_on_where_the_greedy_lane_leads() -> None:
     """However the records come in batches, and whether or not the state was stored meanwhile."""
     whole = fed(search("crp", 16), strangers(0, 700))
     half = fed(search("crp", 16), strangers(0, 333))
-    assert half.state.beam.meta[LEADS] == 1
-    assert half.head == half.state.beam.meta[LANE]
+    assert half.state.beam.counters.leads == 1
+    assert half.head == half.state.beam.counters.lane
     again = search("crp", 16, load_state(dump_state(half.state)))
     assert stored(fed(again, strangers(333, 700))) == stored(whole)
 
@@ -81,11 +81,11 @@ def test_a_state_goes_on_where_the_greedy_lane_leads() -> None:
 def test_what_the_leading_lane_cannot_explain_at_all_has_an_evidence() -> None:
     """A long text that fits the largest cluster of the others is hundreds of nats less likely to the lane."""
     found = fed(search("crp", 16), strangers(0, 1500))
-    assert found.state.beam.meta[LEADS] == 1
+    assert found.state.beam.counters.leads == 1
     pool, index = found.state.pool, found.words.inverted
     largest = np.argmax(np.where(pool.state == ALIVE, pool.slots["size"], 0))
     words = index.word[index.own["start"][largest] :][: index.types[largest]]
     counts = np.full(len(words), 4, np.int32)
     fed(found, Batch(np.array([0, len(words)]), words.copy(), counts, times=np.array([1500.0])))
-    assert found.state.beam.meta[LEADS] == 0
+    assert found.state.beam.counters.leads == 0
     assert np.isfinite(fed(found, strangers(1501, 1600)).log_evidence)

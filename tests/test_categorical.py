@@ -139,7 +139,7 @@ def test_learned_as_by_a_stream() -> None:
     size = len(encoder.vocabulary.words)
     for name in ("counts", "field", "values"):
         assert np.array_equal(getattr(again, name), getattr(found, name)[:size]), name
-    assert np.array_equal(again.totals, found.totals)
+    assert np.array_equal(again.counters, found.counters)
 
 
 def test_values_that_are_forgotten_leave_their_fields() -> None:
@@ -152,7 +152,7 @@ def test_values_that_are_forgotten_leave_their_fields() -> None:
     assert (learned.counts[gone] == 0).all()
     assert (learned.field[gone] == UNKNOWN).all()
     assert learned.field[ids["os"]] == FIELD
-    assert learned.totals.tolist() == [learned.counts.sum(), np.count_nonzero(learned.counts)]
+    assert list(learned.counters.tolist()) == [learned.counts.sum(), np.count_nonzero(learned.counts)]
 
 
 def test_a_stream_that_forgets_values_goes_on() -> None:

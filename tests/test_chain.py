@@ -15,7 +15,6 @@ from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain, canonical
-from streamdp.offline.kernels.allocation import ACTIVE, FREE
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
 from streamdp.offline.permutation import Permutation
@@ -53,8 +52,8 @@ def settled(problem: Problem, chain: Chain) -> float:
 def check_slots(chain: Chain) -> None:
     """Every slot is in use or free, and holds what the labels say."""
     allocation, size = chain.allocation, chain.store.size
-    active = allocation.active[: allocation.meta[ACTIVE]]
-    free = allocation.free[: allocation.meta[FREE]]
+    active = allocation.active[: allocation.counters.active]
+    free = allocation.free[: allocation.counters.free]
     assert sorted([*active, *free]) == list(range(FIRST_SLOT, len(size)))
     assert (active[allocation.where[active]] == active).all()
     assert set(active.tolist()) == set(allocation.labels.tolist())
@@ -166,7 +165,7 @@ def test_room_is_made_before_it_is_wanted() -> None:
     chain = Problem("gaussian", 6).chain(pr.CRP(1.0))
     before = chain.log_joint
     chain.more_room(500)
-    assert chain.allocation.meta[FREE] >= 500
+    assert chain.allocation.counters.free >= 500
     check_slots(chain)
     Gibbs()(chain)
     check_slots(chain)

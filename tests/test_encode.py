@@ -79,7 +79,7 @@ def test_forgotten_words_leave_the_base_measure() -> None:
     search.forget_words(ids)
     assert learned.counts[ids].tolist() == lists["most"][ids].tolist() == [0, 0]
     np.testing.assert_array_equal(np.delete(learned.counts, ids), kept)
-    assert learned.totals.tolist() == [kept.sum(), np.count_nonzero(kept)]
+    assert list(learned.counters.tolist()) == [kept.sum(), np.count_nonzero(kept)]
 
 
 @pytest.mark.parametrize("dense", [False, True])

@@ -21,7 +21,6 @@ from oracle.enumeration import (
 from streams import encode, random_stream
 
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import REVISIONS
 from streamdp.priors import DistanceDependent, Exponential, Logistic, Window
 
 WIDTH = 256  # more than the 203 clusterings of six records
@@ -37,7 +36,7 @@ def newest_clustering(
     for record, time in zip(records, times, strict=True):
         for _, _, out in beam.run(encode([record], [time], dense)):
             labels.append(int(out.answers["label"][0]))
-            for r in range(int(out.meta[REVISIONS])):
+            for r in range(int(out.counters.revisions)):
                 labels[int(out.revisions["seq"][r])] = int(out.revisions["label"][r])
     return founders_of(labels)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.lines.model import Bounds, Terms
-from streamdp.lines.state import CLUSTERS, HELD, HELD_TYPES, LENGTHS, MET, MET_TYPES, SLOTS, TEXT, USED
+from streamdp.lines.state import USED
 from streamdp.lines.stream import LineStream
 from streamdp.state.sound_lines import check_lines
 from tests.logs import TEMPLATES, lines
@@ -130,9 +130,9 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
     assert stream.counters()["lines_forgotten"] > 0
     templates_agree(stream, oracle)
     assert any(slot.forgotten for cluster in oracle.clusters.values() for slot in cluster.slots)
-    base, counts = oracle.base, stream.state.counts
-    assert counts[HELD] == base.held_classes.total
-    assert counts[HELD_TYPES] == len(base.held_classes.counts)
+    base, counters = oracle.base, stream.state.counters
+    assert counters.held == base.held_classes.total
+    assert counters.held_types == len(base.held_classes.counts)
     for shown, table in base.held.items():
         row = stream.state.shown[shown]
         assert (row["held"], row["held_types"]) == (table.total, len(table.counts))
@@ -142,7 +142,7 @@ def test_kernels_and_plain_python_forget_the_same(most: int, seed: int) -> None:
     arrays = stream.dump()
     check_lines(arrays)
     used = arrays["tokens"][arrays["tokens"]["length"] > 0]
-    assert used["length"].sum() == counts[TEXT]
+    assert used["length"].sum() == counters.text
     assert sorted(spelled(arrays, row) for row in used) == sorted({spelled(arrays, row) for row in used})
     known = {str(w).encode("latin-1") for w in {*base.words.counts, *values_known(oracle)}}
     assert known <= {spelled(arrays, row) for row in used}
@@ -179,19 +179,19 @@ def test_kernels_and_plain_python_retire_the_same(most: int, templates: int, see
     assert [oracle.absorb(tokens_of(text)) for text in texts] == first
     assert retired == oracle.retired
     assert len(retired) > 20
-    counters, counts = stream.counters(), stream.state.counts
-    assert counters["clusters_retired"] == len(retired)
-    assert counters["clusters_live"] == len(oracle.clusters) <= templates
-    assert counters["lines_distinct"] == len(oracle.known)
+    figures, counters = stream.counters(), stream.state.counters
+    assert figures["clusters_retired"] == len(retired)
+    assert figures["clusters_live"] == len(oracle.clusters) <= templates
+    assert figures["lines_distinct"] == len(oracle.known)
     assert np.flatnonzero(stream.state.clusters["alive"]).tolist() == sorted(oracle.clusters)
     templates_agree(stream, oracle)
     base = oracle.base
-    assert counts[MET] == base.words.total
-    assert counts[MET_TYPES] == len(base.words.counts)
-    assert counts[HELD] == base.held_classes.total
-    assert counts[LENGTHS] == base.lengths.total
-    assert stream.state.by_pair.taken[0] == sum(len(table.counts) for table in base.pairs.values())
-    assert counts[SLOTS] <= sum(len(c.slots) for c in oracle.clusters.values()) + 200
+    assert counters.met == base.words.total
+    assert counters.met_types == len(base.words.counts)
+    assert counters.held == base.held_classes.total
+    assert counters.lengths == base.lengths.total
+    assert stream.state.by_pair.counters.taken == sum(len(table.counts) for table in base.pairs.values())
+    assert counters.slots <= sum(len(c.slots) for c in oracle.clusters.values()) + 200
     check_lines(stream.dump())
 
 
@@ -213,7 +213,7 @@ def test_what_is_remembered_stays_bounded() -> None:
         sizes.append({name: array.nbytes for name, array in stream.state._asdict().items() if name in USED})
     assert stream.counters()["lines_forgotten"] > 10_000
     assert sizes[3] == sizes[-1]
-    assert len({now(stream, c) for c in range(stream.state.counts[CLUSTERS])}) < 60
+    assert len({now(stream, c) for c in range(stream.state.counters.clusters)}) < 60
 
 
 @pytest.mark.parametrize("bounds", [Bounds(lines=200), Bounds(templates=30), Bounds(200, 30)])

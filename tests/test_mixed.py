@@ -355,7 +355,7 @@ def test_a_text_whose_words_are_all_forgotten_is_unknown() -> None:
     assert learned.counts[TEXT] == 3  # one of them in two clusters
     engine.search.forget_words(np.flatnonzero(learned.field == TEXT))
     assert (learned.field[TEXT], learned.counts[TEXT], learned.values[TEXT]) == (UNKNOWN, 0, 0)
-    assert learned.totals.tolist() == [learned.counts.sum(), np.count_nonzero(learned.counts)]
+    assert list(learned.counters.tolist()) == [learned.counts.sum(), np.count_nonzero(learned.counts)]
 
 
 def test_a_cluster_is_told_by_values_words_and_intervals() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from feeds import Told, feed, headlines, nothing, record, texts
 
-from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.sizes import Sizes
 from streamdp.engine import Engine
 from streamdp.likelihoods import VectorFamily, WordFamily
@@ -73,7 +73,7 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
         if stream.held.first > 0:
             continue
         assert float(pool.slots["first_time"][slot]) == records[own[0]].time
-        assert pool.weight[slot] * search.state.beam.sums[SCALE] == pytest.approx(
+        assert pool.weight[slot] * search.state.beam.counters.scale == pytest.approx(
             weight(engine, own), rel=1e-9
         )
         expected: Any = family.empty()
@@ -103,7 +103,7 @@ def check_classes(sizes: Sizes) -> None:
 def weight(engine: Engine, own: np.ndarray) -> float:
     """Of a cluster of these records, now: by the prior's own rule."""
     search = stream_of(engine).search
-    terms, now = search.model.prior, float(search.state.beam.sums[NOW])
+    terms, now = search.model.prior, float(search.state.beam.counters.now)
     decay = getattr(terms, "decay", None)
     if decay is None:
         return {"CRPTerms": len(own), "PitmanYorTerms": len(own) - 0.3}.get(type(terms).__name__, 1.0)
@@ -213,7 +213,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
     assert plan.nats == pytest.approx(task.log_joint(after) - before, abs=1e-6)
     revised = set()
     for out in carry_out(stream, plan, tell=True):
-        rows = out.revisions[: int(out.meta[1])]
+        rows = out.revisions[: int(out.counters.revisions)]
         revised |= set(rows["seq"].tolist())
         for row in rows:
             assert labels[int(row["seq"])] == row["label"]

@@ -10,7 +10,6 @@ from models import SPARSE, WORDS, pair, pairs
 from streams import encode, random_stream
 
 from streamdp.beam.pool import ALIVE
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, TICK
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods.words import WORD_SPACE
@@ -54,11 +53,11 @@ def of_each_cluster(beam: BeamSearch) -> list[float]:
     """Predictive of the record that was scored last: under each cluster by slot, then under an empty one."""
     pool, scores = beam.state.pool, beam.scores
     words, sizes = scores.words, beam.words.sizes
-    reference = math.exp(scores.sums[REFERENCE])
-    touched = words.stamp == words.meta[TICK]
+    reference = math.exp(scores.counters.reference)
+    touched = words.stamp == words.counters.tick
     slots = np.flatnonzero(pool.state == ALIVE)
     values = [scores.value[s] if touched[s] else words.ratio[sizes.of[s]] for s in slots]
-    return [reference * float(value) for value in (*values, scores.sums[NEW_VALUE])]
+    return [reference * float(value) for value in (*values, scores.counters.new_value)]
 
 
 @pytest.mark.parametrize("records", [0, 1, 5, 20])

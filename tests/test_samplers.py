@@ -37,7 +37,6 @@ from streamdp import priors as pr
 from streamdp.likelihoods.vectors import add_entry, merge_entry
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.gibbs import gibbs_sweep
-from streamdp.offline.kernels.permutation import CURRENT
 from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
 from streamdp.offline.permutation import Permutation, integrated
 from streamdp.offline.prepare import Data
@@ -351,7 +350,7 @@ def test_finds_pruning_that_is_never_refused() -> None:
     class Careless(Permutation):
         def _forward(self, *arguments: Any) -> Any:
             program = super()._forward(*arguments)
-            program.meta[CURRENT] = 1
+            program.counters.current = 1
             return program
 
     careless = Careless(keep=1e-9, width=3)

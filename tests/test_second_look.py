@@ -15,17 +15,18 @@ from feeds import feed, headlines, nothing, record, texts
 
 from streamdp.beam import review as reviewing
 from streamdp.beam.pace import change_pace, prior_at
-from streamdp.beam.places import PLACES, WORTH, Places, find_places, new_places
-from streamdp.beam.pool import ALIVE, DECIDED, JOINT, NOW, SCALE, WON
+from streamdp.beam.places import PLACES, WORTH, Places, find_places
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.recent import Recent
 from streamdp.beam.review import gather_recent, run_looks
-from streamdp.beam.scores import TICK, Scores
+from streamdp.beam.scores import Scores
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import look_again
-from streamdp.beam.state import REVISIONS, Incoming, Output, State
+from streamdp.beam.state import Incoming, Output, State
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.kernels.jit import entry
+from streamdp.kernels.rows import made
 from streamdp.likelihoods.words import WordStatistics
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
@@ -87,7 +88,7 @@ class Oracle:
             self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
         seen = learned.counts > 0
-        mass = learned.totals[0] + family.escape
+        mass = learned.counters.total + family.escape
         self.base = np.where(seen, (learned.counts - family.discount) / mass, 1.0)
 
     def words(self, i: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +131,7 @@ class Oracle:
 
     def follow(self, out: Output) -> set[int]:
         """Take over the revisions; the records concerned."""
-        rows = out.revisions[: int(out.meta[REVISIONS])]
+        rows = out.revisions[: int(out.counters.revisions)]
         for row in rows:
             self.labels[row["seq"]] = row["label"]
         return set(rows["seq"].tolist())
@@ -138,7 +139,7 @@ class Oracle:
     def check(self) -> None:
         """The statistics are those of the records."""
         state, index = self.search.state, self.search.words.inverted
-        now = float(state.beam.sums[NOW])
+        now = float(state.beam.counters.now)
         for label, slot in self.open_labels().items():
             own = np.flatnonzero(self.labels == label)
             held = self.members(label, set())
@@ -151,7 +152,7 @@ class Oracle:
             assert int(index.tokens[slot]) == held.tokens
             assert int(state.pool.slots["size"][slot]) == len(own)
             assert int(state.pool.slots["last"][slot]) == own[-1]
-            weight = float(state.pool.weight[slot] * state.beam.sums[SCALE])
+            weight = float(state.pool.weight[slot] * state.beam.counters.scale)
             assert weight == pytest.approx(self._weight(own, now), rel=1e-9)
 
     def _weight(self, own: np.ndarray, now: float) -> float:
@@ -186,18 +187,18 @@ def look_at(
     bag = Incoming(-1, 0.0, np.zeros(100, np.int32), np.zeros(100, np.int32), np.zeros(0), -1)
     records = search.prepare(chosen)
     model, state, scores = search.model, search.state, search.scores
-    look_again(model, state, scores, new_places(), recent, out, times, records, first, bag, slots)
+    look_again(model, state, scores, made(Places, {}), recent, out, times, records, first, bag, slots)
 
 
 def look(oracle: Oracle, kernel: Callable[[Output], None]) -> tuple[set[int], float]:
     """Run one look; which records moved, and the nats won."""
-    sums = oracle.search.state.beam.sums
-    won, joint, moved = float(sums[WON]), float(sums[JOINT]), set()
+    counters = oracle.search.state.beam.counters
+    won, joint, moved = float(counters.gained), float(counters.joint), set()
     for out in run_looks(oracle.search, kernel, 1, 100, 100, True):
         moved |= oracle.follow(out)
-    sums = oracle.search.state.beam.sums
-    gain = float(sums[WON]) - won
-    assert float(sums[JOINT]) - joint == pytest.approx(gain, abs=1e-6)
+    counters = oracle.search.state.beam.counters
+    gain = float(counters.gained) - won
+    assert float(counters.joint) - joint == pytest.approx(gain, abs=1e-6)
     return moved, gain
 
 
@@ -220,7 +221,7 @@ def test_a_record_goes_to_the_best_place(name: str) -> None:
                 assert gain == pytest.approx(best, abs=1e-6)
                 assert gains[int(oracle.labels[i])] == pytest.approx(best, abs=1e-6)
                 moves += 1
-            elif gains and i <= search.state.beam.meta[DECIDED]:
+            elif gains and i <= search.state.beam.counters.decided:
                 several = int((oracle.labels == own).sum()) > 1
                 assert max(gains.values()) < 1e-5 or (several and first and name != "crp")
         oracle.check()
@@ -251,7 +252,7 @@ def test_a_cluster_goes_to_the_best_place(name: str) -> None:
                 assert moved == whole
                 assert gain == pytest.approx(max(gains.values()), abs=1e-6)
                 moves += 1
-            elif gains and max(whole) <= search.state.beam.meta[DECIDED]:
+            elif gains and max(whole) <= search.state.beam.counters.decided:
                 assert max(gains.values()) < 1e-5
         oracle.check()
     assert moves > 2
@@ -269,24 +270,24 @@ def test_places_have_the_best_predictive_and_of_those_alike_the_most_weight(leas
     told = [" ".join(f"w{draw.randrange(400)}" for _ in range(draw.choice([3, 3, 3, 5]))) for _ in range(250)]
     engine = Engine(Settings(decay_scale=60.0, concentration=100.0, close_below=0.0, beam=1, second_look=0))
     engine.advance([record(text, i) for i, text in enumerate([*told, *told[:60]])])
-    search, held, places = engine.search, engine._retained.collect(), new_places()
+    search, held, places = engine.search, engine._retained.collect(), made(Places, {})
     assert search is not None
     assert held is not None
     for i in range(200, 310):
         search.score(held.batch.slice(i, i + 1))
         pool, words, sizes = search.state.pool, search.scores.words, search.words.sizes
         slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0) & (pool.slots["size"] >= least))
-        untouched = words.stamp[slots] != words.meta[TICK]
+        untouched = words.stamp[slots] != words.counters.tick
         values = np.where(untouched, words.ratio[sizes.of[slots]], search.scores.value[slots])
         expected = np.sort(values)[::-1][:PLACES]
         expected = expected[expected >= WORTH * expected[0]]
 
         places_of(search.state, search.scores, places, int(slots[0]) if i % 2 else -1, least)
-        found = places.slot[: places.found[0]].tolist()
+        found = places.slot[: places.counters.found].tolist()
         if i % 2:
             assert slots[0] not in found
             continue
-        assert places.value[: places.found[0]].tolist() == expected.tolist()
+        assert places.value[: places.counters.found].tolist() == expected.tolist()
         assert len(set(found)) == len(found)
         value_of = dict(zip(slots.tolist(), values.tolist(), strict=True))
         assert [value_of[slot] for slot in found] == expected.tolist()

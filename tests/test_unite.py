@@ -119,7 +119,7 @@ def check_statistics(problem: Problem, chain: Chain, z: tuple[int, ...]) -> None
     """A chain's clusters are those of a clustering of all records."""
     sizes = sorted(z.count(k) for k in set(z))
     assert sorted(chain.sizes.tolist()) == sizes
-    together = chain.log_likelihood + float(chain.allocation.sums[1])
+    together = chain.log_likelihood + float(chain.allocation.counters.frozen)
     assert together == pytest.approx(problem.log_likelihood(z), abs=NEAR)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.answers.assign import DIGITS, assignments
 from streamdp.answers.samples import Samples
-from streamdp.beam.state import REVISIONS, Output
+from streamdp.beam.state import Output
 from streamdp.records import Assignment, Event, Final, Record
 from streamdp.state.retained import Retained
 
@@ -75,7 +75,7 @@ class Announcer:
 
         ``through`` is the last record that is decided behind each, shape (n,).
         """
-        revised = 0 if out is None else int(out.meta[REVISIONS])
+        revised = 0 if out is None else int(out.counters.revisions)
         by: list[int] = [] if out is None or not revised else out.revisions["by"][:revised].tolist()
         first, last = answers[0].seq, answers[-1].seq
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
@@ -104,7 +104,7 @@ class Announcer:
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
-        for r in range(int(out.meta[REVISIONS])):
+        for r in range(int(out.counters.revisions)):
             self._revise(out, r, lines)
 
     def announce_frozen(

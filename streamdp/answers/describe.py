@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.samples import Samples
-from streamdp.beam.pool import CLOSED, OPEN, SCALE
+from streamdp.beam.pool import CLOSED
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import EVENTS, MOVES, Output
+from streamdp.beam.state import Output
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import TURNS, ClusterSummary, Event
@@ -37,8 +37,8 @@ def events_of(
     words: Sequence[str | None] | None,
 ) -> list[Event]:
     """The beam's events, which records from number ``first`` on have caused, and when those happened."""
-    count = int(out.meta[EVENTS])
-    causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.meta[MOVES])].tolist()
+    count = int(out.counters.events)
+    causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.counters.moves)].tolist()
     ends = np.cumsum(out.events["moves"][:count]).tolist()
     return [
         event_of(search.likelihood, out, e, times[seq - first], moves[start:end], words)
@@ -90,7 +90,7 @@ def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> li
     if isinstance(learned, FieldsLearned):
         telling = learned.telling(np.zeros(n, np.int64), own.astype(np.int64), counts)
     else:
-        telling = counts * np.log((1.0 + pool.meta[OPEN]) / np.maximum(lists["length"], 1))
+        telling = counts * np.log((1.0 + pool.counters.open) / np.maximum(lists["length"], 1))
     best = np.lexsort((np.arange(n), -telling))[: min(TOP, np.count_nonzero(telling > -np.inf))]
     return [(words[own[i]] or "", int(counts[i])) for i in best]
 
@@ -105,7 +105,7 @@ def summarise(
     """
     pool, labels = search.state.pool, search.state.lineages.rows["label"]
     founders = search.state.lineages.rows["founder"]
-    scale = float(search.state.beam.sums[SCALE])
+    scale = float(search.state.beam.counters.scale)
     family, found = search.likelihood, []
     slots = search.head_slots()
     if among is not None:

@@ -20,7 +20,6 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
 from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
-from streamdp.lines.state import CLUSTERS
 from streamdp.lines.stream import LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
@@ -143,7 +142,7 @@ class Templates:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries; templates of one label are one cluster."""
-        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
+        rows = self.stream.state.clusters[: int(self.stream.state.counters.clusters)]
         told = (rows["older"] == np.arange(len(rows))) & (rows["alive"] == 1)
         return self.stream.counters() | {"clusters_live": int(np.count_nonzero(told))}
 
@@ -289,7 +288,7 @@ class Templates:
 
     def summaries(self) -> list[ClusterSummary]:
         """The templates that are told apart, that of the most lines first."""
-        rows = self.stream.state.clusters[: int(self.stream.state.counts[CLUSTERS])]
+        rows = self.stream.state.clusters[: int(self.stream.state.counters.clusters)]
         found = []
         for label, members in self._families(np.flatnonzero(rows["alive"]).tolist()).items():
             part = rows[members]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.pace import CONCENTRATION, RATE, change_pace, prior_at
+from streamdp.beam.pace import change_pace, prior_at
 from streamdp.beam.search import BeamSearch
 from streamdp.priors import DistanceDependent
 from streamdp.priors.adaptation import slopes
@@ -36,8 +36,8 @@ class Adapted(NamedTuple):
 def adapted(search: BeamSearch, prior: DistanceDependent) -> Adapted:
     """How far a search has come that began with ``prior``."""
     pace, scale = search.state.pace, prior.decay.scale
-    rate = float(pace[0, RATE])
-    return Adapted(float(pace[0, CONCENTRATION]), scale / rate, prior.concentration, scale)
+    rate = float(pace["rate"][0])
+    return Adapted(float(pace["concentration"][0]), scale / rate, prior.concentration, scale)
 
 
 def adapt(search: BeamSearch, prior: DistanceDependent, labels: np.ndarray, times: np.ndarray | None) -> None:

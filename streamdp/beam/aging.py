@@ -17,7 +17,7 @@ from streamdp.beam.expiry import set_expiry
 from streamdp.beam.members import drop_member, push_member
 from streamdp.beam.model import Model
 from streamdp.beam.pace import clock_at
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, HEAD, NOW, OPEN, SCALE, SLOT_HIGH, holds_slot
+from streamdp.beam.pool import ALIVE, holds_slot
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import generic, kernel
 from streamdp.priors.base import join_weight
@@ -131,9 +131,9 @@ def _weigh_union(prior: Any, model: Model, state: State, slot: int, into: int) -
 def open_in_head(state: State) -> int:
     """How many open clusters the best hypothesis has."""
     pool = state.pool
-    total = pool.meta[OPEN]
-    row = pool.holds[pool.meta[HALF]][state.beam.meta[HEAD]]
-    for j in range(pool.meta[CONTESTED]):
+    total = pool.counters.open
+    row = pool.holds[pool.counters.half][state.beam.counters.head]
+    for j in range(pool.counters.contested):
         if pool.state[pool.slot_of[j]] == ALIVE and row[j] == 0:
             total -= 1
     return total
@@ -143,14 +143,14 @@ def open_in_head(state: State) -> int:
 def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
     expiry = state.expiry
     if model.retire_after > 0:
-        while expiry.length[0] > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
+        while expiry.counters.length > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
             close_slot(state, out, expiry.heap[0], True)
-    if model.max_clusters > 0 and state.pool.meta[OPEN] > model.max_clusters:
+    if model.max_clusters > 0 and state.pool.counters.open > model.max_clusters:
         excess = open_in_head(state) - model.max_clusters
         reached = -1.0
-        while expiry.length[0] > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
+        while expiry.counters.length > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
             slot = expiry.heap[0]
-            if holds_slot(state.pool, state.beam.meta[HEAD], slot):
+            if holds_slot(state.pool, state.beam.counters.head, slot):
                 excess -= 1
             reached = expiry.key[slot]
             close_slot(state, out, slot, True)
@@ -158,7 +158,7 @@ def _retire(prior: Any, model: Model, state: State, out: Output, record: Incomin
 
 @scale_at.otherwise
 def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
-    scale: float = state.beam.sums[SCALE]
+    scale: float = state.beam.counters.scale
     return scale
 
 
@@ -188,9 +188,9 @@ def _weigh_without(
 def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
     now = _position(prior, state, record)
     if record.seq == 0:
-        state.beam.sums[NOW] = now
+        state.beam.counters.now = now
     _age(prior.decay, prior.close_below, state, out, now)
-    state.beam.sums[NOW] = now
+    state.beam.counters.now = now
 
 
 @scale_at.of(DistanceDependentTerms)
@@ -206,13 +206,13 @@ def _scale_after(decay: Any, state: State, now: float) -> float:
 
 @_scale_after.otherwise
 def _same_scale(decay: Any, state: State, now: float) -> float:
-    scale: float = state.beam.sums[SCALE]
+    scale: float = state.beam.counters.scale
     return scale
 
 
 @_add_member.of(WindowTerms)
 def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
-    if decay_weight(decay, state.beam.sums[NOW] - here) == 0.0:
+    if decay_weight(decay, state.beam.counters.now - here) == 0.0:
         return
     push_member(state.members, slot, here)
     state.pool.weight[slot] += 1.0
@@ -232,7 +232,7 @@ def _take_from_window(decay: WindowTerms, state: State, slot: int, here: float) 
 @_age.of(WindowTerms)
 def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, now: float) -> None:
     expiry, members = state.expiry, state.members
-    while expiry.length[0] > 0:
+    while expiry.counters.length > 0:
         slot = expiry.heap[0]
         if decay_weight(decay, now - expiry.key[slot]) > 0.0:
             return
@@ -249,15 +249,15 @@ def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, n
 
 @_add_member.of(ExponentialTerms)
 def _add_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
-    sums = state.beam.sums
-    state.pool.weight[slot] += decay_weight(decay, sums[NOW] - here) / sums[SCALE]
+    counters = state.beam.counters
+    state.pool.weight[slot] += decay_weight(decay, counters.now - here) / counters.scale
     set_expiry(state.expiry, slot, state.pool.weight[slot])
 
 
 @_take_member.of(ExponentialTerms)
 def _take_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
-    sums = state.beam.sums
-    weight = state.pool.weight[slot] - decay_weight(decay, sums[NOW] - here) / sums[SCALE]
+    counters = state.beam.counters
+    weight = state.pool.weight[slot] - decay_weight(decay, counters.now - here) / counters.scale
     state.pool.weight[slot] = max(weight, 0.0)
     set_expiry(state.expiry, slot, state.pool.weight[slot])
 
@@ -277,29 +277,29 @@ def _add_each(decay: Any, state: State, slot: int, into: int) -> None:
 
 @_age.of(ExponentialTerms)
 def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
-    sums, expiry, pool = state.beam.sums, state.expiry, state.pool
-    if now > sums[NOW]:
-        sums[SCALE] *= decay_weight(decay, now - sums[NOW])
-    while expiry.length[0] > 0 and expiry.key[expiry.heap[0]] * sums[SCALE] < close_below:
+    counters, expiry, pool = state.beam.counters, state.expiry, state.pool
+    if now > counters.now:
+        counters.scale *= decay_weight(decay, now - counters.now)
+    while expiry.counters.length > 0 and expiry.key[expiry.heap[0]] * counters.scale < close_below:
         close_slot(state, out, expiry.heap[0], False)
-    if sums[SCALE] < TINY_SCALE:
-        factor = sums[SCALE]
-        for slot in range(pool.meta[SLOT_HIGH]):
+    if counters.scale < TINY_SCALE:
+        factor = counters.scale
+        for slot in range(pool.counters.high):
             pool.weight[slot] *= factor
             expiry.key[slot] *= factor
         rescale(state.clusters, factor)
-        sums[SCALE] = 1.0
+        counters.scale = 1.0
 
 
 @_scale_after.of(ExponentialTerms)
 def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> float:
-    elapsed = max(now - state.beam.sums[NOW], 0.0)
-    return state.beam.sums[SCALE] * decay_weight(decay, elapsed)
+    elapsed = max(now - state.beam.counters.now, 0.0)
+    return state.beam.counters.scale * decay_weight(decay, elapsed)
 
 
 @_add_member.otherwise
 def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
-    gap = state.beam.sums[NOW] - here
+    gap = state.beam.counters.now - here
     push_member(state.members, slot, here)
     state.pool.weight[slot] += decay_weight(decay, gap) if gap > 0.0 else 1.0
 
@@ -307,14 +307,14 @@ def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
 @_take_member.otherwise
 def _take_in_full(decay: Any, state: State, slot: int, here: float) -> None:
     if drop_member(state.members, slot, here):
-        weight = state.pool.weight[slot] - decay_weight(decay, state.beam.sums[NOW] - here)
+        weight = state.pool.weight[slot] - decay_weight(decay, state.beam.counters.now - here)
         state.pool.weight[slot] = max(weight, 0.0)
 
 
 @_age.otherwise
 def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
     pool, members = state.pool, state.members
-    for slot in range(pool.meta[SLOT_HIGH]):
+    for slot in range(pool.counters.high):
         if pool.state[slot] != ALIVE:
             continue
         start = members.queues[slot].start

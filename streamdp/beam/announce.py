@@ -7,8 +7,7 @@ import numpy as np
 from streamdp.beam.changes import tell_changes
 from streamdp.beam.closing import emit_event
 from streamdp.beam.inherit import inherit, mint
-from streamdp.beam.pool import DECIDED, HEAD, LEADS, NEXT_LABEL, SEQ, SWITCHES, WIDTH
-from streamdp.beam.state import BORN, REVISIONS, TELL, Output, State
+from streamdp.beam.state import BORN, Output, State
 from streamdp.beam.walk import Walk
 from streamdp.kernels.jit import kernel
 
@@ -16,7 +15,7 @@ from streamdp.kernels.jit import kernel
 @kernel
 def _find_affected(state: State, walk: Walk, count: int, heir: int) -> None:
     """Walk along the new head's history; mark the clusters that are not what the last head's were."""
-    seq, decided = state.beam.meta[SEQ], state.beam.meta[DECIDED]
+    seq, decided = state.beam.counters.seq, state.beam.counters.decided
     mask = state.announced.shape[0] - 1
     node = state.beam.leaf[heir]
     for back in range(1, count + 1):
@@ -36,7 +35,7 @@ def _find_affected(state: State, walk: Walk, count: int, heir: int) -> None:
 @kernel
 def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
     """Tell of the undecided records whose label is another one now, oldest first."""
-    seq = state.beam.meta[SEQ]
+    seq = state.beam.counters.seq
     mask = state.announced.shape[0] - 1
     for back in range(count, 0, -1):
         node = walk.node[back]
@@ -45,8 +44,8 @@ def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
         if state.announced[(seq - back) & mask] == lineage.label:
             continue
         state.announced[(seq - back) & mask] = lineage.label
-        r = out.meta[REVISIONS]
-        out.meta[REVISIONS] = r + 1
+        r = out.counters.revisions
+        out.counters.revisions = r + 1
         out.revisions[r].by = seq
         out.revisions[r].seq = seq - back
         out.revisions[r].label = lineage.label
@@ -61,12 +60,12 @@ def change_head(state: State, out: Output, walk: Walk, heir: int) -> None:
     Called before the record joins a cluster; ``HEAD`` is still the last one.
     """
     beam = state.beam
-    beam.meta[SWITCHES] += 1
-    count = beam.meta[SEQ] - beam.meta[DECIDED] - 1
-    minted = beam.meta[NEXT_LABEL]
+    beam.counters.switches += 1
+    count = beam.counters.seq - beam.counters.decided - 1
+    minted = beam.counters.next_label
     _find_affected(state, walk, count, heir)
     inherit(state, walk, count)
-    if out.meta[TELL]:
+    if out.counters.tell:
         tell_changes(state, out, walk, count, heir, minted)
     _revise(state, out, walk, count)
 
@@ -79,10 +78,10 @@ def label_if_asked(state: State, walk: Walk, heir: int, slot: int) -> int:
     head would inherit is worked out, and put back.
     """
     beam, trellis, rows = state.beam, state.trellis, state.lineages.rows
-    lineage, minted = state.pool.slots[slot].lineage, beam.meta[NEXT_LABEL]
-    if heir == beam.meta[HEAD]:
+    lineage, minted = state.pool.slots[slot].lineage, beam.counters.next_label
+    if heir == beam.counters.head:
         return rows[lineage].label
-    count = beam.meta[SEQ] - beam.meta[DECIDED] - 1
+    count = beam.counters.seq - beam.counters.decided - 1
     _find_affected(state, walk, count, heir)
     before = walk.kept  # by how far a record is back
     for back in range(1, count + 1):
@@ -91,14 +90,14 @@ def label_if_asked(state: State, walk: Walk, heir: int, slot: int) -> int:
     label = rows[lineage].label
     for back in range(1, count + 1):
         rows[trellis.lineage[walk.node[back]]].label = before[back]
-    beam.meta[NEXT_LABEL] = minted
+    beam.counters.next_label = minted
     return label if label < minted else -1
 
 
 @kernel
 def announce(state: State, out: Output, slot: int, founded: bool) -> int:
     """Label the newest record, which has joined a slot of the best hypothesis."""
-    seq, mask = state.beam.meta[SEQ], state.announced.shape[0] - 1
+    seq, mask = state.beam.counters.seq, state.announced.shape[0] - 1
     lineage = state.pool.slots[slot].lineage
     if founded:
         mint(state, lineage)
@@ -116,21 +115,21 @@ def weigh_revisions(state: State, out: Output, walk: Walk, first: int, decided: 
     all of them are followed record by record, newest first, merging where paths meet.
     """
     beam, trellis = state.beam, state.trellis
-    last = out.meta[REVISIONS] - 1
+    last = out.counters.revisions - 1
     if last < first:
         return
-    width = beam.meta[WIDTH]
+    width = beam.counters.width
     total = 0.0
-    peak = beam.joint[beam.meta[HEAD]]
+    peak = beam.joint[beam.counters.head]
     for h in range(width):
         walk.level_node[h] = beam.leaf[h]
-        if beam.meta[LEADS]:
-            walk.level_mass[h] = 1.0 if h == beam.meta[HEAD] else 0.0
+        if beam.counters.leads:
+            walk.level_mass[h] = 1.0 if h == beam.counters.head else 0.0
         else:
             walk.level_mass[h] = np.exp(beam.joint[h] - peak)
         total += walk.level_mass[h]
-    node = beam.leaf[beam.meta[HEAD]]
-    seq = beam.meta[SEQ]
+    node = beam.leaf[beam.counters.head]
+    seq = beam.counters.seq
     while last >= first:
         if out.revisions[last].seq <= decided:
             out.revisions[last].probability = 1.0

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.choice import CHILDREN, LEADERS, NEW, PARENTS, TOP_PARENT, TOP_SLOT, Choice
-from streamdp.beam.pool import HALF, LANE, Beam, Pool
+from streamdp.beam.choice import NEW, Choice
+from streamdp.beam.pool import Beam, Pool
 from streamdp.kernels.jit import kernel
 
 LAST = 2**62
@@ -25,45 +25,45 @@ LAST = 2**62
 @kernel
 def forget_top(choice: Choice) -> None:
     """The best child is not known yet: no child comes last."""
-    choice.meta[TOP_PARENT] = -1
+    choice.counters.top_parent = -1
 
 
 @kernel
 def note_top(pool: Pool, beam: Beam, choice: Choice) -> None:
     """Take over the best child, which is the only one so far; find the hypotheses that could do the same."""
     parent, slot = choice.children[0].parent, choice.children[0].slot
-    choice.meta[TOP_PARENT] = parent
-    choice.meta[TOP_SLOT] = slot
+    choice.counters.top_parent = parent
+    choice.counters.top_slot = slot
     column = -1 if slot == NEW else pool.column[slot]
     leaders = 0
-    for k in range(choice.meta[PARENTS]):
+    for k in range(choice.counters.parents):
         h = choice.order[k]
         if slot == NEW:
             could = choice.new_weight[h] > 0.0
         else:
-            could = column < 0 or pool.holds[pool.meta[HALF], h, column] == 1
-        exempt = h == beam.meta[LANE] and choice.new_weight[h] != choice.new_weight[parent]
+            could = column < 0 or pool.holds[pool.counters.half, h, column] == 1
+        exempt = h == beam.counters.lane and choice.new_weight[h] != choice.new_weight[parent]
         choice.follows[h] = could and h != parent and not exempt
         if not choice.follows[h]:
             choice.leaders[leaders] = h
             leaders += 1
-    choice.meta[LEADERS] = leaders
+    choice.counters.leaders = leaders
 
 
 @kernel
 def is_tried(pool: Pool, choice: Choice, slot: int, column: int) -> bool:
     """Whether the best child's parent could join this slot instead; ``column`` is -1 where all hold it."""
-    parent = choice.meta[TOP_PARENT]
-    if parent < 0 or slot == choice.meta[TOP_SLOT]:
+    parent = choice.counters.top_parent
+    if parent < 0 or slot == choice.counters.top_slot:
         return False
-    return column < 0 or pool.holds[pool.meta[HALF], parent, column] == 1
+    return column < 0 or pool.holds[pool.counters.half, parent, column] == 1
 
 
 @kernel
 def founding_is_tried(choice: Choice) -> bool:
     """Whether the best child's parent could found a cluster instead."""
-    parent = choice.meta[TOP_PARENT]
-    return parent >= 0 and choice.meta[TOP_SLOT] != NEW and choice.new_weight[parent] > 0.0
+    parent = choice.counters.top_parent
+    return parent >= 0 and choice.counters.top_slot != NEW and choice.new_weight[parent] > 0.0
 
 
 @kernel
@@ -72,6 +72,6 @@ def parents_of(choice: Choice, limit: int, tried: bool) -> tuple[np.ndarray, int
 
     Where the beam is full of children that do not come last, those that do need not be looked at.
     """
-    if tried and choice.meta[CHILDREN] == limit and choice.children[0].rank > LAST // -2:
-        return choice.leaders, choice.meta[LEADERS]
-    return choice.order, choice.meta[PARENTS]
+    if tried and choice.counters.children == limit and choice.children[0].rank > LAST // -2:
+        return choice.leaders, choice.counters.leaders
+    return choice.order, choice.counters.parents

@@ -12,26 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.choice import (
-    ALONE,
-    ANCHOR,
-    BAR,
-    BEST,
-    CANDIDATES,
-    CEILING,
-    CONTENDERS,
-    FLOOR,
-    GUARD,
-    PARENTS,
-    REACH,
-    RESERVED,
-    Choice,
-    rounded,
-)
+from streamdp.beam.choice import GUARD, Choice, rounded
 from streamdp.beam.clusters import offer_agreed
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, LANE, SCALE, WIDTH, Beam
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE, Beam
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.heap import before, order_last_first, sift, swap
 from streamdp.kernels.jit import kernel
@@ -51,8 +36,8 @@ def log_offer(model: Model, weight: float, scale: float, value: float, reference
 @kernel
 def log_value_of_new(scores: Scores) -> float:
     """Predictive of a new cluster, in nats; -inf where none may be founded."""
-    value = scores.sums[NEW_VALUE]
-    return math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -np.inf
+    value = scores.counters.new_value
+    return math.log(value) + scores.counters.reference if value > 0.0 else -np.inf
 
 
 class Candidates(NamedTuple):
@@ -81,7 +66,7 @@ def _swap(heap: Candidates, a: int, b: int) -> None:
 @kernel
 def turned_away(choice: Choice, founder: np.ndarray, limit: int, slot: int, rank: int) -> bool:
     """Whether ``limit`` candidates are there, all better than an agreed slot of that rank."""
-    if choice.meta[CANDIDATES] < limit:
+    if choice.counters.candidates < limit:
         return False
     worst = choice.candidates[0]
     return rank < worst.rank or (rank == worst.rank and founder[slot] > founder[worst.slot])
@@ -90,56 +75,56 @@ def turned_away(choice: Choice, founder: np.ndarray, limit: int, slot: int, rank
 @kernel
 def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, score: float) -> None:
     """Put an agreed slot among the ``limit`` best so far."""
-    rank = rounded(score - choice.bounds[ANCHOR])
+    rank = rounded(score - choice.counters.anchor)
     if turned_away(choice, founder, limit, slot, rank):
         return
-    place = choice.meta[CANDIDATES]
+    place = choice.counters.candidates
     if place == limit:
         place = 0  # instead of the worst
     else:
-        choice.meta[CANDIDATES] = place + 1
+        choice.counters.candidates = place + 1
     choice.candidates[place].slot = slot
     choice.candidates[place].score = score
     choice.candidates[place].rank = rank
-    sift(Candidates(choice.candidates, founder), place, choice.meta[CANDIDATES])
+    sift(Candidates(choice.candidates, founder), place, choice.counters.candidates)
 
 
 @kernel
 def raise_floor(model: Model, scores: Scores, choice: Choice, floor: float) -> None:
     """What falls below ``floor`` nats cannot survive, unless it may be the best for the greedy lane."""
-    floor = min(floor, choice.bounds[CEILING])
-    if floor > choice.bounds[FLOOR]:
-        choice.bounds[FLOOR] = floor
+    floor = min(floor, choice.counters.ceiling)
+    if floor > choice.counters.floor:
+        choice.counters.floor = floor
         # a linear threshold spares most logarithms
-        exponent = floor - scores.sums[REFERENCE]
+        exponent = floor - scores.counters.reference
         linear = model.temper == 1.0 and exponent > LEAST_EXPONENT
-        choice.bounds[BAR] = math.exp(exponent) if linear else 0.0
+        choice.counters.bar = math.exp(exponent) if linear else 0.0
 
 
 @kernel
 def offer_slot(model: Model, state: State, scores: Scores, choice: Choice, slot: int) -> None:
     """Offer an agreed slot by its value, unless it cannot survive."""
-    pool, scale = state.pool, state.beam.sums[SCALE]
+    pool, scale = state.pool, state.beam.counters.scale
     value = scores.value[slot]
-    if value <= 0.0 or pool.weight[slot] * scale * value < choice.bounds[BAR]:
+    if value <= 0.0 or pool.weight[slot] * scale * value < choice.counters.bar:
         return
-    score = log_offer(model, pool.weight[slot], scale, value, scores.sums[REFERENCE])
-    if score < choice.bounds[FLOOR]:
+    score = log_offer(model, pool.weight[slot], scale, value, scores.counters.reference)
+    if score < choice.counters.floor:
         return
     offer_candidate(choice, pool.founder, model.beam, slot, score)
     best_base = choice.base[choice.order[0]]
-    choice.bounds[BEST] = max(choice.bounds[BEST], score + best_base)
-    choice.bounds[CEILING] = max(choice.bounds[CEILING], score - GUARD)
-    by_slack = choice.bounds[BEST] - best_base - (model.slack + GUARD)
-    raise_floor(model, scores, choice, max(by_slack, score + choice.bounds[REACH] - GUARD))
+    choice.counters.best = max(choice.counters.best, score + best_base)
+    choice.counters.ceiling = max(choice.counters.ceiling, score - GUARD)
+    by_slack = choice.counters.best - best_base - (model.slack + GUARD)
+    raise_floor(model, scores, choice, max(by_slack, score + choice.counters.reach - GUARD))
 
 
 @kernel
 def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
     """What each hypothesis brings to its children's scores, and the hypotheses by that, best first."""
     base, order, parents = choice.base, choice.order, 0
-    for h in range(beam.meta[WIDTH]):
-        if choice.meta[ALONE] and h != beam.meta[LANE]:
+    for h in range(beam.counters.width):
+        if choice.counters.alone and h != beam.counters.lane:
             continue
         value = beam.select[h] - model.temper * choice.log_total[h]
         base[h] = value
@@ -149,20 +134,20 @@ def rank_parents(model: Model, beam: Beam, choice: Choice) -> None:
             i -= 1
         order[i] = h
         parents += 1
-    choice.meta[PARENTS] = parents
+    choice.counters.parents = parents
 
 
 @kernel
 def _best_of_lane(model: Model, state: State, scores: Scores, choice: Choice) -> float:
     """What the greedy lane's best child is offered at least: the best but for the agreed clusters."""
-    pool, lane = state.pool, state.beam.meta[LANE]
-    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
+    pool, lane = state.pool, state.beam.counters.lane
+    scale, reference = state.beam.counters.scale, scores.counters.reference
     best = -np.inf
     if choice.new_weight[lane] > 0.0:
         best = model.temper * math.log(choice.new_weight[lane]) + log_value_of_new(scores)
-    for j in range(pool.meta[CONTESTED]):
+    for j in range(pool.counters.contested):
         slot = pool.slot_of[j]
-        if pool.holds[pool.meta[HALF], lane, j] and pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
+        if pool.holds[pool.counters.half, lane, j] and pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
             best = max(best, log_offer(model, pool.weight[slot], scale, scores.value[slot], reference))
     return best
 
@@ -170,7 +155,7 @@ def _best_of_lane(model: Model, state: State, scores: Scores, choice: Choice) ->
 @kernel
 def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """The bounds before any cluster is looked at: the best founder of a new one is known."""
-    base, parents = choice.base, choice.meta[PARENTS]
+    base, parents = choice.base, choice.counters.parents
     best_base = base[choice.order[0]]
     best, least, log_new = -np.inf, np.inf, log_value_of_new(scores)
     for k in range(parents):
@@ -180,48 +165,48 @@ def _set_bounds(model: Model, state: State, scores: Scores, choice: Choice) -> N
             choice.founding[h] = base[h] + model.temper * math.log(choice.new_weight[h]) + log_new
             best = max(best, choice.founding[h])
             least = min(least, choice.founding[h])
-    choice.bounds[BEST] = best
+    choice.counters.best = best
     founds = best > -np.inf
-    choice.bounds[ANCHOR] = best - best_base if founds else scores.sums[REFERENCE]
-    choice.bounds[REACH] = -np.inf
+    choice.counters.anchor = best - best_base if founds else scores.counters.reference
+    choice.counters.reach = -np.inf
     if parents == model.beam:
         # each goes on as the best child does, or joins what others do: that far behind the best at most
-        choice.bounds[REACH] = base[choice.order[parents - 1]] - best_base
+        choice.counters.reach = base[choice.order[parents - 1]] - best_base
         if founds:
-            choice.bounds[REACH] = min(choice.bounds[REACH], least - best)
-    choice.bounds[FLOOR] = -np.inf
-    choice.bounds[BAR] = 0.0
-    choice.bounds[CEILING] = np.inf
-    if choice.meta[RESERVED]:
-        choice.bounds[CEILING] = _best_of_lane(model, state, scores, choice) - GUARD
+            choice.counters.reach = min(choice.counters.reach, least - best)
+    choice.counters.floor = -np.inf
+    choice.counters.bar = 0.0
+    choice.counters.ceiling = np.inf
+    if choice.counters.reserved:
+        choice.counters.ceiling = _best_of_lane(model, state, scores, choice) - GUARD
     if founds:
-        raise_floor(model, scores, choice, choice.bounds[ANCHOR] - (model.slack + GUARD))
+        raise_floor(model, scores, choice, choice.counters.anchor - (model.slack + GUARD))
 
 
 @kernel
 def _sort_candidates(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """Best first; and the floor that the best of them makes."""
-    n = choice.meta[CANDIDATES]
+    n = choice.counters.candidates
     order_last_first(Candidates(choice.candidates, state.pool.founder), n)
     if n > 0:
         best_base, top = choice.base[choice.order[0]], choice.candidates[0].score
-        choice.bounds[BEST] = max(choice.bounds[BEST], top + best_base)
-        by_slack = choice.bounds[BEST] - best_base - (model.slack + GUARD)
-        choice.bounds[FLOOR] = max(by_slack, top + choice.bounds[REACH] - GUARD)
+        choice.counters.best = max(choice.counters.best, top + best_base)
+        by_slack = choice.counters.best - best_base - (model.slack + GUARD)
+        choice.counters.floor = max(by_slack, top + choice.counters.reach - GUARD)
 
 
 @kernel
 def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice) -> None:
     """The contested clusters that may come into the beam, best first."""
-    pool, base, parents = state.pool, choice.base, choice.meta[PARENTS]
-    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
+    pool, base, parents = state.pool, choice.base, choice.counters.parents
+    scale, reference = state.beam.counters.scale, scores.counters.reference
     contenders = 0
-    for j in range(pool.meta[CONTESTED]):
+    for j in range(pool.counters.contested):
         slot = pool.slot_of[j]
         if pool.state[slot] != ALIVE or scores.value[slot] <= 0.0:
             continue
         offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
-        if offer < choice.bounds[FLOOR]:
+        if offer < choice.counters.floor:
             continue
         i = contenders
         while i > 0 and choice.offer[i - 1] < offer:
@@ -233,20 +218,20 @@ def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice)
         contenders += 1
         for k in range(parents):
             h = choice.order[k]
-            if base[h] + offer <= choice.bounds[BEST]:
+            if base[h] + offer <= choice.counters.best:
                 break
-            if pool.holds[pool.meta[HALF], h, j]:
-                choice.bounds[BEST] = base[h] + offer
+            if pool.holds[pool.counters.half, h, j]:
+                choice.counters.best = base[h] + offer
                 break
-    choice.meta[CONTENDERS] = contenders
+    choice.counters.contenders = contenders
 
 
 @kernel
 def gather(model: Model, state: State, scores: Scores, choice: Choice) -> float:
     """The agreed candidates and the contested contenders, both best first; the best child's score."""
     _set_bounds(model, state, scores, choice)
-    choice.meta[CANDIDATES] = 0
+    choice.counters.candidates = 0
     offer_agreed(state.clusters, model, state, scores, choice)
     _sort_candidates(model, state, scores, choice)
     _rank_contenders(model, state, scores, choice)
-    return choice.bounds[BEST]
+    return choice.counters.best

@@ -4,76 +4,63 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.choice import CHILDREN, NEW, Choice
+from streamdp.beam.choice import NEW, Choice
 from streamdp.beam.clusters import room_for_classes, room_for_words
 from streamdp.beam.model import Model
-from streamdp.beam.pool import CONTESTED, DECIDED, SEQ, SLOT_USED
-from streamdp.beam.state import (
-    COMPLETE,
-    EVENTS,
-    FLUSH,
-    GROW,
-    MOVES,
-    NEED_ANNOUNCED,
-    NEED_COLUMNS,
-    NEED_EVENTS,
-    NEED_LINEAGES,
-    NEED_NODES,
-    NEED_REVISIONS,
-    NEED_SLOTS,
-    NEED_TIMES,
-    REVISIONS,
-    STATUS,
-    TELL,
-    Output,
-    State,
-)
-from streamdp.beam.trellis import LINEAGES_USED, NODE_USED
+from streamdp.beam.state import COMPLETE, FLUSH, GROW, Output, State
 from streamdp.kernels.jit import kernel
 
 
 @kernel
-def need(out: Output, index: int, needed: int, available: int) -> None:
-    """Note that an array is too small."""
-    if needed > available:
-        out.meta[index] = needed
-        out.meta[STATUS] = GROW
+def need(out: Output, wanted: int, available: int) -> int:
+    """How long an array is to be; 0 where it is long enough. Else the kernel stops."""
+    if wanted <= available:
+        return 0
+    out.counters.status = GROW
+    return wanted
+
+
+@kernel
+def need_nothing(out: Output) -> None:
+    """All arrays are long enough, as far as is known."""
+    needs = out.needs
+    out.counters.status = COMPLETE
+    needs.slots = needs.columns = needs.nodes = needs.lineages = needs.announced = needs.times = 0
+    needs.postings = needs.entries = needs.heap = needs.classes = needs.revisions = needs.events = 0
 
 
 @kernel
 def room_before(model: Model, state: State, out: Output) -> bool:
     """Whether buffers and fixed-size tables suffice for whatever the next record does."""
-    pool, beam = state.pool, state.beam
+    pool, beam, needs = state.pool, state.beam, out.needs
     limit = model.beam
-    undecided = beam.meta[SEQ] - beam.meta[DECIDED] + 2
-    events = pool.meta[SLOT_USED] + 2 * undecided + 4 if out.meta[TELL] else 0  # and no more moves
-    out.meta[STATUS] = COMPLETE
-    for i in range(NEED_SLOTS, NEED_LINEAGES + 1):
-        out.meta[i] = 0
-    need(out, NEED_REVISIONS, undecided, out.revisions.shape[0])
-    need(out, NEED_EVENTS, events, out.events.shape[0])
-    need(out, NEED_ANNOUNCED, undecided, state.announced.shape[0])
-    need(out, NEED_SLOTS, pool.meta[SLOT_USED] + limit + 2, pool.slots.shape[0])
-    need(out, NEED_COLUMNS, pool.meta[CONTESTED] + 2 * limit + 2, pool.slot_of.shape[0])
-    need(out, NEED_NODES, state.trellis.meta[NODE_USED] + limit + 1, state.trellis.nodes.shape[0])
-    need(out, NEED_LINEAGES, state.lineages.meta[LINEAGES_USED] + 2, state.lineages.rows.shape[0])
+    undecided = beam.counters.seq - beam.counters.decided + 2
+    events = pool.counters.used + 2 * undecided + 4 if out.counters.tell else 0  # and no more moves
+    need_nothing(out)
+    needs.revisions = need(out, undecided, out.revisions.shape[0])
+    needs.events = need(out, events, out.events.shape[0])
+    needs.announced = need(out, undecided, state.announced.shape[0])
+    needs.slots = need(out, pool.counters.used + limit + 2, pool.slots.shape[0])
+    needs.columns = need(out, pool.counters.contested + 2 * limit + 2, pool.slot_of.shape[0])
+    needs.nodes = need(out, state.trellis.counters.used + limit + 1, state.trellis.nodes.shape[0])
+    needs.lineages = need(out, state.lineages.counters.used + 2, state.lineages.rows.shape[0])
     room_for_classes(state.clusters, pool, out, limit)
-    if out.meta[STATUS] == COMPLETE and (
-        out.meta[REVISIONS] + undecided > out.revisions.shape[0]
-        or max(out.meta[EVENTS], out.meta[MOVES]) + events > out.events.shape[0]
+    if out.counters.status == COMPLETE and (
+        out.counters.revisions + undecided > out.revisions.shape[0]
+        or max(out.counters.events, out.counters.moves) + events > out.events.shape[0]
     ):
-        out.meta[STATUS] = FLUSH
-    return out.meta[STATUS] == COMPLETE
+        out.counters.status = FLUSH
+    return out.counters.status == COMPLETE
 
 
 @kernel
 def room_for_choice(state: State, out: Output, choice: Choice, words: np.ndarray) -> bool:
     """Whether the arenas can take the copies that the chosen children may need."""
     times = 0
-    for a in range(choice.meta[CHILDREN]):
+    for a in range(choice.counters.children):
         child = choice.children[a]
         if child.slot != NEW and child.group == a:
             times += 4 * (state.members.queues[child.slot].length + 4)
     room_for_words(state.clusters, out, choice, words)
-    need(out, NEED_TIMES, state.members.header[0] + times, state.members.time.shape[0])
-    return out.meta[STATUS] == COMPLETE
+    out.needs.times = need(out, state.members.header[0] + times, state.members.time.shape[0])
+    return out.counters.status == COMPLETE

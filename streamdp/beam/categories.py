@@ -16,8 +16,8 @@ from streamdp.beam.evidence import may_found
 from streamdp.beam.index import Index, add_words, count_in, take_words, telling, top_words
 from streamdp.beam.model import Model
 from streamdp.beam.pool import CLOSED, Pool
-from streamdp.beam.scores import TICK, TOUCHED, Scores, WordScores
-from streamdp.beam.sizes import HIGH, Sizes, join_class
+from streamdp.beam.scores import Scores, WordScores
+from streamdp.beam.sizes import Sizes, join_class
 from streamdp.beam.sparse import SHORT, sum_values
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.beam.words import WordClusters
@@ -68,7 +68,7 @@ def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float,
     Sign is 1 for a value and -1 for a field: by how much likelier the records are where the cluster holds
     some of them, or less likely.
     """
-    stamp, tick = scores.stamp, scores.meta[TICK]
+    stamp, tick = scores.stamp, scores.counters.tick
     start = index.lists[word].start
     alone = rising(mass, count) if count > 1 else 0.0
     for e in range(start, start + index.lists[word].length):
@@ -106,8 +106,8 @@ def _score_record(
     """Fill ``scores``: the value of every size class and of every cluster that shares a value."""
     index, sizes, learned = clusters.inverted, clusters.sizes, clusters.learned
     words, counts = record.words, record.counts
-    inner, family, high = scores.words, model.family, sizes.meta[HIGH]
-    inner.meta[TICK] += 1
+    inner, family, high = scores.words, model.family, sizes.counters.high
+    inner.counters.tick += 1
     for c in range(high):
         inner.log_ratio[c] = 0.0
     log_base, met, text = 0.0, 0, place_of_text(family, words)
@@ -129,7 +129,7 @@ def _score_record(
                 met = _touch(index, inner, word, count, mass, -1, met)
         if i % SHORT == SHORT - 1:
             _flush(inner, met)
-    inner.meta[TOUCHED] = met
+    inner.counters.touched = met
     for c in range(high):
         inner.partial[c] = inner.log_ratio[c]
     sum_values(state.pool, sizes, scores, SHORT + 1, False, may_found(model, state.beam), log_base)

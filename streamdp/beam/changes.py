@@ -9,8 +9,8 @@ of the last head and of its heir, has its slot and its statistics.
 from __future__ import annotations
 
 from streamdp.beam.closing import emit_event
-from streamdp.beam.pool import DECIDED, HEAD, SEQ, SLOT_HIGH, VACANT, Pool, holds_slot
-from streamdp.beam.state import EVENTS, MERGED, MOVES, SPLIT, VANISHED, Output, State
+from streamdp.beam.pool import VACANT, Pool, holds_slot
+from streamdp.beam.state import MERGED, SPLIT, VANISHED, Output, State
 from streamdp.beam.walk import Walk, distinct_pairs, label_of, lineage_of, pack
 from streamdp.kernels.jit import kernel
 
@@ -21,7 +21,7 @@ def _slot_of(pool: Pool, h: int, founder: int) -> int:
 
     There is one: a cluster whose slot has been freed is closed in all hypotheses, and nothing changes in it.
     """
-    for slot in range(pool.meta[SLOT_HIGH]):
+    for slot in range(pool.counters.high):
         if pool.state[slot] != VACANT and pool.founder[slot] == founder and holds_slot(pool, h, slot):
             return slot
     return -1
@@ -30,7 +30,7 @@ def _slot_of(pool: Pool, h: int, founder: int) -> int:
 @kernel
 def _moved_pairs(state: State, walk: Walk, count: int) -> int:
     """The distinct pairs of the records whose label changes; marks the former clusters that keep theirs."""
-    seq, decided = state.beam.meta[SEQ], state.beam.meta[DECIDED]
+    seq, decided = state.beam.counters.seq, state.beam.counters.decided
     mask = state.announced.shape[0] - 1
     records = 0
     for back in range(count, 0, -1):  # a founder before its members
@@ -49,7 +49,7 @@ def _moved_pairs(state: State, walk: Walk, count: int) -> int:
 @kernel
 def add_move(out: Output, label: int, records: int) -> None:
     """Add to the moves of the newest event: the most records first, the older label among equals."""
-    m, event = out.meta[MOVES], out.events[out.meta[EVENTS] - 1]
+    m, event = out.counters.moves, out.events[out.counters.events - 1]
     first = m - event.moves
     while m > first and (
         out.moves[m - 1].records < records
@@ -61,7 +61,7 @@ def add_move(out: Output, label: int, records: int) -> None:
     out.moves[m].label = label
     out.moves[m].records = records
     event.moves += 1
-    out.meta[MOVES] += 1
+    out.counters.moves += 1
 
 
 @kernel
@@ -72,7 +72,7 @@ def _tell_splits(
     for back in range(count, 0, -1):
         lineage = state.trellis.lineage[walk.node[back]]
         row = state.lineages.rows[lineage]
-        if row.founder != state.beam.meta[SEQ] - back or row.label < minted:
+        if row.founder != state.beam.counters.seq - back or row.label < minted:
             continue
         emit_event(state, out, SPLIT, _slot_of(state.pool, heir, row.founder), row.label)
         for a in range(pairs):
@@ -85,16 +85,16 @@ def _tell_ends(state: State, out: Output, walk: Walk, count: int, pairs: int) ->
     """Tell of the labels that no record has any more, and which labels theirs have now."""
     beam, mask = state.beam, state.announced.shape[0] - 1
     for back in range(count, 0, -1):
-        founder = beam.meta[SEQ] - back
+        founder = beam.counters.seq - back
         if state.announced_founder[founder & mask] != founder or walk.kept[founder & mask]:
             continue
         label = state.announced[founder & mask]
-        emit_event(state, out, MERGED, _slot_of(state.pool, beam.meta[HEAD], founder), label)
+        emit_event(state, out, MERGED, _slot_of(state.pool, beam.counters.head, founder), label)
         for a in range(pairs):
             if label_of(walk.pair[a]) == label:
                 add_move(out, state.lineages.rows[lineage_of(walk.pair[a])].label, walk.overlap[a])
-        if out.events[out.meta[EVENTS] - 1].moves > 1:
-            out.events[out.meta[EVENTS] - 1].kind = VANISHED
+        if out.events[out.counters.events - 1].moves > 1:
+            out.events[out.counters.events - 1].kind = VANISHED
 
 
 @kernel

@@ -16,22 +16,9 @@ import numpy as np
 
 from streamdp.beam.branching import LAST, forget_top, founding_is_tried, is_tried, note_top, parents_of
 from streamdp.beam.candidates import gather, log_value_of_new, rank_parents
-from streamdp.beam.choice import (
-    BEST_CHILD,
-    CANDIDATES,
-    CHILDREN,
-    CONTENDERS,
-    LANE_CHILD,
-    LEADING,
-    NEW,
-    PARENTS,
-    RESERVED,
-    Choice,
-    rounded,
-)
+from streamdp.beam.choice import NEW, Choice, rounded
 from streamdp.beam.lane import best_of_lane, start_again
 from streamdp.beam.model import Model
-from streamdp.beam.pool import HALF, LANE, SCALE
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.heap import before, order_last_first, sift, swap
@@ -70,9 +57,9 @@ def _offer_child(
     choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
 ) -> None:
     """Put a child among the ``limit`` best so far."""
-    place = choice.meta[CHILDREN]
+    place = choice.counters.children
     if place < limit:
-        choice.meta[CHILDREN] = place + 1
+        choice.counters.children = place + 1
     else:
         worst = choice.children[0]
         if rank < worst.rank or (
@@ -84,7 +71,7 @@ def _offer_child(
     child = choice.children[place]
     child.rank, child.parent, child.slot, child.founder = rank, parent, slot, founder
     child.select, child.joint = select, joint
-    sift(Children(choice.children), place, choice.meta[CHILDREN])
+    sift(Children(choice.children), place, choice.counters.children)
 
 
 @kernel
@@ -105,18 +92,18 @@ def _join_all(
     tried = is_tried(pool, choice, slot, column)
     extra = 0.0
     if temper != 1.0:
-        extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.sums[SCALE])
+        extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.counters.scale)
     top = rounded(choice.base[choice.order[0]] + score - best)
-    if top < cut or (choice.meta[CHILDREN] == limit and top < choice.children[0].rank):
+    if top < cut or (choice.counters.children == limit and top < choice.children[0].rank):
         return False
     parents, count = parents_of(choice, limit, tried)
     for k in range(count):
         h = parents[k]
         select = choice.base[h] + score
         rank = rounded(select - best)
-        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
+        if rank < cut or (choice.counters.children == limit and rank < choice.children[0].rank):
             break
-        if column >= 0 and not pool.holds[pool.meta[HALF], h, column]:
+        if column >= 0 and not pool.holds[pool.counters.half, h, column]:
             continue
         if tried and choice.follows[h]:
             rank -= LAST
@@ -128,31 +115,31 @@ def _join_all(
 @kernel
 def _keep_lane(model: Model, state: State, scores: Scores, choice: Choice, best: float, seq: int) -> None:
     """Find the greedy lane's best child, or put it in the last place where it is to stay anyhow."""
-    n, lane = choice.meta[CHILDREN], state.beam.meta[LANE]
-    choice.meta[LANE_CHILD] = -1
+    n, lane = choice.counters.children, state.beam.counters.lane
+    choice.counters.lane_child = -1
     for i in range(n):
         if choice.children[i].parent == lane:
-            choice.meta[LANE_CHILD] = i
+            choice.counters.lane_child = i
             return
-    if choice.meta[RESERVED]:
+    if choice.counters.reserved:
         at = min(n, model.beam - 1)
         best_of_lane(model, state, scores, choice, best, seq, at)
-        choice.meta[LANE_CHILD] = at
-        choice.meta[CHILDREN] = at + 1
+        choice.counters.lane_child = at
+        choice.counters.children = at + 1
 
 
 @kernel
 def _find_head(choice: Choice) -> None:
     """The child of the greedy lane where that leads, else the one with the best true log joint."""
-    if choice.meta[LEADING]:
-        choice.meta[BEST_CHILD] = choice.meta[LANE_CHILD]
+    if choice.counters.leading:
+        choice.counters.best_child = choice.counters.lane_child
         return
-    n, top = choice.meta[CHILDREN], choice.children[0].joint
+    n, top = choice.counters.children, choice.children[0].joint
     for i in range(1, n):
         top = max(top, choice.children[i].joint)
     for i in range(n):
         if rounded(choice.children[i].joint - top) == 0:
-            choice.meta[BEST_CHILD] = i
+            choice.counters.best_child = i
             return
 
 
@@ -163,12 +150,12 @@ def _offer_all(
     """Offer the children of all hypotheses; the ``limit`` best stay, in no order."""
     pool, beam = state.pool, state.beam
     cut = -rounded(model.slack)
-    choice.meta[CHILDREN] = 0
+    choice.counters.children = 0
     # the best clusters first: what they fill the beam with turns the others away early
     i, k = 0, 0
-    while i < choice.meta[CANDIDATES] or k < choice.meta[CONTENDERS]:
-        agreed = k == choice.meta[CONTENDERS] or (
-            i < choice.meta[CANDIDATES] and choice.candidates[i].score >= choice.offer[k]
+    while i < choice.counters.candidates or k < choice.counters.contenders:
+        agreed = k == choice.counters.contenders or (
+            i < choice.counters.candidates and choice.candidates[i].score >= choice.offer[k]
         )
         if agreed:
             j, slot, score = -1, choice.candidates[i].slot, choice.candidates[i].score
@@ -184,7 +171,7 @@ def _offer_all(
     for k in range(count):
         h = parents[k]
         rank = rounded(choice.founding[h] - best)
-        if rank < cut or (choice.meta[CHILDREN] == limit and rank < choice.children[0].rank):
+        if rank < cut or (choice.counters.children == limit and rank < choice.children[0].rank):
             continue
         if tried and choice.follows[h]:
             rank -= LAST
@@ -198,12 +185,12 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
     rank_parents(model, state.beam, choice)
     best = gather(model, state, scores, choice)
     forget_top(choice)
-    for last in range(0 if choice.meta[PARENTS] > 1 else 1, 2):
+    for last in range(0 if choice.counters.parents > 1 else 1, 2):
         # first the best child alone, then all: in a loop, so that it is compiled once
         _offer_all(model, state, scores, choice, model.beam if last else 1, best, seq)
         if not last:
             note_top(state.pool, state.beam, choice)
-    order_last_first(Children(choice.children), choice.meta[CHILDREN])
+    order_last_first(Children(choice.children), choice.counters.children)
     _keep_lane(model, state, scores, choice, best, seq)
     _find_head(choice)
     start_again(choice)
@@ -213,7 +200,7 @@ def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int)
 def group_children(scores: Scores, choice: Choice) -> None:
     """Which children join the same slot."""
     fresh = -1
-    for a in range(choice.meta[CHILDREN]):
+    for a in range(choice.counters.children):
         slot = choice.children[a].slot
         if slot == NEW:
             first = fresh if fresh >= 0 else a

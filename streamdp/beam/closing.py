@@ -11,8 +11,8 @@ from streamdp.beam.clusters import (
 )
 from streamdp.beam.expiry import drop_expiry
 from streamdp.beam.members import release_members
-from streamdp.beam.pool import ALIVE, CLOSED, CLOSINGS, OPEN, RETIRED, SEQ, free_slot
-from streamdp.beam.state import CLOSED_EVENT, EVENTS, RETIRED_EVENT, TELL, Output, State
+from streamdp.beam.pool import ALIVE, CLOSED, free_slot
+from streamdp.beam.state import CLOSED_EVENT, RETIRED_EVENT, Output, State
 from streamdp.beam.trellis import drop_lineage
 from streamdp.kernels.jit import kernel
 
@@ -20,11 +20,11 @@ from streamdp.kernels.jit import kernel
 @kernel
 def emit_event(state: State, out: Output, kind: int, slot: int, label: int) -> None:
     """Write an event about the cluster in ``slot``, if events are wanted; it has no moves yet."""
-    if out.meta[TELL] == 0:
+    if out.counters.tell == 0:
         return
-    e = out.meta[EVENTS]
-    out.meta[EVENTS] = e + 1
-    out.events[e].by = state.beam.meta[SEQ]
+    e = out.counters.events
+    out.counters.events = e + 1
+    out.events[e].by = state.beam.counters.seq
     out.events[e].kind = kind
     out.events[e].label = label
     out.events[e].size = state.pool.slots[slot].size
@@ -60,7 +60,7 @@ def announce_closed(state: State, out: Output, slot: int, retired: bool) -> None
     label = state.lineages.rows[state.pool.slots[slot].lineage].label
     kind = RETIRED_EVENT if retired else CLOSED_EVENT
     emit_event(state, out, kind, slot, label)
-    state.beam.meta[CLOSINGS] += 1
+    state.beam.counters.closings += 1
     discard_slot(state, slot)
 
 
@@ -70,10 +70,10 @@ def close_slot(state: State, out: Output, slot: int, retired: bool) -> None:
     pool = state.pool
     _detach(state, slot)
     pool.state[slot] = CLOSED
-    pool.meta[OPEN] -= 1
+    pool.counters.open -= 1
     pool.weight[slot] = 0.0
     if retired:
-        state.beam.meta[RETIRED] += 1
+        state.beam.counters.retired += 1
     if pool.column[slot] < 0:
         announce_closed(state, out, slot, retired)
 

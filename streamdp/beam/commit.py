@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamdp.beam.aging import retires, weigh_joined
-from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
+from streamdp.beam.choice import NEW, Choice
 from streamdp.beam.closing import announce_closed, discard_slot
 from streamdp.beam.clusters import (
     agree,
@@ -17,7 +17,7 @@ from streamdp.beam.clusters import (
 from streamdp.beam.founding import found_slot
 from streamdp.beam.members import copy_members
 from streamdp.beam.model import Model
-from streamdp.beam.pool import CLOSED, CONTESTED, COPIES, HALF, Pool, take_slot
+from streamdp.beam.pool import CLOSED, Pool, take_slot
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import kernel
@@ -26,8 +26,8 @@ from streamdp.kernels.jit import kernel
 @kernel
 def _new_column(pool: Pool, slot: int) -> int:
     """Make a slot contested, held by nobody yet in the table being built."""
-    j = pool.meta[CONTESTED]
-    pool.meta[CONTESTED] = j + 1
+    j = pool.counters.contested
+    pool.counters.contested = j + 1
     pool.slot_of[j] = slot
     pool.column[slot] = j
     return j
@@ -49,7 +49,7 @@ def _join(model: Model, state: State, scores: Scores, slot: int, record: Incomin
 def _copy(state: State, source: int) -> int:
     """Copy on write: a new contested slot with the same records, in no class yet."""
     pool = state.pool
-    state.beam.meta[COPIES] += 1
+    state.beam.counters.copies += 1
     target = take_slot(pool)
     old, new = pool.slots[source], pool.slots[target]
     new.lineage, new.size, new.last = old.lineage, old.size, old.last
@@ -65,10 +65,10 @@ def _copy(state: State, source: int) -> int:
 @kernel
 def _extend_holders(pool: Pool, choice: Choice, children: int) -> None:
     """Each child starts with what its parent held."""
-    columns = pool.meta[CONTESTED]
-    before = pool.holds[pool.meta[HALF]]
-    pool.meta[HALF] = 1 - pool.meta[HALF]
-    after = pool.holds[pool.meta[HALF]]
+    columns = pool.counters.contested
+    before = pool.holds[pool.counters.half]
+    pool.counters.half = 1 - pool.counters.half
+    after = pool.holds[pool.counters.half]
     for c in range(children):
         source = before[choice.children[c].parent]
         target = after[c]
@@ -84,7 +84,7 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
     slot, and how many hypotheses do not hold it.
     """
     pool = state.pool
-    holds = pool.holds[pool.meta[HALF]]
+    holds = pool.holds[pool.counters.half]
     held, column = children, pool.column[slot]
     if column >= 0:
         held = 0
@@ -110,10 +110,10 @@ def _part(state: State, choice: Choice, a: int, slot: int, children: int) -> tup
 def commit_children(model: Model, state: State, scores: Scores, choice: Choice, record: Incoming) -> None:
     """Write the chosen children's clusters: in place where all holders agree, else a copy."""
     pool = state.pool
-    children = choice.meta[CHILDREN]
-    head_group = choice.children[choice.meta[BEST_CHILD]].group
+    children = choice.counters.children
+    head_group = choice.children[choice.counters.best_child].group
     _extend_holders(pool, choice, children)
-    holds = pool.holds[pool.meta[HALF]]
+    holds = pool.holds[pool.counters.half]
     for a in range(children):
         child = choice.children[a]
         if child.group != a:
@@ -141,8 +141,8 @@ def commit_children(model: Model, state: State, scores: Scores, choice: Choice, 
 def settle(model: Model, state: State, out: Output, choice: Choice, width: int) -> None:
     """Free the contested slots that nobody holds; promote those that all hold."""
     pool = state.pool
-    holds, held = pool.holds[pool.meta[HALF]], choice.held
-    columns = pool.meta[CONTESTED]
+    holds, held = pool.holds[pool.counters.half], choice.held
+    columns = pool.counters.contested
     for j in range(columns):
         held[j] = 0
     for h in range(width):
@@ -150,14 +150,14 @@ def settle(model: Model, state: State, out: Output, choice: Choice, width: int) 
         for j in range(columns):
             held[j] += row[j]
     j = 0
-    while j < pool.meta[CONTESTED]:
+    while j < pool.counters.contested:
         count = held[j]
         if count != 0 and count != width:
             j += 1
             continue
         slot = pool.slot_of[j]
-        last = pool.meta[CONTESTED] - 1
-        pool.meta[CONTESTED] = last
+        last = pool.counters.contested - 1
+        pool.counters.contested = last
         if j != last:
             moved = pool.slot_of[last]
             pool.slot_of[j] = moved

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from streamdp.beam.choice import BEST_CHILD, CHILDREN, Choice
+from streamdp.beam.choice import Choice
 from streamdp.beam.model import Model
-from streamdp.beam.pool import (
-    CONTESTED,
-    DECIDED,
-    DROPPED,
-    HALF,
-    HEAD,
-    JOINT,
-    LANE,
-    LEAD,
-    LEADS,
-    WIDTH,
-    add_sum,
-)
+from streamdp.beam.pool import add_joint
 from streamdp.beam.state import State
-from streamdp.beam.trellis import NODE_ROOT, add_node, advance_root, branch_of, mark_leaves, prune
+from streamdp.beam.trellis import add_node, advance_root, branch_of, mark_leaves, prune
 from streamdp.kernels.jit import kernel
 
 
@@ -26,13 +14,13 @@ from streamdp.kernels.jit import kernel
 def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
     """Make the chosen children the hypotheses of the next record."""
     beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
-    children, width = choice.meta[CHILDREN], beam.meta[WIDTH]
+    children, width = choice.counters.children, beam.counters.width
     old_leaf, old_founded = choice.old_leaf, choice.old_founded
     for h in range(width):
         old_leaf[h] = beam.leaf[h]
         old_founded[h] = beam.founded[h]
     top_select = choice.children[0].select
-    top_joint = choice.children[choice.meta[BEST_CHILD]].joint
+    top_joint = choice.children[choice.counters.best_child].joint
     for c in range(1, children):
         top_joint = max(top_joint, choice.children[c].joint)
     for c in range(children):
@@ -46,37 +34,37 @@ def continue_beam(model: Model, state: State, choice: Choice, seq: int) -> None:
     for h in range(width):
         if trellis.nodes[old_leaf[h]].child < 0:
             prune(trellis, lineages, old_leaf[h])
-    beam.meta[WIDTH] = children
-    add_sum(beam.sums, JOINT, top_joint)
+    beam.counters.width = children
+    add_joint(beam, top_joint)
 
 
 @kernel
 def _drop(state: State, choice: Choice) -> None:
     """Drop the hypotheses that are marked; the head is none of them."""
     beam, trellis, lineages, pool = state.beam, state.trellis, state.lineages, state.pool
-    width, head, lane, to = beam.meta[WIDTH], beam.meta[HEAD], beam.meta[LANE], 0
+    width, head, lane, to = beam.counters.width, beam.counters.head, beam.counters.lane, 0
     for h in range(width):
         if choice.dropped[h]:
             prune(trellis, lineages, beam.leaf[h])
-            beam.meta[DROPPED] += 1
+            beam.counters.dropped += 1
             continue
         if h == head:
-            beam.meta[HEAD] = to
+            beam.counters.head = to
         if h == lane:
-            beam.meta[LANE] = to
+            beam.counters.lane = to
         if to != h:
             beam.joint[to] = beam.joint[h]
             beam.select[to] = beam.select[h]
             beam.founded[to] = beam.founded[h]
             beam.leaf[to] = beam.leaf[h]
-            holds = pool.holds[pool.meta[HALF]]
-            for j in range(pool.meta[CONTESTED]):
+            holds = pool.holds[pool.counters.half]
+            for j in range(pool.counters.contested):
                 holds[to, j] = holds[h, j]
         to += 1
     if choice.dropped[lane]:
-        beam.meta[LANE] = beam.meta[HEAD]
-        beam.sums[LEAD] = 0.0
-    beam.meta[WIDTH] = to
+        beam.counters.lane = beam.counters.head
+        beam.counters.lead = 0.0
+    beam.counters.width = to
 
 
 @kernel
@@ -85,11 +73,11 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
     beam, trellis, lineages = state.beam, state.trellis, state.lineages
     decided = advance_root(trellis, lineages)
     while seq - decided > model.max_undecided:
-        width = beam.meta[WIDTH]
-        keep = trellis.lineage[branch_of(trellis, beam.leaf[beam.meta[HEAD]])]
+        width = beam.counters.width
+        keep = trellis.lineage[branch_of(trellis, beam.leaf[beam.counters.head])]
         for h in range(width):
             choice.dropped[h] = 0
-        branch = trellis.nodes[trellis.meta[NODE_ROOT]].child
+        branch = trellis.nodes[trellis.counters.root].child
         while branch >= 0:
             if trellis.lineage[branch] != keep:
                 mark_leaves(trellis, branch, beam.leaf, width, choice.dropped)
@@ -103,9 +91,9 @@ def drop_dissenters(model: Model, state: State, choice: Choice, seq: int) -> int
 def drop_all_but_head(state: State, choice: Choice) -> None:
     """Let the best hypothesis decide everything; what it does not hold is still to be freed."""
     beam = state.beam
-    for h in range(beam.meta[WIDTH]):
-        choice.dropped[h] = h != beam.meta[HEAD]
+    for h in range(beam.counters.width):
+        choice.dropped[h] = h != beam.counters.head
     _drop(state, choice)
-    beam.meta[LEADS] = 0
-    beam.sums[LEAD] = 0.0
-    beam.meta[DECIDED] = advance_root(state.trellis, state.lineages)
+    beam.counters.leads = 0
+    beam.counters.lead = 0.0
+    beam.counters.decided = advance_root(state.trellis, state.lineages)

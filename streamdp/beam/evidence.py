@@ -9,8 +9,8 @@ import numpy as np
 from streamdp.beam.choice import NEW, Choice
 from streamdp.beam.clusters import value_of
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, SCALE, WIDTH, Beam
-from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE, Beam
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
 from streamdp.priors.base import found_weight
@@ -19,7 +19,7 @@ from streamdp.priors.base import found_weight
 @kernel
 def may_found(model: Model, beam: Beam) -> bool:
     """Whether any hypothesis may found another cluster."""
-    for h in range(beam.meta[WIDTH]):
+    for h in range(beam.counters.width):
         if found_weight(model.prior, np.float64(beam.founded[h])) > 0.0:
             return True
     return False
@@ -29,8 +29,8 @@ def may_found(model: Model, beam: Beam) -> bool:
 def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tuple[float, float]:
     """Normalisers and expected masses of all hypotheses; the record's log evidence."""
     pool, beam = state.pool, state.beam
-    width, columns = beam.meta[WIDTH], pool.meta[CONTESTED]
-    scale = beam.sums[SCALE]
+    width, columns = beam.counters.width, pool.counters.contested
+    scale = beam.counters.scale
     for j in range(columns):
         slot = pool.slot_of[j]
         if pool.state[slot] != ALIVE:
@@ -43,7 +43,7 @@ def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tup
         choice.weight[j] = pool.weight[slot]
     mass_of_column, weight_of_column = choice.mass, choice.weight
     for h in range(width):
-        row = pool.holds[pool.meta[HALF], h]
+        row = pool.holds[pool.counters.half, h]
         # four chains of additions each: the processor need not wait for one to end
         mass_0, mass_1, mass_2, mass_3 = 0.0, 0.0, 0.0, 0.0
         weight_0, weight_1, weight_2, weight_3 = 0.0, 0.0, 0.0, 0.0
@@ -62,8 +62,8 @@ def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tup
             weight_0 += row[j] * weight_of_column[j]
         choice.contested_sum[h] = mass_0 + mass_1 + (mass_2 + mass_3)
         choice.contested_weight[h] = (weight_0 + weight_1 + (weight_2 + weight_3)) * scale
-    agreed_weight = scores.sums[AGREED_WEIGHT] * scale
-    agreed_sum = scores.sums[AGREED_SUM] * scale
+    agreed_weight = scores.counters.agreed_weight * scale
+    agreed_sum = scores.counters.agreed_sum * scale
     prior_mass, mass = 0.0, 0.0
     for h in range(width):
         new = found_weight(model.prior, np.float64(beam.founded[h]))
@@ -73,28 +73,28 @@ def normalise(model: Model, state: State, scores: Scores, choice: Choice) -> tup
         joint = math.exp(beam.joint[h])
         prior_mass += joint
         choice.expect[h] = joint / total
-        mass += choice.expect[h] * (agreed_sum + choice.contested_sum[h] + new * scores.sums[NEW_VALUE])
-    return math.log(mass / prior_mass) + scores.sums[REFERENCE], mass
+        mass += choice.expect[h] * (agreed_sum + choice.contested_sum[h] + new * scores.counters.new_value)
+    return math.log(mass / prior_mass) + scores.counters.reference, mass
 
 
 @kernel
 def mass_of(state: State, scores: Scores, choice: Choice, slot: int) -> float:
     """Mass, before pruning, of the children that choose the cluster of ``slot`` (or a new one)."""
     pool, beam = state.pool, state.beam
-    width = beam.meta[WIDTH]
+    width = beam.counters.width
     total = 0.0
     if slot == NEW:
         for h in range(width):
             total += choice.expect[h] * choice.new_weight[h]
-        return total * scores.sums[NEW_VALUE]
+        return total * scores.counters.new_value
     if pool.column[slot] < 0:
         for h in range(width):
             total += choice.expect[h]
-        return total * pool.weight[slot] * beam.sums[SCALE] * scores.value[slot]
+        return total * pool.weight[slot] * beam.counters.scale * scores.value[slot]
     founder = pool.founder[slot]
-    for j in range(pool.meta[CONTESTED]):
+    for j in range(pool.counters.contested):
         if pool.founder[pool.slot_of[j]] == founder:
             for h in range(width):
-                if pool.holds[pool.meta[HALF]][h, j]:
+                if pool.holds[pool.counters.half][h, j]:
                     total += choice.expect[h] * choice.mass[j]
     return total

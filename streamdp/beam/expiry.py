@@ -6,28 +6,22 @@ or the number of its last record (retirement); ties go to the older slot number.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import Counters, ints, one, reals
 
 
 class Expiry(NamedTuple):
-    """``length[0]`` slots in ``heap``; ``place[slot]`` is a slot's index in it, or -1."""
+    """``counters.length`` slots in ``heap``; ``place[slot]`` is a slot's index in it, or -1."""
 
-    length: np.ndarray  # int64[1]
-    heap: np.ndarray  # int64[S]
-    place: np.ndarray  # int64[S]
-    key: np.ndarray  # float64[S]
-
-
-def new_expiry(slots: int) -> Expiry:
-    """An empty heap for ``slots`` slots."""
-    return Expiry(
-        np.zeros(1, np.int64), np.full(slots, -1, np.int64), np.full(slots, -1, np.int64), np.zeros(slots)
-    )
+    counters: Annotated[Counters, one("length")]
+    heap: Annotated[np.ndarray, ints("slots", fill=-1)]
+    place: Annotated[np.ndarray, ints("slots", fill=-1)]
+    key: Annotated[np.ndarray, reals("slots")]
 
 
 @before.of(Expiry)
@@ -49,11 +43,11 @@ def set_expiry(expiry: Expiry, slot: int, key: float) -> None:
     expiry.key[slot] = key
     i = expiry.place[slot]
     if i < 0:
-        i = expiry.length[0]
-        expiry.length[0] = i + 1
+        i = expiry.counters.length
+        expiry.counters.length = i + 1
         expiry.heap[i] = slot
         expiry.place[slot] = i
-    sift(expiry, i, expiry.length[0])
+    sift(expiry, i, expiry.counters.length)
 
 
 @kernel
@@ -63,8 +57,8 @@ def drop_expiry(expiry: Expiry, slot: int) -> None:
     if i < 0:
         return
     expiry.place[slot] = -1
-    last = expiry.length[0] - 1
-    expiry.length[0] = last
+    last = expiry.counters.length - 1
+    expiry.counters.length = last
     if i == last:
         return
     moved = expiry.heap[last]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from streamdp.beam.choice import BEST_CHILD, CHILDREN, LANE_CHILD, LEAD_NOW, LEADING, NEW, Choice
+from streamdp.beam.choice import NEW, Choice
 from streamdp.beam.clusters import value_of
-from streamdp.beam.pool import ALIVE, HEAD, SCALE, SLOT_HIGH, holds_slot
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE, holds_slot
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
 
@@ -18,8 +18,8 @@ LEAST = 1e-300
 @kernel
 def slot_begun_by(state: State, founder: int) -> int:
     """The slot of the open cluster that a record began in the best hypothesis; NEW where there is none."""
-    pool, head = state.pool, state.beam.meta[HEAD]
-    for s in range(pool.meta[SLOT_HIGH]):
+    pool, head = state.pool, state.beam.counters.head
+    for s in range(pool.counters.high):
         if pool.founder[s] == founder and pool.state[s] == ALIVE and holds_slot(pool, head, s):
             return s
     return NEW
@@ -29,21 +29,21 @@ def slot_begun_by(state: State, founder: int) -> int:
 def force(state: State, scores: Scores, choice: Choice, seq: int, slot: int) -> None:
     """Leave one child: the best hypothesis, with the record in a slot, or a new cluster (NEW)."""
     pool, beam = state.pool, state.beam
-    head = beam.meta[HEAD]
+    head = beam.counters.head
     if slot == NEW:
-        offer = max(choice.new_weight[head], LEAST) * max(scores.sums[NEW_VALUE], LEAST)
+        offer = max(choice.new_weight[head], LEAST) * max(scores.counters.new_value, LEAST)
     else:
         value = value_of(state.clusters, scores, slot)
-        offer = pool.weight[slot] * beam.sums[SCALE] * max(value, LEAST)
-    joint = beam.joint[head] - choice.log_total[head] + math.log(offer) + scores.sums[REFERENCE]
+        offer = pool.weight[slot] * beam.counters.scale * max(value, LEAST)
+    joint = beam.joint[head] - choice.log_total[head] + math.log(offer) + scores.counters.reference
     choice.children[0].rank = 0
     choice.children[0].parent = head
     choice.children[0].slot = slot
     choice.children[0].founder = seq if slot == NEW else pool.founder[slot]
     choice.children[0].select = joint
     choice.children[0].joint = joint
-    choice.meta[CHILDREN] = 1
-    choice.meta[BEST_CHILD] = 0
-    choice.meta[LANE_CHILD] = 0
-    choice.meta[LEADING] = 0
-    choice.bounds[LEAD_NOW] = 0.0
+    choice.counters.children = 1
+    choice.counters.best_child = 0
+    choice.counters.lane_child = 0
+    choice.counters.leading = 0
+    choice.counters.lead_now = 0.0

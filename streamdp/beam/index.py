@@ -7,31 +7,13 @@ knows where its posting stands, a posting knows which entry of its cluster it be
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, append_room, drop_list, new_header, shrink_list, size_index
+from streamdp.kernels.blocks import HEADER, allocate, append_room, drop_list, shrink_list, size_index
 from streamdp.kernels.jit import generic, kernel
-from streamdp.kernels.rows import new_rows, row_type
-
-
-class Index(NamedTuple):
-    """Arrays by word id, by slot, and the two arenas."""
-
-    lists: np.ndarray  # POSTING_LIST[V]
-    postings: np.ndarray  # arena header
-    slot: np.ndarray  # int32[...] payload: the cluster
-    occurrences: np.ndarray  # int32[...] payload: n_kw
-    back: np.ndarray  # int32[...] payload: index of the cluster's entry
-    own: np.ndarray  # OWN_LIST[S]
-    tokens: np.ndarray  # int64[S] n_k
-    types: np.ndarray  # int64[S] T_k, the entries of the slot
-    entries: np.ndarray  # arena header
-    word: np.ndarray  # int32[...] payload: the word
-    where: np.ndarray  # int32[...] payload: index of its posting; its count once the slot is closed
-    posted: np.ndarray  # int64[1] postings in use
-
+from streamdp.kernels.rows import Counters, ints, of, one, row_type, rows
 
 POSTING_LIST = row_type("start length block most")
 """Offset of a word's postings, how many, size index or -1 for none, the largest n_kw there ever was."""
@@ -40,22 +22,26 @@ OWN_LIST = row_type("start block")
 """Offset of a slot's entries, size index or -1 for none."""
 
 
-def new_index(words: int, slots: int, postings: int, entries: int) -> Index:
-    """Nothing indexed."""
-    return Index(
-        new_rows(words, POSTING_LIST, block=-1),
-        new_header(),
-        np.zeros(postings, np.int32),
-        np.zeros(postings, np.int32),
-        np.zeros(postings, np.int32),
-        new_rows(slots, OWN_LIST, block=-1),
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        new_header(),
-        np.zeros(entries, np.int32),
-        np.zeros(entries, np.int32),
-        np.zeros(1, np.int64),
-    )
+class Index(NamedTuple):
+    """Arrays by word id, by slot, and the two arenas: of postings and of entries.
+
+    ``counters.posted`` is the number of postings.
+    """
+
+    counters: Annotated[Counters, one("posted")]
+    lists: Annotated[np.ndarray, rows(POSTING_LIST, "words", block=-1)]
+    postings: Annotated[np.ndarray, HEADER]
+    slot: Annotated[np.ndarray, of(np.int32, "postings")]  # of a posting: the cluster
+    occurrences: Annotated[np.ndarray, of(np.int32, "postings")]  # n_kw
+    back: Annotated[np.ndarray, of(np.int32, "postings")]  # index of the cluster's entry
+    own: Annotated[np.ndarray, rows(OWN_LIST, "slots", block=-1)]
+    tokens: Annotated[np.ndarray, ints("slots")]  # n_k
+    types: Annotated[np.ndarray, ints("slots")]  # T_k, the entries of the slot
+    entries: Annotated[np.ndarray, HEADER]
+    word: Annotated[np.ndarray, of(np.int32, "entries")]  # of an entry
+    where: Annotated[
+        np.ndarray, of(np.int32, "entries")
+    ]  # index of its posting; its count once the slot is closed
 
 
 @kernel
@@ -73,7 +59,7 @@ def _append_posting(index: Index, word: int, slot: int, count: int, back: int) -
     index.occurrences[at] = count
     index.back[at] = back
     index.lists[word].length = n + 1
-    index.posted[0] += 1
+    index.counters.posted += 1
     return n
 
 
@@ -126,7 +112,7 @@ def take_words(index: Index, slot: int, words: np.ndarray, counts: np.ndarray) -
         entry, end = begin + index.back[e], begin + index.types[slot] - 1
         last = start + index.lists[w].length - 1
         index.lists[w].length -= 1
-        index.posted[0] -= 1
+        index.counters.posted -= 1
         if e != last:
             index.slot[e] = index.slot[last]
             index.occurrences[e] = index.occurrences[last]
@@ -185,7 +171,7 @@ def unindex(index: Index, slot: int) -> None:
             index.back[at] = index.back[last]
             index.where[index.own[index.slot[at]].start + index.back[at]] = at - start
         index.lists[w].length -= 1
-        index.posted[0] -= 1
+        index.counters.posted -= 1
         if index.lists[w].length == 0:
             drop_list(index.postings, index.slot, index.lists, w)
         else:

@@ -7,7 +7,6 @@ minted.
 
 from __future__ import annotations
 
-from streamdp.beam.pool import DECIDED, NEXT_LABEL, SEQ
 from streamdp.beam.state import State
 from streamdp.beam.trellis import Lineages
 from streamdp.beam.walk import Walk, distinct_pairs, label_of, lineage_of, pack
@@ -17,8 +16,8 @@ from streamdp.kernels.jit import kernel
 @kernel
 def mint(state: State, lineage: int) -> int:
     """Give a lineage a label that was never used."""
-    label = state.beam.meta[NEXT_LABEL]
-    state.beam.meta[NEXT_LABEL] = label + 1
+    label = state.beam.counters.next_label
+    state.beam.counters.next_label = label + 1
     state.lineages.rows[lineage].label = label
     return label
 
@@ -30,7 +29,7 @@ def _collect_pairs(state: State, walk: Walk, count: int) -> int:
     Takes the labels of those lineages away. Returns how many pairs there are.
     """
     beam, trellis, lineages = state.beam, state.trellis, state.lineages
-    seq, decided = beam.meta[SEQ], beam.meta[DECIDED]
+    seq, decided = beam.counters.seq, beam.counters.decided
     mask = state.announced.shape[0] - 1
     records = 0
     for back in range(1, count + 1):

@@ -13,23 +13,11 @@ from __future__ import annotations
 import math
 
 from streamdp.beam.candidates import log_offer, log_value_of_new
-from streamdp.beam.choice import (
-    ALONE,
-    BEST_CHILD,
-    CANDIDATES,
-    LANE_CHILD,
-    LEAD_NOW,
-    LEADING,
-    LOST,
-    NEW,
-    RESERVED,
-    Choice,
-    rounded,
-)
+from streamdp.beam.choice import NEW, Choice, rounded
 from streamdp.beam.force import LEAST
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, CONTESTED, HALF, LANE, LEAD, LEADS, SCALE, WIDTH, Beam
-from streamdp.beam.scores import AGREED_SUM, NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE, Beam
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import kernel
 
@@ -41,9 +29,9 @@ LOWEST = -(2**62)
 @kernel
 def _mass_of_lane(beam: Beam, scores: Scores, choice: Choice) -> float:
     """Weight times value of all the lane's children, before they are divided by its normaliser."""
-    lane = beam.meta[LANE]
-    agreed = scores.sums[AGREED_SUM] * beam.sums[SCALE]
-    return agreed + choice.contested_sum[lane] + choice.new_weight[lane] * scores.sums[NEW_VALUE]
+    lane = beam.counters.lane
+    agreed = scores.counters.agreed_sum * beam.counters.scale
+    return agreed + choice.contested_sum[lane] + choice.new_weight[lane] * scores.counters.new_value
 
 
 @kernel
@@ -52,31 +40,31 @@ def try_lane(model: Model, beam: Beam, scores: Scores, choice: Choice, log_evide
 
     ``log_evidence`` is the beam's. Returns that of the one of the two that led before this record.
     """
-    leads, lead, led = beam.meta[LEADS], beam.sums[LEAD], log_evidence
+    leads, lead, led = beam.counters.leads, beam.counters.lead, log_evidence
     alone, lost = False, False
-    if beam.meta[WIDTH] > 1:
+    if beam.counters.width > 1:
         mass = max(_mass_of_lane(beam, scores, choice), LEAST)
-        own = math.log(mass) - choice.log_total[beam.meta[LANE]] + scores.sums[REFERENCE]
+        own = math.log(mass) - choice.log_total[beam.counters.lane] + scores.counters.reference
         led = own if leads else log_evidence
         lead += own - log_evidence
         alone, lost = lead >= model.trial, lead <= -model.trial
         if alone or lost:
             leads, lead = 1 if alone else 0, 0.0
-    choice.meta[ALONE] = alone
-    choice.meta[LOST] = lost
-    choice.meta[LEADING] = leads
-    choice.meta[RESERVED] = leads == 1 or lead > LEAST_LEAD
-    choice.bounds[LEAD_NOW] = lead
+    choice.counters.alone = alone
+    choice.counters.lost = lost
+    choice.counters.leading = leads
+    choice.counters.reserved = leads == 1 or lead > LEAST_LEAD
+    choice.counters.lead_now = lead
     return led
 
 
 @kernel
 def mass_of_voters(beam: Beam, scores: Scores, choice: Choice, mass: float) -> float:
     """Take the vote of all but the lane where it leads; the mass of all children of those that have one."""
-    if not choice.meta[LEADING]:
+    if not choice.counters.leading:
         return mass
-    lane = beam.meta[LANE]
-    for h in range(beam.meta[WIDTH]):
+    lane = beam.counters.lane
+    for h in range(beam.counters.width):
         choice.expect[h] = 0.0
     choice.expect[lane] = math.exp(-choice.log_total[lane])
     return choice.expect[lane] * _mass_of_lane(beam, scores, choice)
@@ -97,17 +85,17 @@ def best_of_lane(
     model: Model, state: State, scores: Scores, choice: Choice, best: float, seq: int, at: int
 ) -> None:
     """Write the lane's best child into place ``at``; ranks count from ``best``."""
-    pool, beam, lane = state.pool, state.beam, state.beam.meta[LANE]
-    scale, reference = beam.sums[SCALE], scores.sums[REFERENCE]
+    pool, beam, lane = state.pool, state.beam, state.beam.counters.lane
+    scale, reference = beam.counters.scale, scores.counters.reference
     base, log_weight = choice.base[lane], 0.0
     child = choice.children[at]
     child.parent, child.rank = lane, LOWEST
-    for i in range(choice.meta[CANDIDATES]):
+    for i in range(choice.counters.candidates):
         slot = choice.candidates[i].slot
         _better(choice, at, slot, pool.founder[slot], base + choice.candidates[i].score, best)
-    for j in range(pool.meta[CONTESTED]):
+    for j in range(pool.counters.contested):
         slot = pool.slot_of[j]
-        if pool.holds[pool.meta[HALF], lane, j] and pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
+        if pool.holds[pool.counters.half, lane, j] and pool.state[slot] == ALIVE and scores.value[slot] > 0.0:
             offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
             _better(choice, at, slot, pool.founder[slot], base + offer, best)
     if child.rank > LOWEST:
@@ -125,14 +113,14 @@ def best_of_lane(
 @kernel
 def start_again(choice: Choice) -> None:
     """Let the lane start again from the best child, where it has lost, or its own child is not kept."""
-    if choice.meta[LANE_CHILD] < 0 or choice.meta[LOST]:
-        choice.meta[LANE_CHILD] = choice.meta[BEST_CHILD]
-        choice.bounds[LEAD_NOW] = 0.0
+    if choice.counters.lane_child < 0 or choice.counters.lost:
+        choice.counters.lane_child = choice.counters.best_child
+        choice.counters.lead_now = 0.0
 
 
 @kernel
 def follow_lane(beam: Beam, choice: Choice) -> None:
     """Take over what was said of the lane."""
-    beam.meta[LANE] = choice.meta[LANE_CHILD]
-    beam.meta[LEADS] = choice.meta[LEADING]
-    beam.sums[LEAD] = choice.bounds[LEAD_NOW]
+    beam.counters.lane = choice.counters.lane_child
+    beam.counters.leads = choice.counters.leading
+    beam.counters.lead = choice.counters.lead_now

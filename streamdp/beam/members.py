@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import allocate, drop_list, new_header, release
+from streamdp.kernels.blocks import HEADER, allocate, drop_list, release
 from streamdp.kernels.jit import kernel
-from streamdp.kernels.rows import new_rows, row_type
-
-
-class Members(NamedTuple):
-    """A queue of times per slot, oldest first."""
-
-    queues: np.ndarray  # QUEUE[S]
-    header: np.ndarray
-    time: np.ndarray  # float64[...]
-
+from streamdp.kernels.rows import reals, row_type, rows
 
 QUEUE = row_type("start head length block")
 """Offset, expired entries at the front, entries in use with the expired ones, size index or -1 for none."""
 
 
-def new_members(slots: int, room: int) -> Members:
-    """Empty queues."""
-    return Members(new_rows(slots, QUEUE, block=-1), new_header(), np.zeros(room))
+class Members(NamedTuple):
+    """A queue of times per slot, oldest first."""
+
+    queues: Annotated[np.ndarray, rows(QUEUE, "slots", block=-1)]
+    header: Annotated[np.ndarray, HEADER]
+    time: Annotated[np.ndarray, reals("times")]
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.beam.aging import weigh_joined, weigh_left
-from streamdp.beam.capacity import need
+from streamdp.beam.capacity import need, need_nothing
 from streamdp.beam.changes import add_move
 from streamdp.beam.closing import emit_event
 from streamdp.beam.clusters import (
@@ -18,24 +18,10 @@ from streamdp.beam.clusters import (
     room_for_classes,
 )
 from streamdp.beam.model import Model
-from streamdp.beam.pool import JOINT, MERGERS, MOVED, SEQ, WIDTH, WON, Pool, add_sum
+from streamdp.beam.pool import Pool, add_joint
 from streamdp.beam.recent import Recent
 from streamdp.beam.scores import Scores
-from streamdp.beam.state import (
-    COMPLETE,
-    EVENTS,
-    FLUSH,
-    MERGED,
-    MOVES,
-    NEED_LINEAGES,
-    NEED_SLOTS,
-    NEED_TIMES,
-    REVISIONS,
-    STATUS,
-    Incoming,
-    Output,
-    State,
-)
+from streamdp.beam.state import COMPLETE, FLUSH, MERGED, Incoming, Output, State
 from streamdp.kernels.jit import kernel
 
 
@@ -49,14 +35,14 @@ def stand(state: State, slot: int) -> None:
 @kernel
 def revise(state: State, recent: Recent, out: Output, m: int, probability: float) -> None:
     """Tell of a record that is in another cluster now."""
-    slot, r = recent.slot[m], out.meta[REVISIONS]
-    out.meta[REVISIONS] = r + 1
+    slot, r = recent.slot[m], out.counters.revisions
+    out.counters.revisions = r + 1
     row = out.revisions[r]
-    row.by = state.beam.meta[SEQ] - 1
-    row.seq = recent.first[0] + m
+    row.by = state.beam.counters.seq - 1
+    row.seq = recent.first + m
     row.label = state.lineages.rows[state.pool.slots[slot].lineage].label
     before = recent.before[m]
-    row.link = recent.first[0] + before if before >= 0 else -1
+    row.link = recent.first + before if before >= 0 else -1
     if before < 0 and state.pool.founder[slot] < row.seq:
         row.link = state.pool.founder[slot]
     row.founded = 0
@@ -66,11 +52,11 @@ def revise(state: State, recent: Recent, out: Output, m: int, probability: float
 @kernel
 def tell_of(state: State, out: Output, kind: int, slot: int) -> bool:
     """Tell what became of a cluster, now; whether it is told, and other clusters are to be named."""
-    before = out.meta[EVENTS]
+    before = out.counters.events
     emit_event(state, out, kind, slot, state.lineages.rows[state.pool.slots[slot].lineage].label)
-    if out.meta[EVENTS] == before:
+    if out.counters.events == before:
         return False
-    out.events[before].by = state.beam.meta[SEQ] - 1
+    out.events[before].by = state.beam.counters.seq - 1
     return True
 
 
@@ -95,8 +81,8 @@ def widen(pool: Pool, slot: int, first: float, last: float, seq: int) -> None:
 def count_merger(state: State) -> None:
     """There is one cluster less, in every hypothesis."""
     beam = state.beam
-    beam.meta[MERGERS] += 1
-    for h in range(beam.meta[WIDTH]):
+    beam.counters.mergers += 1
+    for h in range(beam.counters.width):
         beam.founded[h] -= 1
 
 
@@ -104,22 +90,20 @@ def count_merger(state: State) -> None:
 def win(state: State, nats: float, records: int) -> None:
     """The log joint of every hypothesis is so much higher, by moving so many records."""
     beam = state.beam
-    add_sum(beam.sums, JOINT, nats)
-    beam.sums[WON] += nats
-    beam.meta[MOVED] += records
+    add_joint(beam, nats)
+    beam.counters.gained += nats
+    beam.counters.moved += records
 
 
 @kernel
 def room_to_look(state: State, out: Output, revisions: int) -> bool:
     """Whether the buffers take another change, and the fixed tables a class."""
-    out.meta[STATUS] = COMPLETE
-    for i in range(NEED_SLOTS, NEED_LINEAGES + 1):
-        out.meta[i] = 0
+    need_nothing(out)
     room_for_classes(state.clusters, state.pool, out, 2)
-    full = out.meta[REVISIONS] + revisions > out.revisions.shape[0]
-    if full or max(out.meta[EVENTS], out.meta[MOVES]) + 1 > out.events.shape[0]:
-        out.meta[STATUS] = FLUSH
-    return out.meta[STATUS] == COMPLETE
+    full = out.counters.revisions + revisions > out.revisions.shape[0]
+    if full or max(out.counters.events, out.counters.moves) + 1 > out.events.shape[0]:
+        out.counters.status = FLUSH
+    return out.counters.status == COMPLETE
 
 
 @kernel
@@ -127,7 +111,7 @@ def room_to_join(state: State, out: Output, slot: int, into: int, words: np.ndar
     """Note the room that words, and times, of one slot may want in another."""
     queues = state.members.queues
     times = state.members.header[0] + 4 * (queues[slot].length + queues[into].length + 4)
-    need(out, NEED_TIMES, times, state.members.time.shape[0])
+    out.needs.times = need(out, times, state.members.time.shape[0])
     room_for_bag(state.clusters, out, into, words)
 
 
@@ -174,7 +158,7 @@ def place_record(model: Model, state: State, scores: Scores, slot: int, record: 
 def forget_last(state: State, recent: Recent, slot: int, m: int, times: np.ndarray) -> None:
     """A record has left a slot that lives on: which is its last one now."""
     row, p = state.pool.slots[slot], recent.tail[slot]
-    if row.last != recent.first[0] + m:
+    if row.last != recent.first + m:
         return
-    row.last = recent.first[0] + p if p >= 0 else state.pool.founder[slot]
+    row.last = recent.first + p if p >= 0 else state.pool.founder[slot]
     row.last_time = times[p] if p >= 0 else row.first_time

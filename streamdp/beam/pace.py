@@ -13,42 +13,43 @@ from typing import Any, Literal
 import numpy as np
 
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import new_rows, row_type
 
 ROWS = 16
-FROM, AT, RATE, CONCENTRATION = range(4)
-"""Columns of a pace, the latest row first: the position from which on it holds, what the clock showed there,
-how fast it runs since, and the concentration for the records after it. What is not used repeats the first."""
+PACE = row_type(reals="since shown rate concentration")
+"""The latest row first: the position from which on it holds, what the clock showed there, how fast it runs
+since, and the concentration for the records after it. What is not used repeats the first."""
 
 
 def new_pace(concentration: float) -> np.ndarray:
-    """Positions as they are: float64[ROWS, 4]."""
-    return np.tile([0.0, 0.0, 1.0, concentration], (ROWS, 1))
+    """Positions as they are: PACE[ROWS]."""
+    return new_rows(ROWS, PACE, rate=1.0, concentration=concentration)
 
 
 @kernel
 def clock_at(pace: np.ndarray, position: float) -> float:
     """What the clock shows at a position."""
     j = 0
-    while j < pace.shape[0] - 1 and position < pace[j, FROM]:
+    while j < pace.shape[0] - 1 and position < pace[j].since:
         j += 1
-    shown: float = pace[j, AT] + (position - pace[j, FROM]) * pace[j, RATE]
+    shown: float = pace[j].shown + (position - pace[j].since) * pace[j].rate
     return shown
 
 
 def clocks_at(pace: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """What the clock shows at each of these positions."""
     rows = pace[_rows_at(pace, positions, "right")]
-    return np.asarray(rows[:, AT] + (positions - rows[:, FROM]) * rows[:, RATE])
+    return np.asarray(rows["shown"] + (positions - rows["since"]) * rows["rate"])
 
 
 def concentrations_at(pace: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """The weight of a new cluster when a record came at each of these positions."""
-    return np.asarray(pace[_rows_at(pace, positions, "left"), CONCENTRATION])
+    return np.asarray(pace["concentration"][_rows_at(pace, positions, "left")])
 
 
 def prior_at(prior: Any, pace: np.ndarray) -> Any:
     """The terms of a prior with the concentration of now, where they have one."""
-    now = float(pace[0, CONCENTRATION])
+    now = float(pace["concentration"][0])
     return prior._replace(concentration=now) if getattr(prior, "concentration", now) != now else prior
 
 
@@ -73,8 +74,8 @@ def change_pace(
     The same array, or a larger one.
     """
     now = clocks_at(pace, np.array([last]))[0]
-    if pace[-2, FROM] > max(oldest, pace[-1, FROM]):
-        pace = np.vstack([pace, np.tile(pace[-1], (len(pace), 1))])
+    if pace["since"][-2] > max(oldest, pace["since"][-1]):
+        pace = np.concatenate([pace, np.repeat(pace[-1:], len(pace))])
     pace[1:] = pace[:-1].copy()
     pace[0] = last, now, rate, concentration
     return pace
@@ -82,5 +83,5 @@ def change_pace(
 
 def _rows_at(pace: np.ndarray, positions: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
     """Which row holds at each position; where one ends and another begins, the latter for "right"."""
-    begun = np.searchsorted(pace[::-1, FROM], positions, side=side)
+    begun = np.searchsorted(pace["since"][::-1], positions, side=side)
     return np.asarray(len(pace) - np.maximum(begun, 1))

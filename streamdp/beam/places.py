@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from streamdp.beam.pool import Pool
 from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.kernels.jit import generic, kernel
+from streamdp.kernels.rows import Counters, ints, one, reals
 
 PLACES = 8
 """Clusters, those with the best predictive, whose prior is worked out."""
@@ -21,26 +22,21 @@ WORTH = 1e-7
 class Places(NamedTuple):
     """Where a record or a cluster may go, the best predictive first."""
 
-    found: np.ndarray  # int64[1] how many
-    slot: np.ndarray  # int64[PLACES]
-    value: np.ndarray  # float64[PLACES] predictive, as of the scores
-    score: np.ndarray  # float64[PLACES] nats
-
-
-def new_places() -> Places:
-    """Scratch space."""
-    return Places(np.zeros(1, np.int64), np.zeros(PLACES, np.int64), np.zeros(PLACES), np.zeros(PLACES))
+    counters: Annotated[Counters, one("found")]
+    slot: Annotated[np.ndarray, ints(PLACES)]
+    value: Annotated[np.ndarray, reals(PLACES)]  # predictive, as of the scores
+    score: Annotated[np.ndarray, reals(PLACES)]  # nats
 
 
 @kernel
 def offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
     """Take an agreed open cluster of so many records in, if it is among the best; of equals the heaviest."""
-    n, pool = places.found[0], state.pool
+    n, pool = places.counters.found, state.pool
     if value <= 0.0 or slot == but or pool.slots[slot].size < least:
         return
     if n == PLACES and not _before(pool, places, slot, value, n - 1):
         return
-    places.found[0] = n = min(n + 1, PLACES)
+    places.counters.found = n = min(n + 1, PLACES)
     at = n - 1
     while at > 0 and _before(pool, places, slot, value, at - 1):
         places.slot[at], places.value[at] = places.slot[at - 1], places.value[at - 1]
@@ -51,7 +47,7 @@ def offer_place(state: State, places: Places, slot: int, value: float, but: int,
 @kernel
 def least_value(places: Places) -> float:
     """What is worth less is no place."""
-    n = places.found[0]
+    n = places.counters.found
     if n == 0:
         return 0.0
     worth = WORTH * places.value[0]
@@ -77,20 +73,20 @@ def offer_places(clusters: Any, state: State, scores: Scores, places: Places, bu
 @kernel
 def find_places(state: State, scores: Scores, places: Places, but: int, least: int) -> None:
     """The agreed open clusters of at least so many records with the best predictive."""
-    places.found[0] = 0
+    places.counters.found = 0
     offer_places(state.clusters, state, scores, places, but, least)
-    while places.found[0] > 0 and places.value[places.found[0] - 1] < WORTH * places.value[0]:
-        places.found[0] -= 1
+    while places.counters.found > 0 and places.value[places.counters.found - 1] < WORTH * places.value[0]:
+        places.counters.found -= 1
 
 
 @kernel
 def best_place(places: Places, own: float) -> tuple[int, float]:
     """The place with the highest score, and its share of all of them and ``own``."""
     best = 0
-    for p in range(1, places.found[0]):
+    for p in range(1, places.counters.found):
         if places.score[p] > places.score[best]:
             best = p
     total = math.exp(min(own - places.score[best], 700.0))
-    for p in range(places.found[0]):
+    for p in range(places.counters.found):
         total += math.exp(places.score[p] - places.score[best])
     return best, 1.0 / total

@@ -6,100 +6,80 @@ A *slot* holds one cluster, that is one set of records. A slot that every hypoth
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.kernels.rows import free_chain, new_rows, row_type
+from streamdp.kernels.rows import Counters, ints, of, one, reals, row_type, rows
 
-SLOT_FREE, SLOT_HIGH, SLOT_USED, CONTESTED, OPEN, HALF = range(6)
 VACANT, ALIVE, CLOSED = 0, 1, 2
-
-
-class Pool(NamedTuple):
-    """One entry per slot, and the table of who holds the contested ones."""
-
-    meta: np.ndarray  # int64[6]
-    slots: np.ndarray  # SLOT[S]
-    state: np.ndarray  # int64[S] VACANT, ALIVE or CLOSED
-    founder: np.ndarray  # int64[S]
-    weight: np.ndarray  # float64[S] stored prior weight (true weight / sums[SCALE])
-    column: np.ndarray  # int64[S] column among the contested, -1 when agreed
-    slot_of: np.ndarray  # int64[M] slot of a contested column
-    holds: (
-        np.ndarray
-    )  # uint8[2, B, M] hypothesis x column; one of the halves is in use, the next step fills the other
-
 
 SLOT = row_type("next lineage size last", "first_time last_time")
 """Next free slot, lineage, records, seq of the last, times of the first and the last."""
 
 
+class Pool(NamedTuple):
+    """One entry per slot, and the table of who holds the contested ones.
+
+    ``counters``: the first free slot, one past the highest in use, slots in use, contested ones, open ones;
+    the half of ``holds`` that is in use.
+    """
+
+    counters: Annotated[Counters, one("free high used contested open half")]
+    slots: Annotated[np.ndarray, rows(SLOT, "slots", chain="next", lineage=-1, last=-1)]
+    state: Annotated[np.ndarray, ints("slots")]  # VACANT, ALIVE or CLOSED
+    founder: Annotated[np.ndarray, ints("slots", fill=-1)]
+    weight: Annotated[np.ndarray, reals("slots")]  # stored prior weight (true weight / scale)
+    column: Annotated[np.ndarray, ints("slots", fill=-1)]  # among the contested, -1 when agreed
+    slot_of: Annotated[np.ndarray, ints("columns", fill=-1)]  # of a contested column
+    holds: Annotated[np.ndarray, of(np.uint8, 2, "beam", "columns")]  # the next step fills the other half
+
+
 class Beam(NamedTuple):
-    """The hypotheses, best first by selection score; scores are relative to the running offsets."""
+    """The hypotheses, best first by selection score; scores are relative to the running offsets.
 
-    meta: np.ndarray  # int64: see the indices below
-    joint: np.ndarray  # float64[B] log joint
-    select: np.ndarray  # float64[B] log joint under the tempered prior
-    founded: np.ndarray  # int64[B] clusters ever founded, K
-    leaf: np.ndarray  # int64[B] trellis node of the last record
-    sums: np.ndarray  # float64: see the indices below
+    Of ``counters``: ``lane`` is the rank of the greedy hypothesis, ``leads`` whether it is announced,
+    ``lead`` by how many nats it has predicted better; ``looks``, ``moved``, ``mergers`` and ``gained`` are
+    of second looks: how many, records that moved, clusters that became part of others, nats gained. Sums
+    that end in ``low`` hold what the sum before them has lost to rounding.
+    """
 
-
-# of the greedy lane: its rank; whether it is announced; by how many nats it has predicted better (``sums``)
-SEQ, WIDTH, HEAD, NEXT_LABEL, DECIDED, DROPPED, COPIES, RETIRED, SWITCHES, CLOSINGS, LANE, LEADS = range(12)
-# of second looks: how many, records that moved, clusters that became part of others; nats won (``sums``)
-LOOKS, MOVED, MERGERS = range(12, 15)
-EVIDENCE, EVIDENCE_LOW, JOINT, JOINT_LOW, SCALE, NOW, LEAD, WON = range(8)
-
-
-def new_pool(slots: int, width: int, columns: int) -> Pool:
-    """No cluster yet."""
-    rows = new_rows(slots, SLOT, lineage=-1, last=-1)
-    rows["next"] = free_chain(0, slots)
-    return Pool(
-        np.zeros(6, np.int64),
-        rows,
-        np.zeros(slots, np.int64),
-        np.full(slots, -1, np.int64),
-        np.zeros(slots),
-        np.full(slots, -1, np.int64),
-        np.full(columns, -1, np.int64),
-        np.zeros((2, width, columns), np.uint8),
-    )
-
-
-def new_beam(width: int) -> Beam:
-    """One hypothesis: that nothing has been seen."""
-    meta = np.zeros(15, np.int64)
-    meta[WIDTH] = 1
-    meta[DECIDED] = -1
-    sums = np.zeros(8)
-    sums[SCALE] = 1.0
-    return Beam(
-        meta, np.zeros(width), np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64), sums
-    )
+    counters: Annotated[
+        Counters,
+        one(
+            "seq width head next_label decided dropped copies retired switches closings lane leads "
+            "looks moved mergers",
+            "evidence evidence_low joint joint_low scale now lead gained",
+            width=1,
+            decided=-1,
+            scale=1.0,
+        ),
+    ]
+    joint: Annotated[np.ndarray, reals("beam")]  # log joint
+    select: Annotated[np.ndarray, reals("beam")]  # log joint under the tempered prior
+    founded: Annotated[np.ndarray, ints("beam")]  # clusters ever founded, K
+    leaf: Annotated[np.ndarray, ints("beam")]  # trellis node of the last record
 
 
 @kernel
 def holds_slot(pool: Pool, h: int, slot: int) -> bool:
     """Whether hypothesis h holds a slot that is not free."""
     column = pool.column[slot]
-    return column < 0 or pool.holds[pool.meta[HALF], h, column] == 1
+    return column < 0 or pool.holds[pool.counters.half, h, column] == 1
 
 
 @kernel
 def take_slot(pool: Pool) -> int:
     """A free slot, agreed until it is given a column."""
-    slot = pool.meta[SLOT_FREE]
-    pool.meta[SLOT_FREE] = pool.slots[slot].next
-    pool.meta[SLOT_USED] += 1
-    if slot >= pool.meta[SLOT_HIGH]:
-        pool.meta[SLOT_HIGH] = slot + 1
+    slot = pool.counters.free
+    pool.counters.free = pool.slots[slot].next
+    pool.counters.used += 1
+    if slot >= pool.counters.high:
+        pool.counters.high = slot + 1
     pool.column[slot] = -1
     pool.state[slot] = ALIVE
-    pool.meta[OPEN] += 1
+    pool.counters.open += 1
     return slot
 
 
@@ -107,25 +87,36 @@ def take_slot(pool: Pool) -> int:
 def free_slot(pool: Pool, slot: int) -> None:
     """Give a slot back; its statistics are released already."""
     if pool.state[slot] == ALIVE:
-        pool.meta[OPEN] -= 1
+        pool.counters.open -= 1
     pool.state[slot] = VACANT
     pool.column[slot] = -1
-    pool.slots[slot].next = pool.meta[SLOT_FREE]
-    pool.meta[SLOT_FREE] = slot
-    pool.meta[SLOT_USED] -= 1
-    high = pool.meta[SLOT_HIGH]
+    pool.slots[slot].next = pool.counters.free
+    pool.counters.free = slot
+    pool.counters.used -= 1
+    high = pool.counters.high
     while high > 0 and pool.state[high - 1] == VACANT:
         high -= 1
-    pool.meta[SLOT_HIGH] = high
+    pool.counters.high = high
 
 
 @kernel
-def add_sum(sums: np.ndarray, index: int, value: float) -> None:
-    """Add to one of the two running totals with Neumaier's compensation."""
-    total = sums[index]
+def _compensated(total: float, low: float, value: float) -> tuple[float, float]:
+    """A sum with one value more, and what it has lost to rounding so far (Neumaier)."""
     new = total + value
     if abs(total) >= abs(value):
-        sums[index + 1] += (total - new) + value
-    else:
-        sums[index + 1] += (value - new) + total
-    sums[index] = new
+        return new, low + ((total - new) + value)
+    return new, low + ((value - new) + total)
+
+
+@kernel
+def add_evidence(beam: Beam, nats: float) -> None:
+    """Count the log evidence of a record."""
+    counters = beam.counters
+    counters.evidence, counters.evidence_low = _compensated(counters.evidence, counters.evidence_low, nats)
+
+
+@kernel
+def add_joint(beam: Beam, nats: float) -> None:
+    """Raise the log joint of all hypotheses."""
+    counters = beam.counters
+    counters.joint, counters.joint_low = _compensated(counters.joint, counters.joint_low, nats)

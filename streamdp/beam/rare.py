@@ -21,9 +21,9 @@ import math
 import numpy as np
 
 from streamdp.beam.index import Index
-from streamdp.beam.pool import ALIVE, CONTESTED, Pool
-from streamdp.beam.scores import TICK, TOUCHED, WordScores
-from streamdp.beam.sizes import HIGH, Sizes
+from streamdp.beam.pool import ALIVE, Pool
+from streamdp.beam.scores import WordScores
+from streamdp.beam.sizes import Sizes
 from streamdp.kernels.jit import kernel
 
 NEGLIGIBLE = 1e-8
@@ -41,7 +41,7 @@ FLUSH_EVERY = 16
 
 @kernel
 def _meet(scores: WordScores, slot: int | np.int64, met: int) -> int:
-    tick = scores.meta[TICK]
+    tick = scores.counters.tick
     if scores.stamp[slot] != tick:
         scores.stamp[slot] = tick
         scores.touched[met] = slot
@@ -71,7 +71,7 @@ def touch_rare(
             spared += n
     if spared == 0:
         return False
-    scores.meta[TICK] += 1
+    scores.counters.tick += 1
     met, work = 0, 0
     for i in range(words.shape[0]):
         w = words[i]
@@ -80,10 +80,10 @@ def touch_rare(
             continue
         for e in range(index.lists[w].start, index.lists[w].start + n):
             met = _meet(scores, np.int64(index.slot[e]), met)
-    for j in range(pool.meta[CONTESTED]):
+    for j in range(pool.counters.contested):
         if pool.state[pool.slot_of[j]] == ALIVE:
             met = _meet(scores, pool.slot_of[j], met)
-    scores.meta[TOUCHED] = met
+    scores.counters.touched = met
     for j in range(met):
         work += index.types[scores.touched[j]] + singles
     if work > WORTH * spared:
@@ -139,7 +139,7 @@ def unvisited_bound(
 ) -> float:
     """At most what the agreed clusters that were left alone can be worth together, stored weights."""
     bound = scores.denominator
-    high = sizes.meta[HIGH]
+    high = sizes.counters.high
     for c in range(high):
         bound[c] = sizes.weight[c] * scores.ratio[c]
     for i in range(singles):

@@ -30,23 +30,11 @@ from streamdp.beam.moving import (
     take_away,
     tell_of,
 )
-from streamdp.beam.pool import JOINT, SEQ, SLOT_USED, WIDTH, add_sum
+from streamdp.beam.pool import add_joint
 from streamdp.beam.recent import Recent, link, unlink
 from streamdp.beam.scores import Scores
-from streamdp.beam.state import (
-    COMPLETE,
-    DONE,
-    EVENTS,
-    NEED_EVENTS,
-    NEED_LINEAGES,
-    NEED_SLOTS,
-    STATUS,
-    Incoming,
-    Output,
-    State,
-)
+from streamdp.beam.state import COMPLETE, Incoming, Output, State
 from streamdp.beam.step import Records, record_at
-from streamdp.beam.trellis import LINEAGES_USED
 from streamdp.kernels.jit import entry, kernel
 
 
@@ -55,15 +43,15 @@ def keep_head(model: Model, state: State, out: Output, choice: Choice) -> None:
     """Let the best hypothesis decide everything, so that all clusters are agreed."""
     if not room_to_look(state, out, 0):
         return
-    events = state.pool.meta[SLOT_USED]
-    need(out, NEED_EVENTS, out.meta[EVENTS] + events, out.events.shape[0])
-    if out.meta[STATUS] == COMPLETE:
-        before = out.meta[EVENTS]
+    events = state.pool.counters.used
+    out.needs.events = need(out, out.counters.events + events, out.events.shape[0])
+    if out.counters.status == COMPLETE:
+        before = out.counters.events
         drop_all_but_head(state, choice)
         settle(model, state, out, choice, 1)
-        for e in range(before, out.meta[EVENTS]):
-            out.events[e].by = state.beam.meta[SEQ] - 1
-        out.meta[DONE] = 1
+        for e in range(before, out.counters.events):
+            out.events[e].by = state.beam.counters.seq - 1
+        out.counters.done = 1
 
 
 @entry
@@ -71,20 +59,20 @@ def found_clusters(
     model: Model, state: State, out: Output, founders: np.ndarray, times: np.ndarray, slots: np.ndarray
 ) -> None:
     """Make empty clusters with new labels; ``slots`` says where they are."""
-    beam, i = state.beam, out.meta[DONE]
+    beam, i = state.beam, out.counters.done
     while i < founders.shape[0]:
         if not room_to_look(state, out, 0):
             return
-        need(out, NEED_SLOTS, state.pool.meta[SLOT_USED] + 2, state.pool.slots.shape[0])
-        need(out, NEED_LINEAGES, state.lineages.meta[LINEAGES_USED] + 2, state.lineages.rows.shape[0])
-        if out.meta[STATUS] != COMPLETE:
+        out.needs.slots = need(out, state.pool.counters.used + 2, state.pool.slots.shape[0])
+        out.needs.lineages = need(out, state.lineages.counters.used + 2, state.lineages.rows.shape[0])
+        if out.counters.status != COMPLETE:
             return
         slots[i] = found_slot(model, state, founders[i], times[i])
         mint(state, state.pool.slots[slots[i]].lineage)
-        for h in range(beam.meta[WIDTH]):
+        for h in range(beam.counters.width):
             beam.founded[h] += 1
         i += 1
-        out.meta[DONE] = i
+        out.counters.done = i
 
 
 @kernel
@@ -118,18 +106,18 @@ def move_records(
 ) -> None:
     """Move records, in order, to other slots; none is emptied for good while it stands.
 
-    Goes on with record ``out.meta[DONE]``; ``times`` are those of all recent records. What their revisions
+    Goes on with record ``out.counters.done``; ``times`` are those of all recent records. What their revisions
     say stands in ``probabilities``.
     """
-    i = out.meta[DONE]
+    i = out.counters.done
     while i < seqs.shape[0]:
         record, into = record_at(records, i, seqs[i]), slots[i]
-        m = record.seq - recent.first[0]
+        m = record.seq - recent.first
         slot = recent.slot[m]
         if not room_to_look(state, out, 1):
             return
         room_to_join(state, out, slot, into, record.words)
-        if out.meta[STATUS] != COMPLETE:
+        if out.counters.status != COMPLETE:
             return
         _take_out(model, state, recent, slot, record, m, times)
         read_alone(state.clusters, model, scores, record)
@@ -137,7 +125,7 @@ def move_records(
         link(recent, into, m)
         revise(state, recent, out, m, probabilities[i])
         i += 1
-        out.meta[DONE] = i
+        out.counters.done = i
 
 
 @entry
@@ -161,8 +149,8 @@ def tidy(state: State, recent: Recent, slots: np.ndarray, times: np.ndarray, nat
         row = state.pool.slots[slots[i]]
         if row.size == 0:
             discard_slot(state, slots[i])
-            for h in range(beam.meta[WIDTH]):
+            for h in range(beam.counters.width):
                 beam.founded[h] -= 1
         elif recent.held[slots[i]] == row.size:
             row.first_time = times[recent.head[slots[i]]]
-    add_sum(beam.sums, JOINT, nats)
+    add_joint(beam, nats)

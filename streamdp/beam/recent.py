@@ -8,13 +8,13 @@ a walk over the members that come later, and no more.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.pool import HEAD, NOW, SCALE
 from streamdp.beam.state import State
 from streamdp.kernels.jit import entry, generic, kernel
+from streamdp.kernels.rows import ints, reals
 from streamdp.priors.base import found_weight, join_weight
 from streamdp.priors.decays import ExponentialTerms, decay_weight
 from streamdp.priors.distance_dependent import DistanceDependentTerms
@@ -29,39 +29,21 @@ LEAST_FACTOR, MOST_FACTOR = 1e-150, 1e150
 
 
 class Recent(NamedTuple):
-    """Records ``first[0]`` and after in lists by slot; -1 stands for none, or no slot that all hold."""
+    """Records ``first`` and after in lists by slot; -1 stands for none, or no slot that all hold."""
 
-    first: np.ndarray  # int64[1]
-    slot: np.ndarray  # int64[W]
-    position: np.ndarray  # float64[W] on the clock that the prior's distance is measured on
-    founding: np.ndarray  # float64[W] the concentration when the record came
-    next: np.ndarray  # int64[W] the next record of the cluster
-    before: np.ndarray  # int64[W] the one before
-    weight: np.ndarray  # float64[W] of the cluster just before the record; 0 for its founder
-    head: np.ndarray  # int64[S] the first record of a slot
-    tail: np.ndarray  # int64[S] the last
-    held: np.ndarray  # int64[S] how many
-    older: np.ndarray  # float64[S] weight of earlier members at the first record of all
-
-
-def new_recent(
-    first: int, slot: np.ndarray, position: np.ndarray, founding: np.ndarray, slots: int
-) -> Recent:
-    """The lists of these records, to be gathered."""
-    n = len(slot)
-    return Recent(
-        np.array([first]),
-        slot,
-        position,
-        founding,
-        np.full(n, -1),
-        np.full(n, -1),
-        np.zeros(n),
-        np.full(slots, -1),
-        np.full(slots, -1),
-        np.zeros(slots, np.int64),
-        np.zeros(slots),
-    )
+    first: int
+    slot: Annotated[np.ndarray, ints("records")]
+    position: Annotated[np.ndarray, reals("records")]  # on the clock that distance is measured on
+    founding: Annotated[np.ndarray, reals("records")]  # the concentration when the record came
+    next: Annotated[np.ndarray, ints("records", fill=-1)]  # the next record of the cluster
+    before: Annotated[np.ndarray, ints("records", fill=-1)]  # the one before
+    weight: Annotated[
+        np.ndarray, reals("records")
+    ]  # of the cluster just before the record; 0 for its founder
+    head: Annotated[np.ndarray, ints("slots", fill=-1)]  # the first record of a slot
+    tail: Annotated[np.ndarray, ints("slots", fill=-1)]  # the last
+    held: Annotated[np.ndarray, ints("slots")]  # how many
+    older: Annotated[np.ndarray, reals("slots")]  # weight of earlier members at the first record of all
 
 
 # ---------------------------------------------------------------- weights by distance
@@ -108,13 +90,13 @@ def _nothing_older(decay: Any, state: State, recent: Recent, slot: int) -> float
 
 @_older_weight.of(ExponentialTerms)
 def _unfaded(decay: ExponentialTerms, state: State, recent: Recent, slot: int) -> float:
-    sums = state.beam.sums
-    now = state.pool.weight[slot] * sums[SCALE]
+    counters = state.beam.counters
+    now = state.pool.weight[slot] * counters.scale
     rest, m = now, recent.head[slot]
     while m >= 0:
-        rest -= decay_weight(decay, sums[NOW] - recent.position[m])
+        rest -= decay_weight(decay, counters.now - recent.position[m])
         m = recent.next[m]
-    fade = decay_weight(decay, sums[NOW] - recent.position[0])
+    fade = decay_weight(decay, counters.now - recent.position[0])
     return rest / fade if rest > LEAST_SHARE * now and fade > FAR else 0.0
 
 
@@ -245,7 +227,7 @@ def _but_founders(prior: DistanceDependentTerms, recent: Recent, m: int) -> bool
 
 @kernel
 def _clusters_without(prior: Any, state: State, alone: bool) -> float:
-    founded = state.beam.founded[state.beam.meta[HEAD]]
+    founded = state.beam.founded[state.beam.counters.head]
     return np.float64(founded - 1 if alone else founded)
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from streamdp.beam.growth import make_room
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.pace import clocks_at, concentrations_at
-from streamdp.beam.places import new_places
+from streamdp.beam.places import Places
 from streamdp.beam.pool import ALIVE
-from streamdp.beam.recent import Recent, gather, new_recent
+from streamdp.beam.recent import Recent, gather
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import look_again
-from streamdp.beam.state import DONE, EVENTS, GROW, REVISIONS, STATUS, TELL, Incoming, Output
+from streamdp.beam.state import GROW, Incoming, Output
 from streamdp.encode.batch import Batch
+from streamdp.kernels.rows import made
 
 AGES = (1.0, 2.0, 2.5, 4.0)
 """At which multiples of the age of a second look clusters are looked at, whole."""
@@ -59,7 +60,7 @@ def review(
     seq = search.seq
     recent = gather_recent(search, first, batch, labels)
     times = np.zeros(batch.size) if batch.times is None else np.asarray(batch.times, np.float64)
-    places = new_places()
+    places = made(Places, {})
     start, stop = max(seq - age - REVIEW_EVERY, since), seq if last else seq - age
     start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
     chosen = batch.slice(start, stop)
@@ -91,8 +92,14 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
         assert batch.times is not None
         position = np.array(batch.times, np.float64)
     pace = state.pace
-    founding = concentrations_at(pace, position)
-    recent = new_recent(first, slot, clocks_at(pace, position), founding, len(pool.state))
+    recent = made(
+        Recent,
+        {"records": batch.size, "slots": len(pool.state)},
+        first=first,
+        slot=slot,
+        position=clocks_at(pace, position),
+        founding=concentrations_at(pace, position),
+    )
     gather(prior, state, recent)
     return recent
 
@@ -145,11 +152,12 @@ def run_looks(
     done = 0
     while done < n:
         out = search.output_for(revisions, longest)
-        out.meta[:] = 0
-        out.meta[TELL], out.meta[DONE] = tell, done
+        out.counters.clear()
+        out.needs.clear()
+        out.counters.tell, out.counters.done = tell, done
         look(out)
-        done = int(out.meta[DONE])
-        if out.meta[REVISIONS] or out.meta[EVENTS]:
+        done = int(out.counters.done)
+        if out.counters.revisions or out.counters.events:
             yield out
-        if int(out.meta[STATUS]) == GROW:
-            search.state = make_room(search.state, out.meta)
+        if int(out.counters.status) == GROW:
+            search.state = make_room(search.state, out.needs)

@@ -3,67 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import lt
 from typing import Any
 
 import numpy as np
 
 from streamdp.beam.beginning import SLOTS, new_state
-from streamdp.beam.choice import Choice, new_choice
-from streamdp.beam.growth import make_room, more_words
+from streamdp.beam.choice import Choice
+from streamdp.beam.growth import make_room
 from streamdp.beam.model import Model
 from streamdp.beam.pace import prior_at
-from streamdp.beam.pool import (
-    CLOSINGS,
-    COPIES,
-    DECIDED,
-    DROPPED,
-    EVIDENCE,
-    EVIDENCE_LOW,
-    HALF,
-    HEAD,
-    JOINT,
-    JOINT_LOW,
-    LOOKS,
-    MERGERS,
-    MOVED,
-    NEXT_LABEL,
-    RETIRED,
-    SEQ,
-    SWITCHES,
-    VACANT,
-    WIDTH,
-)
-from streamdp.beam.scores import WordScores, new_scores, new_word_scores
-from streamdp.beam.state import (
-    COMPLETE,
-    DONE,
-    EVENTS,
-    GROW,
-    MOVES,
-    NEED_EVENTS,
-    NEED_REVISIONS,
-    REVISIONS,
-    STATUS,
-    TELL,
-    Output,
-    State,
-    new_output,
-)
+from streamdp.beam.pool import VACANT
+from streamdp.beam.scores import Scores, WordScores
+from streamdp.beam.state import COMPLETE, GROW, Output, State
 from streamdp.beam.step import Records, advance, score_only
-from streamdp.beam.trellis import NODE_USED
-from streamdp.beam.walk import new_walk
+from streamdp.beam.walk import Walk
 from streamdp.beam.weigh import weigh
 from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
-from streamdp.kernels.rows import power_of_two
+from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned, forget_values
-from streamdp.likelihoods.words import SEEN, TOTAL
 
 NO_FOUNDERS = np.zeros(0, np.int64)
 NO_VECTORS = np.zeros((1, 0))
+NO_SCORES = {"slots": 1, "coarse": 0, "looked": 0}
 
 
 class BeamSearch:
@@ -83,13 +47,14 @@ class BeamSearch:
         self.state = new_state(model, likelihood) if state is None else state
         self.model = model._replace(prior=prior_at(model.prior, self.state.pace))
         self.likelihood = likelihood
-        self._row_width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
-        self.scores = new_scores(1, np.zeros(0))
-        self._choice = new_choice(model.beam, 1)
-        self._walk = new_walk(1, model.beam)
+        self.scores = made(Scores, NO_SCORES, words=np.zeros(0))
+        self._choice = made(Choice, {"beam": model.beam, "columns": 1})
+        self._walk = made(Walk, {"undecided": 1, "beam": model.beam})
         self._fitted: State | None = None  # what scratch space was made for last
         self._room = 0  # distinct words of a record
-        self._out = new_output(1, SLOTS, 16 * SLOTS, self._row_width)
+        width = likelihood.width if isinstance(likelihood, VectorFamily) else 0
+        sizes = {"records": 1, "revisions": SLOTS, "events": 16 * SLOTS, "width": width}
+        self._out = made(Output, sizes)
         self._advance, self._answer, self._weigh = Bound(advance), Bound(score_only), Bound(weigh)
 
     @property
@@ -123,7 +88,7 @@ class BeamSearch:
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
         if count > self.words.learned.counts.shape[0]:
-            self.state = self.state._replace(clusters=more_words(self.words, power_of_two(count)))
+            self.state = self.state._replace(clusters=grown(self.words, "words", power_of_two(count)))
 
     def held_words(self) -> np.ndarray:
         """Whether a cluster holds each word, by id."""
@@ -132,10 +97,10 @@ class BeamSearch:
     def forget_words(self, ids: np.ndarray) -> None:
         """Take words that no cluster holds out of the base measure; their ids may be given to others."""
         learned = self.words.learned
-        learned.totals[SEEN] -= np.count_nonzero(learned.counts[ids])
+        learned.counters.seen -= np.count_nonzero(learned.counts[ids])
         if isinstance(learned, FieldsLearned):
             forget_values(learned, ids)
-        learned.totals[TOTAL] -= learned.counts[ids].sum()
+        learned.counters.total -= learned.counts[ids].sum()
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0
 
@@ -161,16 +126,19 @@ class BeamSearch:
             return
         self._fit_scores(longest)
         if self._choice.offer.shape[0] != state.pool.slot_of.shape[0]:
-            self._choice = new_choice(self.model.beam, state.pool.slot_of.shape[0])
+            sizes = {"beam": self.model.beam, "columns": state.pool.slot_of.shape[0]}
+            self._choice = made(Choice, sizes)
         if self._walk.node.shape[0] != state.announced.shape[0]:
-            self._walk = new_walk(state.announced.shape[0], self.model.beam)
+            self._walk = made(Walk, {"undecided": state.announced.shape[0], "beam": self.model.beam})
         self._fitted = state
 
     def _fit_scores(self, longest: int) -> None:
         slots, clusters = self.state.pool.slots.shape[0], self.state.clusters
         if not isinstance(clusters, WordClusters):
             if self.scores.value.shape[0] != slots:
-                self.scores = new_scores(slots, np.zeros(0), clusters.coarse.shape[1])
+                coarse = clusters.coarse.shape[1]
+                sizes = {"slots": slots, "coarse": coarse, "looked": slots if coarse else 0}
+                self.scores = made(Scores, sizes, words=np.zeros(0))
             return
         classes, vocabulary = clusters.sizes.classes.shape[0], clusters.learned.counts.shape[0]
         held = self.scores.words
@@ -181,30 +149,38 @@ class BeamSearch:
             or held.fresh.shape[0] < longest
             or held.position.shape[0] != vocabulary
         ):
-            fresh = new_word_scores(slots, classes, power_of_two(max(longest, 16)), vocabulary)
+            longest = power_of_two(max(longest, 16))
+            sizes = {**NO_SCORES, "slots": slots, "classes": classes, "longest": longest, "words": vocabulary}
+            fresh = made(WordScores, sizes)
             if isinstance(held, WordScores):
-                fresh.meta[:] = held.meta
-            self.scores = new_scores(slots, fresh)
+                fresh.counters[...] = held.counters
+            self.scores = made(Scores, sizes, words=fresh)
             self._room = fresh.fresh.shape[0]
 
     def output_for(self, revisions: int, longest: int) -> Output:
         """Buffers for at least so many revisions, scratch space for a record of so many distinct words."""
         self._fit(longest)
-        self._out.meta[NEED_REVISIONS] = revisions
+        self._out.needs.revisions = revisions
         self._prepare_output(1)
         return self._out
 
     def _prepare_output(self, records: int) -> None:
         out = self._out
-        held = len(out.answers), len(out.revisions), len(out.events)
-        needed = records, int(out.meta[NEED_REVISIONS]), int(out.meta[NEED_EVENTS])
-        if any(map(lt, held, needed)):
-            wanted = power_of_two(needed[0]), power_of_two(2 * needed[1]), power_of_two(2 * needed[2])
-            larger = [max(have, want) for have, want in zip(held, wanted, strict=True)]
-            grown = new_output(larger[0], larger[1], larger[2], self._row_width)
-            for old, new in zip(out, grown, strict=True):
-                new[: len(old)] = old
-            self._out = grown
+        for name, wanted in (
+            ("answers", records),
+            ("revisions", 2 * int(out.needs.revisions)),
+            ("events", 2 * int(out.needs.events)),
+        ):
+            held = len(getattr(out, name))
+            if held < wanted // (1 if name == "answers" else 2):
+                out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))
+        self._out = out
+
+    def _clear(self, tell: bool) -> None:
+        """Nothing is in the buffers."""
+        self._out.counters.clear()
+        self._out.needs.clear()
+        self._out.counters.tell = tell
 
     def _lasting(self) -> tuple[Any, ...]:
         """What kernels are given besides records."""
@@ -238,27 +214,26 @@ class BeamSearch:
         that they caused. The buffers are used again when the iterator goes on.
         """
         n, start = batch.size, 0
-        self._out.meta[:] = 0
-        self._out.meta[TELL] = tell
+        self._clear(tell)
         while start < n:
             records = self.prepare(batch, founders)
-            out, meta = self._out, self._out.meta
+            out, counters = self._out, self._out.counters
             self._advance(self._lasting(), records)
-            status = int(meta[STATUS])
+            status = int(counters.status)
             if status == GROW:
-                self.state = make_room(self.state, meta)
+                self.state = make_room(self.state, out.needs)
                 continue
-            stop = int(meta[DONE])
+            stop = int(counters.done)
             yield start, stop, out
             start = stop
-            meta[REVISIONS] = meta[EVENTS] = meta[MOVES] = 0
-            meta[NEED_REVISIONS:] = 0
+            counters.revisions = counters.events = counters.moves = 0
+            out.needs.clear()
             if status == COMPLETE and stop < n:
                 raise RuntimeError("the beam stopped early: this is a defect of streamdp")
 
     def score(self, batch: Batch) -> Output:
         """Answer without learning; records as for :meth:`run`. Label -1 means a new cluster."""
-        self._out.meta[:] = 0
+        self._clear(False)
         records = self.prepare(batch)
         self._answer(self._lasting(), records)
         return self._out
@@ -297,7 +272,7 @@ class BeamSearch:
         repeated[np.argsort(first)] = again
         fresh = max(minted, int(new.max(initial=-1)) + 1)
         new[repeated] = fresh + np.arange(repeated.sum())
-        self.state.beam.meta[NEXT_LABEL] = fresh + int(repeated.sum())
+        self.state.beam.counters.next_label = fresh + int(repeated.sum())
         table = np.zeros(int(labels.max(initial=-1)) + 1, np.int64)
         table[labels] = new
         own = self.state.lineages.rows["label"]
@@ -308,56 +283,56 @@ class BeamSearch:
     @property
     def seq(self) -> int:
         """Records absorbed so far."""
-        return int(self.state.beam.meta[SEQ])
+        return int(self.state.beam.counters.seq)
 
     @property
     def decided(self) -> int:
         """The last record whose assignment all hypotheses share, -1 for none."""
-        return int(self.state.beam.meta[DECIDED])
+        return int(self.state.beam.counters.decided)
 
     @property
     def log_evidence(self) -> float:
         """Prequential log evidence: sum of log p(x_t | past), nats."""
-        sums = self.state.beam.sums
-        return float(sums[EVIDENCE] + sums[EVIDENCE_LOW])
+        counters = self.state.beam.counters
+        return float(counters.evidence + counters.evidence_low)
 
     @property
     def log_joints(self) -> np.ndarray:
         """True log joint of every hypothesis, in rank order, nats."""
         beam = self.state.beam
-        offset = beam.sums[JOINT] + beam.sums[JOINT_LOW]
-        return np.asarray(beam.joint[: beam.meta[WIDTH]] + offset)
+        offset = beam.counters.joint + beam.counters.joint_low
+        return np.asarray(beam.joint[: beam.counters.width] + offset)
 
     @property
     def head(self) -> int:
         """Rank of the hypothesis that is announced: of the largest true log joint, or the greedy lane."""
-        return int(self.state.beam.meta[HEAD])
+        return int(self.state.beam.counters.head)
 
     def head_slots(self) -> np.ndarray:
         """Pool slots of the clusters of the best hypothesis whose end was not told."""
         pool = self.state.pool
         slots = np.flatnonzero(pool.state != VACANT)
         columns = pool.column[slots]
-        return slots[(columns < 0) | (pool.holds[pool.meta[HALF], self.head, np.maximum(columns, 0)] == 1)]
+        return slots[(columns < 0) | (pool.holds[pool.counters.half, self.head, np.maximum(columns, 0)] == 1)]
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
-        meta = self.state.beam.meta
+        counters = self.state.beam.counters
         return {
-            "records": int(meta[SEQ]),
-            "hypotheses": int(meta[WIDTH]),
+            "records": int(counters.seq),
+            "hypotheses": int(counters.width),
             "clusters_live": len(self.head_slots()),
-            "clusters_created": int(meta[NEXT_LABEL]),
-            "clusters_closed": int(meta[CLOSINGS]),
-            "clusters_retired": int(meta[RETIRED]),
-            "cluster_copies": int(meta[COPIES]),
-            "dissenters_dropped": int(meta[DROPPED]),
-            "switches": int(meta[SWITCHES]),
-            "second_looks": int(meta[LOOKS]),
-            "records_moved": int(meta[MOVED]),
-            "clusters_merged": int(meta[MERGERS]),
-            "undecided": int(meta[SEQ] - 1 - meta[DECIDED]),
-            "trellis_nodes": int(self.state.trellis.meta[NODE_USED]),
+            "clusters_created": int(counters.next_label),
+            "clusters_closed": int(counters.closings),
+            "clusters_retired": int(counters.retired),
+            "cluster_copies": int(counters.copies),
+            "dissenters_dropped": int(counters.dropped),
+            "switches": int(counters.switches),
+            "second_looks": int(counters.looks),
+            "records_moved": int(counters.moved),
+            "clusters_merged": int(counters.mergers),
+            "undecided": int(counters.seq - 1 - counters.decided),
+            "trellis_nodes": int(self.state.trellis.counters.used),
         }
 
     def history(self, rank: int) -> dict[int, int]:

@@ -41,7 +41,7 @@ from streamdp.beam.moving import (
     win,
 )
 from streamdp.beam.places import Places, best_place, find_places
-from streamdp.beam.pool import ALIVE, DECIDED, LOOKS
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.recent import (
     Recent,
     link,
@@ -52,8 +52,8 @@ from streamdp.beam.recent import (
     unlink,
     weigh_list,
 )
-from streamdp.beam.scores import NEW_VALUE, Scores
-from streamdp.beam.state import COMPLETE, DONE, STATUS, Incoming, Output, State
+from streamdp.beam.scores import Scores
+from streamdp.beam.state import COMPLETE, Incoming, Output, State
 from streamdp.beam.step import Records, record_at
 from streamdp.kernels.jit import entry, kernel
 
@@ -64,7 +64,7 @@ LEAST_GAIN = 1e-6
 @kernel
 def _better_place(places: Places, own: float) -> tuple[int, float, float]:
     """The slot of the best place, if it is better than to stay (else -1); nats gained, and its share."""
-    if places.found[0] == 0:
+    if places.counters.found == 0:
         return -1, 0.0, 0.0
     best, share = best_place(places, own)
     gain = places.score[best] - own
@@ -95,33 +95,33 @@ def _look_at_record(
 ) -> bool:
     """Weigh a record again; False where room must be made first."""
     pool, beam = state.pool, state.beam
-    m = record.seq - recent.first[0]
+    m = record.seq - recent.first
     slot = recent.slot[m]
-    if slot < 0 or record.seq > beam.meta[DECIDED]:
+    if slot < 0 or record.seq > beam.counters.decided:
         return True
     alone = pool.slots[slot].size == 1
     if not alone and not may_leave(model.prior, recent, m):
         return True
     leave(model, state, slot, record)
     score_record(state.clusters, model, state, scores, record)
-    own = math.log(scores.sums[NEW_VALUE]) if scores.sums[NEW_VALUE] > 0.0 else -np.inf
+    own = math.log(scores.counters.new_value) if scores.counters.new_value > 0.0 else -np.inf
     if not alone:
         value = value_of(state.clusters, scores, slot)
         stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
         own = math.log(value) + stays if value > 0.0 else -np.inf
     find_places(state, scores, places, slot, 1)
-    n = places.found[0]
+    n = places.counters.found
     for p in range(n):
         ratio = ratio_of_joining(model.prior, state, recent, m, places.slot[p])
         places.score[p] = math.log(places.value[p]) + ratio
     _return(model, state, scores, slot, record)
-    beam.meta[LOOKS] += 1
+    beam.counters.looks += 1
     into, gain, share = _better_place(places, own)
     if into < 0:
         return True
     room_to_join(state, out, slot, into, record.words)
-    if out.meta[STATUS] != COMPLETE:
-        beam.meta[LOOKS] -= 1
+    if out.counters.status != COMPLETE:
+        beam.counters.looks -= 1
         return False
     unlink(recent, m)
     if alone:
@@ -174,11 +174,11 @@ def _look_at_cluster(
     row = pool.slots[slot]
     if pool.state[slot] != ALIVE or pool.column[slot] >= 0 or recent.held[slot] != row.size:
         return True
-    if row.last > beam.meta[DECIDED]:
+    if row.last > beam.counters.decided:
         return True
     whole = bag_of_slot(state.clusters, state, bag, slot)
     room_to_join(state, out, slot, slot, whole.words)
-    if out.meta[STATUS] != COMPLETE:
+    if out.counters.status != COMPLETE:
         return False
     leave_class(state.clusters, pool, slot)
     hide_slot(state.clusters, slot)
@@ -186,11 +186,11 @@ def _look_at_cluster(
     find_places(state, scores, places, slot, row.size)
     show_slot(state.clusters, slot)
     stand(state, slot)
-    beam.meta[LOOKS] += 1
-    n = places.found[0]
-    if scores.sums[NEW_VALUE] <= 0.0:
+    beam.counters.looks += 1
+    n = places.counters.found
+    if scores.counters.new_value <= 0.0:
         return True
-    own = math.log(scores.sums[NEW_VALUE])
+    own = math.log(scores.counters.new_value)
     for p in range(n):
         ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
         places.score[p] = math.log(places.value[p]) + ratio
@@ -198,8 +198,8 @@ def _look_at_cluster(
     if into < 0:
         return True
     room_to_join(state, out, slot, into, whole.words)
-    if out.meta[STATUS] != COMPLETE:
-        beam.meta[LOOKS] -= 1
+    if out.counters.status != COMPLETE:
+        beam.counters.looks -= 1
         return False
     tell_merger(state, out, slot, into)
     win(state, gain, row.size)
@@ -232,10 +232,10 @@ def look_again(
 ) -> None:
     """Look at records again, the first of which is number ``first``, then at the clusters in ``slots``.
 
-    Goes on with look ``out.meta[DONE]``; ``times`` are those of all recent records. (One entry for both: what
-    they share is compiled once.)
+    Goes on with look ``out.counters.done``; ``times`` are those of all recent records. (One entry for both:
+    what they share is compiled once.)
     """
-    i, n = out.meta[DONE], records.times.shape[0]
+    i, n = out.counters.done, records.times.shape[0]
     while i < n + slots.shape[0]:
         revisions = 1 if i < n else recent.held[slots[i - n]]
         if not room_to_look(state, out, revisions):
@@ -248,4 +248,4 @@ def look_again(
         if not done:
             return
         i += 1
-        out.meta[DONE] = i
+        out.counters.done = i

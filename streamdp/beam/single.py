@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.beam.growth import make_room
-from streamdp.beam.pool import ALIVE, HEAD, NEXT_LABEL, SCALE
-from streamdp.beam.scores import NEW_VALUE, TICK
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import DONE, GROW, STATUS, TELL, Output
+from streamdp.beam.state import GROW, Output
 from streamdp.encode.batch import Batch
 
 
@@ -37,7 +36,7 @@ class Single:
         search = self._search
         self._records = search.prepare(self._batch)
         self._state, self.out = search.state, search.out
-        self._meta, self.label = self.out.meta, self.out.answers["label"]
+        self.label = self.out.answers["label"]
         self._advance, self._answer = search.calls(self._records)
 
     def _look(self) -> None:
@@ -45,30 +44,34 @@ class Single:
         if self._search.state is not self._state or self._search.out is not self.out:
             self._fit()
 
+    def _clear(self) -> None:
+        self.out.counters.clear()
+        self.out.needs.clear()
+
     def learn(self) -> Output:
         """Absorb the vector; its answer is the first of the output."""
         self._look()
-        self._meta[:] = 0
-        self._meta[TELL] = self._tell
+        self._clear()
+        self.out.counters.tell = self._tell
         while True:
             self._advance()
-            if self._meta[DONE]:
+            if self.out.counters.done:
                 return self.out
-            if self._meta[STATUS] == GROW:
-                self._search.state = make_room(self._search.state, self._meta)
+            if self.out.counters.status == GROW:
+                self._search.state = make_room(self._search.state, self.out.needs)
             self._fit()
 
     def score(self) -> Output:
         """What would be answered, without learning."""
         self._look()
-        self._meta[:] = 0
+        self._clear()
         self._answer()
         return self.out
 
 
 def next_label(search: BeamSearch) -> int:
     """What the next new cluster will be called."""
-    return int(search.state.beam.meta[NEXT_LABEL])
+    return int(search.state.beam.counters.next_label)
 
 
 def shares_of_head(search: BeamSearch) -> dict[int, float]:
@@ -81,9 +84,9 @@ def shares_of_head(search: BeamSearch) -> dict[int, float]:
     value, words = scores.value[slots], scores.words
     if search.sparse:
         untouched = words.ratio[search.words.sizes.of[slots]]
-        value = np.where(words.stamp[slots] == words.meta[TICK], value, untouched)
-    mass = state.pool.weight[slots] * state.beam.sums[SCALE] * value
-    founded = search.new_weights[state.beam.meta[HEAD]] * scores.sums[NEW_VALUE]
+        value = np.where(words.stamp[slots] == words.counters.tick, value, untouched)
+    mass = state.pool.weight[slots] * state.beam.counters.scale * value
+    founded = search.new_weights[state.beam.counters.head] * scores.counters.new_value
     labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
     total = float(mass.sum() + founded)
     shares = dict(zip(labels.tolist(), (mass / total).tolist(), strict=True))

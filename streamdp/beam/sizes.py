@@ -11,61 +11,54 @@ Class 0 is the empty cluster (n = T = 0): what founding a new one scores.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.blocks import append_room, drop_list, new_header
+from streamdp.kernels.blocks import HEADER, append_room, drop_list
 from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.probing import hash_of, put, take
-from streamdp.kernels.rows import free_chain, new_rows, row_type
-
-FREE, HIGH, USED = 0, 1, 2
-
-
-class Sizes(NamedTuple):
-    """Size classes, dense enough for vector loops over ``0 .. meta[HIGH] - 1``."""
-
-    meta: np.ndarray  # int64[3] free list, one past the highest class in use, classes in use
-    classes: np.ndarray  # SIZE_CLASS[C]
-    tokens: np.ndarray  # float64[C] n
-    types: np.ndarray  # float64[C] T
-    weight: np.ndarray  # float64[C] summed stored weight of the agreed clusters
-    top: np.ndarray  # float64[C] weight at the head of the heap
-    agreed: np.ndarray  # int64[C] clusters that all hypotheses hold
-    table: np.ndarray  # int64[power of two] open addressing by (n, T); -1 empty
-    header: np.ndarray  # the arena of the heaps
-    heap: np.ndarray  # int64[...]
-    of: np.ndarray  # int64[S] class of a slot, -1 for none
-    place: np.ndarray  # int64[S] a slot's index in its class's heap, -1 when contested
-
+from streamdp.kernels.rows import Counters, grown, ints, made, one, reals, row_type, rows
 
 SIZE_CLASS = row_type("refs next start block")
 """Pool slots of the class, contested ones too; next free one; offset of the heap in the arena, and its
 block's size index, -1 for none."""
 
 
+class Sizes(NamedTuple):
+    """Size classes, dense enough for vector loops over ``0 .. counters.high - 1``.
+
+    ``counters``: the first free class, one past the highest in use, classes in use.
+    """
+
+    counters: Annotated[Counters, one("free high used")]
+    classes: Annotated[np.ndarray, rows(SIZE_CLASS, "classes", chain="next", block=-1)]
+    tokens: Annotated[np.ndarray, reals("classes")]  # n
+    types: Annotated[np.ndarray, reals("classes")]  # T
+    weight: Annotated[np.ndarray, reals("classes")]  # summed stored weight of the agreed clusters
+    top: Annotated[np.ndarray, reals("classes")]  # weight at the head of the heap
+    agreed: Annotated[np.ndarray, ints("classes")]  # clusters that all hypotheses hold
+    table: Annotated[np.ndarray, ints("table", fill=-1)]  # open addressing by (n, T)
+    header: Annotated[np.ndarray, HEADER]  # of the arena of the heaps
+    heap: Annotated[np.ndarray, ints("heap")]
+    of: Annotated[np.ndarray, ints("slots", fill=-1)]  # class of a slot, -1 for none
+    place: Annotated[np.ndarray, ints("slots", fill=-1)]  # index in the heap of its class, -1 when contested
+
+
 def new_sizes(classes: int, slots: int, heap: int) -> Sizes:
     """Only class 0."""
-    rows = new_rows(classes, SIZE_CLASS, block=-1)
-    rows["refs"][0] = 1
-    rows["next"][0] = -1
-    rows["next"][1:] = free_chain(1, classes)
-    return Sizes(
-        np.array([1, 1, 1], np.int64),
-        rows,
-        np.zeros(classes),
-        np.zeros(classes),
-        np.zeros(classes),
-        np.zeros(classes),
-        np.zeros(classes, np.int64),
-        np.full(4 * classes, -1, np.int64),
-        new_header(),
-        np.zeros(heap, np.int64),
-        np.full(slots, -1, np.int64),
-        np.full(slots, -1, np.int64),
-    )
+    sizes = made(Sizes, {"classes": classes, "slots": slots, "heap": heap, "table": 4 * classes})
+    sizes.counters.free = sizes.counters.high = sizes.counters.used = 1
+    sizes.classes["refs"][0], sizes.classes["next"][0] = 1, -1
+    return sizes
+
+
+def more_classes(sizes: Sizes, size: int) -> Sizes:
+    """Room for more classes: their table is made anew."""
+    larger = grown(sizes, "classes", size)._replace(table=np.full(4 * size, -1, np.int64))
+    rehash(larger)
+    return larger
 
 
 @kernel
@@ -89,11 +82,11 @@ def _class_of(sizes: Sizes, tokens: int, types: int) -> int:
         if sizes.tokens[c] == tokens and sizes.types[c] == types:
             return c
         i = (i + 1) & mask
-    c = sizes.meta[FREE]
-    sizes.meta[FREE] = sizes.classes[c].next
-    sizes.meta[USED] += 1
-    if c >= sizes.meta[HIGH]:
-        sizes.meta[HIGH] = c + 1
+    c = sizes.counters.free
+    sizes.counters.free = sizes.classes[c].next
+    sizes.counters.used += 1
+    if c >= sizes.counters.high:
+        sizes.counters.high = c + 1
     sizes.table[i] = c
     sizes.tokens[c] = tokens
     sizes.types[c] = types
@@ -110,13 +103,13 @@ def _free_class(sizes: Sizes, c: int) -> None:
     drop_list(sizes.header, sizes.heap, sizes.classes, c)
     sizes.weight[c] = 0.0
     sizes.top[c] = 0.0
-    sizes.classes[c].next = sizes.meta[FREE]
-    sizes.meta[FREE] = c
-    sizes.meta[USED] -= 1
-    high = sizes.meta[HIGH]
+    sizes.classes[c].next = sizes.counters.free
+    sizes.counters.free = c
+    sizes.counters.used -= 1
+    high = sizes.counters.high
     while high > 1 and sizes.classes[high - 1].refs == 0:
         high -= 1
-    sizes.meta[HIGH] = high
+    sizes.counters.high = high
 
 
 class ClassHeap(NamedTuple):
@@ -225,6 +218,6 @@ def reweigh(sizes: Sizes, slot: int, change: float, weight: np.ndarray, founder:
 @entry
 def rehash(sizes: Sizes) -> None:
     """Enter all classes into an empty table, in order."""
-    for c in range(sizes.meta[HIGH]):
+    for c in range(sizes.counters.high):
         if c == 0 or sizes.classes[c].refs > 0:
             put(sizes, c)

@@ -12,36 +12,9 @@ import numpy as np
 
 from streamdp.beam.expiry import Expiry
 from streamdp.beam.members import Members
-from streamdp.beam.pool import (
-    ALIVE,
-    CLOSED,
-    CONTESTED,
-    DECIDED,
-    HALF,
-    HEAD,
-    LANE,
-    NEXT_LABEL,
-    OPEN,
-    SEQ,
-    SLOT_FREE,
-    SLOT_HIGH,
-    SLOT_USED,
-    VACANT,
-    WIDTH,
-    Beam,
-    Pool,
-)
+from streamdp.beam.pool import ALIVE, CLOSED, VACANT, Beam, Pool
 from streamdp.beam.state import State
-from streamdp.beam.trellis import (
-    LINEAGE_BITS,
-    LINEAGES_FREE,
-    LINEAGES_USED,
-    NODE_FREE,
-    NODE_ROOT,
-    NODE_USED,
-    Lineages,
-    Trellis,
-)
+from streamdp.beam.trellis import LINEAGE_BITS, Lineages, Trellis
 from streamdp.kernels.blocks import SIZES
 from streamdp.kernels.rows import power_of_two
 
@@ -60,7 +33,7 @@ def require(holds: Any, what: str) -> None:
         raise UnsoundError(what)
 
 
-def within(values: np.ndarray, low: int, high: int, what: str) -> None:
+def within(values: np.ndarray, low: float, high: float, what: str) -> None:
     """All values are at least ``low`` and below ``high``."""
     require(values.size == 0 or (values.min() >= low and values.max() < high), f"{what} out of range")
 
@@ -79,7 +52,7 @@ def alike(found: Any, fresh: Any, name: str = "state") -> None:
         return
     require(isinstance(found, np.ndarray) and found.dtype == fresh.dtype, f"{name} of another type")
     require(found.ndim == fresh.ndim, f"{name} of another shape")
-    fixed = ("meta", "sums", "totals", "header", "postings", "entries", "posted", "length", "empty")
+    fixed = ("counters", "header", "postings", "entries", "posted", "length", "empty")
     if name in fixed or name in ("joint", "select", "founded", "leaf"):
         require(found.shape == fresh.shape, f"{name} of another shape")
     require(found.shape[1:] == fresh.shape[1:] or name == "holds", f"{name} of another shape")
@@ -105,12 +78,12 @@ def arena(header: np.ndarray, payload: np.ndarray, lists: np.ndarray, what: str)
     starts, sizes = [used["start"]], [np.int64(4) << used["block"]]
     for j in range(SIZES):
         free: list[int] = []
-        at = int(header[1 + j])
+        at = int(header[1 + j]) - 1
         while at != -1:
             inside = 0 <= at < len(payload) and len(free) <= len(payload) >> (2 + j)
             require(inside, f"{what}: a list of free blocks is broken")
             free.append(at)
-            at = int(payload[at])
+            at = int(payload[at]) - 1
         starts.append(np.array(free, np.int64))
         sizes.append(np.full(len(free), np.int64(4) << j))
     begin, size = np.concatenate(starts), np.concatenate(sizes)
@@ -141,33 +114,34 @@ def check_state(state: State, fresh: State, max_undecided: int) -> None:
     _check_lineages(state)
     pace = state.pace
     require(len(pace) >= 2, "the pace has too few rows")
-    finite(pace, "the pace")
+    finite(pace.view(np.float64), "the pace")
     _check_announced(state)
 
 
 def _check_beam(beam: Beam, max_undecided: int) -> None:
-    meta, width = beam.meta, int(beam.meta[WIDTH])
+    counters, width = beam.counters, int(beam.counters.width)
     require(1 <= width <= len(beam.joint), "the number of hypotheses is out of range")
-    within(meta, -1, RECORDS, "a count of the beam")
-    within(meta[[HEAD, LANE]], 0, width, "the rank of the best hypothesis")
-    require(meta[DECIDED] < max(meta[SEQ], 0) + (meta[SEQ] == 0), "more is decided than there is")
-    require(meta[SEQ] - meta[DECIDED] <= max_undecided + 1, "more is undecided than may be")
-    require(meta[NEXT_LABEL] < LABELS, "the next label is out of range")
-    within(beam.founded[:width], 0, int(meta[SEQ]) + 1, "the number of clusters")
+    values = np.array(counters.tolist())
+    within(values, -np.inf, RECORDS, "a count of the beam")
+    within(np.array([counters.head, counters.lane]), 0, width, "the rank of the best hypothesis")
+    require(counters.decided < max(counters.seq, 0) + (counters.seq == 0), "more is decided than there is")
+    require(counters.seq - counters.decided <= max_undecided + 1, "more is undecided than may be")
+    require(counters.next_label < LABELS, "the next label is out of range")
+    within(beam.founded[:width], 0, int(counters.seq) + 1, "the number of clusters")
     finite(beam.joint[:width], "a log joint")
     finite(beam.select[:width], "a log joint")
-    finite(beam.sums, "a sum of the beam")
+    finite(values, "a sum of the beam")
 
 
 def _check_pool(pool: Pool, beam: Beam) -> None:
-    meta, width, seq = pool.meta, int(beam.meta[WIDTH]), int(beam.meta[SEQ])
-    contested, columns = int(meta[CONTESTED]), len(pool.slot_of)
+    counters, width, seq = pool.counters, int(beam.counters.width), int(beam.counters.seq)
+    contested, columns = int(counters.contested), len(pool.slot_of)
     within(pool.state, VACANT, CLOSED + 1, "the state of a slot")
     used = np.flatnonzero(pool.state != VACANT)
-    require(meta[SLOT_USED] == len(used), "the number of slots in use is wrong")
-    require(meta[OPEN] == (pool.state == ALIVE).sum(), "the number of open clusters is wrong")
-    require(meta[SLOT_HIGH] == (used.max(initial=-1) + 1), "the highest slot is wrong")
-    chain(meta[SLOT_FREE], pool.slots["next"], np.flatnonzero(pool.state == VACANT), "slots")
+    require(counters.used == len(used), "the number of slots in use is wrong")
+    require(counters.open == (pool.state == ALIVE).sum(), "the number of open clusters is wrong")
+    require(counters.high == (used.max(initial=-1) + 1), "the highest slot is wrong")
+    chain(counters.free, pool.slots["next"], np.flatnonzero(pool.state == VACANT), "slots")
     rows = pool.slots[used]
     within(rows["size"], 1, seq + 1, "the size of a cluster")
     within(rows["last"], 0, seq, "the last record of a cluster")
@@ -176,7 +150,7 @@ def _check_pool(pool: Pool, beam: Beam) -> None:
     require((pool.weight[used] >= 0.0).all(), "a weight is negative")
     finite(rows["first_time"], "a time")
     finite(rows["last_time"], "a time")
-    require(meta[HALF] in (0, 1), "the table of holders is out of range")
+    require(counters.half in (0, 1), "the table of holders is out of range")
     require(pool.holds.shape == (2, len(beam.joint), columns), "holds of another shape")
     require(columns > 0 and 0 <= contested <= columns, "the number of columns is out of range")
     within(pool.slot_of[:contested], 0, len(pool.slots), "the slot of a column")
@@ -185,14 +159,14 @@ def _check_pool(pool: Pool, beam: Beam) -> None:
     require((pool.column[used] == expected[used]).all(), "slots and columns do not match")
     require((expected >= 0).sum() == contested, "two columns are of one slot")
     require((expected[pool.state == VACANT] < 0).all(), "a free slot has a column")
-    holds = pool.holds[meta[HALF], :width, :contested]
+    holds = pool.holds[counters.half, :width, :contested]
     require((holds <= 1).all(), "a holder is neither 0 nor 1")
     held = holds.sum(axis=0, dtype=np.int64)
     require(((held > 0) & (held < width)).all(), "a column is held by none or by all")
 
 
 def _check_expiry(expiry: Expiry, pool: Pool) -> None:
-    n, slots = int(expiry.length[0]), len(pool.slots)
+    n, slots = int(expiry.counters.length), len(pool.slots)
     require(0 <= n <= slots, "the length of the heap of clusters is out of range")
     heap = expiry.heap[:n]
     within(heap, 0, slots, "a slot in the heap")
@@ -218,13 +192,13 @@ def _check_members(members: Members, pool: Pool) -> None:
 
 
 def _check_trellis(trellis: Trellis, beam: Beam, lineages: int) -> None:
-    nodes, count, seq = trellis.nodes, len(trellis.nodes), int(beam.meta[SEQ])
+    nodes, count, seq = trellis.nodes, len(trellis.nodes), int(beam.counters.seq)
     require(count > 0 and len(trellis.parent) == len(trellis.lineage) == count, "trellis of several lengths")
-    root = int(trellis.meta[NODE_ROOT])
+    root = int(trellis.counters.root)
     require(0 <= root < count, "the root of the trellis is out of range")
     for name in ("child", "right", "left"):
         within(nodes[name], -1, count, "a node of the trellis")
-    require(nodes["seq"][root] == beam.meta[DECIDED], "the root is not what is decided")
+    require(nodes["seq"][root] == beam.counters.decided, "the root is not what is decided")
     used = np.zeros(count, bool)
     used[root] = True
     level, childless = np.array([root]), []
@@ -244,11 +218,11 @@ def _check_trellis(trellis: Trellis, beam: Beam, lineages: int) -> None:
             require((nodes["left"][after] == first[onwards]).all(), "siblings do not match")
             first, parents = after, parents[onwards]
         level = np.concatenate(found) if found else np.zeros(0, np.int64)
-    leaves = np.sort(beam.leaf[: beam.meta[WIDTH]])
+    leaves = np.sort(beam.leaf[: beam.counters.width])
     require(np.array_equal(leaves, np.sort(np.concatenate(childless))), "the ends of the trellis are wrong")
     require((nodes["seq"][leaves] == seq - 1).all(), "a hypothesis ends too early")
-    require(trellis.meta[NODE_USED] == used.sum(), "the number of nodes is wrong")
-    chain(trellis.meta[NODE_FREE], trellis.parent, np.flatnonzero(~used), "trellis")
+    require(trellis.counters.used == used.sum(), "the number of nodes is wrong")
+    chain(trellis.counters.free, trellis.parent, np.flatnonzero(~used), "trellis")
     used[root] = trellis.lineage[root] >= 0
     within(trellis.lineage[used], 0, lineages, "the lineage of a node")
     require((trellis.lineage[~used] == -1).all(), "a free node has a lineage")
@@ -265,16 +239,16 @@ def _check_lineages(state: State) -> None:
     refs = np.bincount(np.concatenate([held, nodes]), minlength=count)
     used = refs > 0
     require((rows["refs"][used] == refs[used]).all(), "lineages and those who refer to them do not match")
-    require(lineages.meta[LINEAGES_USED] == used.sum(), "the number of lineages is wrong")
-    chain(lineages.meta[LINEAGES_FREE], rows["next"], np.flatnonzero(~used), "lineages")
-    within(rows["founder"][used], 0, int(state.beam.meta[SEQ]), "a founder")
-    within(rows["label"][used], -1, int(state.beam.meta[NEXT_LABEL]), "a label")
+    require(lineages.counters.used == used.sum(), "the number of lineages is wrong")
+    chain(lineages.counters.free, rows["next"], np.flatnonzero(~used), "lineages")
+    within(rows["founder"][used], 0, int(state.beam.counters.seq), "a founder")
+    within(rows["label"][used], -1, int(state.beam.counters.next_label), "a label")
 
 
 def _check_announced(state: State) -> None:
-    size, meta = len(state.announced), state.beam.meta
+    size, counters = len(state.announced), state.beam.counters
     require(size == power_of_two(size) and len(state.announced_founder) == size, "announced of odd length")
-    require(meta[SEQ] - meta[DECIDED] <= size, "less is announced than undecided")
-    open_ = np.arange(meta[DECIDED] + 1, meta[SEQ]) & (size - 1)
-    within(state.announced[open_], 0, int(meta[NEXT_LABEL]), "an announced label")
-    within(state.announced_founder[open_], 0, int(meta[SEQ]), "an announced founder")
+    require(counters.seq - counters.decided <= size, "less is announced than undecided")
+    open_ = np.arange(counters.decided + 1, counters.seq) & (size - 1)
+    within(state.announced[open_], 0, int(counters.next_label), "an announced label")
+    within(state.announced_founder[open_], 0, int(counters.seq), "an announced founder")

@@ -7,14 +7,14 @@ import numpy as np
 from streamdp.beam.categories import CategoryClusters
 from streamdp.beam.index import Index
 from streamdp.beam.pool import ALIVE, VACANT, Pool
-from streamdp.beam.sizes import FREE, HIGH, USED, Sizes
+from streamdp.beam.sizes import Sizes
 from streamdp.beam.sound import arena, chain, finite, require, within
 from streamdp.beam.state import State
 from streamdp.beam.vectors import VectorClusters
 from streamdp.beam.words import WordClusters
 from streamdp.kernels.rows import power_of_two
 from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
-from streamdp.likelihoods.words import SEEN, TOTAL, Learned
+from streamdp.likelihoods.words import Learned
 
 COUNTS = 1 << 31
 
@@ -69,7 +69,7 @@ def _check_index(index: Index, pool: Pool, tokens_of: int | None) -> None:
     require((index.slot[at] == owner[shown]).all(), "the index has another cluster")
     places = (np.arange(len(entry)) - np.repeat(np.cumsum(types[used]) - types[used], types[used]))[shown]
     require((index.back[at] == places).all(), "the index points to another word")
-    require(index.posted[0] == len(at) == lists["length"].sum(), "the number of postings is wrong")
+    require(index.counters.posted == len(at) == lists["length"].sum(), "the number of postings is wrong")
     within(index.occurrences[at], 1, COUNTS, "the count of a word")
     counts = np.where(shown, 0, where)
     counts[shown] = index.occurrences[at]
@@ -96,9 +96,10 @@ def _places(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _check_learned(learned: Learned, words: int) -> None:
     require(len(learned.counts) == words, "the base measure of another length than the words")
     within(learned.counts, 0, 1 << 53, "a count of the base measure")
-    totals = learned.totals
-    require(totals[TOTAL] == learned.counts.sum(), "the sum of the base measure is wrong")
-    require(totals[SEEN] == np.count_nonzero(learned.counts), "the words of the base measure are wrong")
+    require(learned.counters.total == learned.counts.sum(), "the sum of the base measure is wrong")
+    require(
+        learned.counters.seen == np.count_nonzero(learned.counts), "the words of the base measure are wrong"
+    )
 
 
 def _check_fields(learned: FieldsLearned, index: Index) -> None:
@@ -121,7 +122,7 @@ def _check_fields(learned: FieldsLearned, index: Index) -> None:
 
 
 def _check_sizes(sizes: Sizes, index: Index, types: np.ndarray, pool: Pool) -> None:
-    slots, count, high = len(pool.slots), len(sizes.classes), int(sizes.meta[HIGH])
+    slots, count, high = len(pool.slots), len(sizes.classes), int(sizes.counters.high)
     by_class = (sizes.tokens, sizes.types, sizes.weight, sizes.top, sizes.agreed)
     require({len(array) for array in by_class} == {count}, "size classes of several lengths")
     require(len(sizes.of) == len(sizes.place) == slots, "size classes of another length than the slots")
@@ -136,9 +137,9 @@ def _check_sizes(sizes: Sizes, index: Index, types: np.ndarray, pool: Pool) -> N
         (sizes.classes["refs"][: max(high, 0)][~used[: max(high, 0)]] == 0).all(),
         "an empty class has clusters",
     )
-    require(sizes.meta[USED] == used.sum(), "the number of classes is wrong")
+    require(sizes.counters.used == used.sum(), "the number of classes is wrong")
     require(high == np.flatnonzero(used).max() + 1, "the highest class is wrong")
-    chain(sizes.meta[FREE], sizes.classes["next"], np.flatnonzero(~used), "classes")
+    chain(sizes.counters.free, sizes.classes["next"], np.flatnonzero(~used), "classes")
     of = sizes.of[alive]
     require((sizes.tokens[of] == index.tokens[alive]).all(), "a class has other tokens than its clusters")
     require((sizes.types[of] == types[alive]).all(), "a class has other words than its clusters")

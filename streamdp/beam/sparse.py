@@ -23,19 +23,10 @@ import numpy as np
 
 from streamdp.beam.index import Index
 from streamdp.beam.model import Model
-from streamdp.beam.pool import OPEN, Pool
+from streamdp.beam.pool import Pool
 from streamdp.beam.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
-from streamdp.beam.scores import (
-    AGREED_SUM,
-    AGREED_WEIGHT,
-    NEW_VALUE,
-    REFERENCE,
-    TICK,
-    TOUCHED,
-    Scores,
-    WordScores,
-)
-from streamdp.beam.sizes import HIGH, Sizes
+from streamdp.beam.scores import Scores, WordScores
+from streamdp.beam.sizes import Sizes
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import Learned, base_measure, shape_of
 
@@ -128,8 +119,8 @@ def _score_repeats(
 @kernel
 def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1: float, d: float) -> None:
     """Walk the postings of all words; multiply the gains of those that occur once."""
-    tick = scores.meta[TICK] + 1
-    scores.meta[TICK] = tick
+    tick = scores.counters.tick + 1
+    scores.counters.tick = tick
     stamp, gain, loss, shared, touched = scores.stamp, scores.gain, scores.loss, scores.shared, scores.touched
     types = index.types
     met = 0
@@ -160,13 +151,13 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
                 scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
                 gain[slot] = 1.0
                 loss[slot] = 1.0
-    scores.meta[TOUCHED] = met
+    scores.counters.touched = met
 
 
 @kernel
 def _take_logs(scores: WordScores) -> None:
     """Move products that have become too large to their logarithms."""
-    product, met, above = scores.product, scores.meta[TOUCHED], 0
+    product, met, above = scores.product, scores.counters.touched, 0
     for j in range(met):
         above += 1 if product[j] > MOST else 0
     if above == 0:
@@ -194,7 +185,7 @@ def _repeat_gains(
     """
     touched, rank, held, tokens = scores.touched, scores.rank, scores.held, scores.tokens
     types, rest, product, gains = scores.types, scores.rest, scores.product, scores.gains
-    met, position = scores.meta[TOUCHED], singles
+    met, position = scores.counters.touched, singles
     for j in range(met):
         slot = touched[j]
         rank[slot] = j
@@ -232,7 +223,7 @@ def _repeat_gains(
 def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: float) -> float:
     """Values of the clusters that share a word, in logarithms where asked for; returns the greatest."""
     words, value = scores.words, scores.value
-    for j in range(words.meta[TOUCHED]):
+    for j in range(words.counters.touched):
         slot = words.touched[j]
         part = words.partial[sizes.of[slot]]
         if logs:
@@ -257,7 +248,7 @@ def sum_values(
     Returns the best agreed cluster's stored weight times value.
     """
     words, value = scores.words, scores.value
-    high = sizes.meta[HIGH]
+    high = sizes.counters.high
     long = length > SHORT
     logs = long or repeats
     peak = 0.0
@@ -268,7 +259,7 @@ def sum_values(
                 peak = max(peak, words.log_ratio[c])
     peak = _touched_values(scores, sizes, logs, long, peak)
     if logs:
-        for j in range(words.meta[TOUCHED]):
+        for j in range(words.counters.touched):
             value[words.touched[j]] = math.exp(value[words.touched[j]] - peak)
         if long:
             for c in range(high):
@@ -278,15 +269,15 @@ def sum_values(
         total += sizes.weight[c] * words.ratio[c]
         weight += sizes.weight[c]
     best = 0.0
-    for j in range(words.meta[TOUCHED]):
+    for j in range(words.counters.touched):
         slot = words.touched[j]
         if pool.column[slot] < 0:
             total += pool.weight[slot] * (value[slot] - words.ratio[sizes.of[slot]])
             best = max(best, pool.weight[slot] * value[slot])
-    scores.sums[REFERENCE] = log_base + peak
-    scores.sums[NEW_VALUE] = words.ratio[0] if founds else 0.0
-    scores.sums[AGREED_SUM] = total
-    scores.sums[AGREED_WEIGHT] = weight
+    scores.counters.reference = log_base + peak
+    scores.counters.new_value = words.ratio[0] if founds else 0.0
+    scores.counters.agreed_sum = total
+    scores.counters.agreed_weight = weight
     return best
 
 
@@ -312,14 +303,14 @@ def score_words(
     length = singles
     for i in range(singles, words.shape[0]):
         length += counts[i]
-    repeats, high = singles < words.shape[0], sizes.meta[HIGH]
+    repeats, high = singles < words.shape[0], sizes.counters.high
     _score_singles(sizes, inner, high, singles, length, b1, d)
     if repeats:
         _score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)
-    frequent = max(model.frequent, pool.meta[OPEN] // SHARE)
+    frequent = max(model.frequent, pool.counters.open // SHARE)
     # a tempered prior selects by other weights than those that the bound is made of
     rare = model.temper == 1.0 and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
     while True:

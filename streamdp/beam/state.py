@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.expiry import Expiry
 from streamdp.beam.members import Members
+from streamdp.beam.pace import PACE
 from streamdp.beam.pool import Beam, Pool
 from streamdp.beam.trellis import Lineages, Trellis
-from streamdp.kernels.rows import new_rows, row_type
+from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
 
 TOP_WORDS = 10
 BORN, CLOSED_EVENT, RETIRED_EVENT, MERGED, SPLIT, VANISHED = range(6)
-(
-    DONE,
-    REVISIONS,
-    EVENTS,
-    MOVES,
-    TELL,
-    STATUS,
-    NEED_SLOTS,
-    NEED_COLUMNS,
-    NEED_NODES,
-    NEED_POSTINGS,
-    NEED_ENTRIES,
-    NEED_TIMES,
-    NEED_HEAP,
-    NEED_CLASSES,
-    NEED_ANNOUNCED,
-    NEED_REVISIONS,
-    NEED_EVENTS,
-    NEED_LINEAGES,
-) = range(18)
 COMPLETE, FLUSH, GROW = range(3)
 
 
@@ -47,9 +28,9 @@ class State(NamedTuple):
     members: Members
     trellis: Trellis
     lineages: Lineages
-    pace: np.ndarray  # float64[P, 4] the decay's clock over time (see ``pace``), the latest row first
-    announced: np.ndarray  # int64[power of two] announced label of each undecided record, by seq
-    announced_founder: np.ndarray  # int64[the same] the founder of the cluster that had the label then
+    pace: Annotated[np.ndarray, rows(PACE, "pace")]  # the decay's clock over time, the latest row first
+    announced: Annotated[np.ndarray, ints("announced")]  # label of each undecided record, by seq
+    announced_founder: Annotated[np.ndarray, ints("announced")]  # founder of the cluster that had it then
 
 
 class Incoming(NamedTuple):
@@ -61,24 +42,6 @@ class Incoming(NamedTuple):
     counts: np.ndarray  # int32[m]
     x: np.ndarray  # float64[D], of no size for words
     founder: int  # the record that began its cluster, where that was decided elsewhere (``Records``); else -1
-
-
-class Output(NamedTuple):
-    """What a run over some records produced; ``meta`` is read by the indices above.
-
-    By record its answer; then the revisions and, where ``meta[TELL]`` asks for them, the cluster events that
-    records caused, as many as ``meta`` says. An event comes with the most telling words of the cluster and
-    their counts, or its row of statistics, and with its share of the moves, which stand in the same order.
-    """
-
-    meta: np.ndarray  # int64[18]
-    answers: np.ndarray  # ANSWER[n]
-    revisions: np.ndarray  # REVISION[R]
-    events: np.ndarray  # EVENT[E]
-    moves: np.ndarray  # MOVE[E]
-    event_words: np.ndarray  # int64[E, TOP_WORDS]
-    event_counts: np.ndarray  # int64[E, TOP_WORDS]
-    event_rows: np.ndarray  # float64[E, width]
 
 
 ANSWER = row_type("label founded link decided founder", "probability new_probability log_predictive")
@@ -95,15 +58,25 @@ MOVE = row_type("label records")
 """From or to which label so many records of an event's cluster went."""
 
 
-def new_output(records: int, revisions: int, events: int, width: int) -> Output:
-    """Empty buffers; ``width`` of a row of statistics."""
-    return Output(
-        np.zeros(18, np.int64),
-        new_rows(records, ANSWER),
-        new_rows(revisions, REVISION),
-        new_rows(events, EVENT),
-        new_rows(events, MOVE),
-        np.zeros((events, TOP_WORDS), np.int64),
-        np.zeros((events, TOP_WORDS), np.int64),
-        np.zeros((events, width)),
-    )
+class Output(NamedTuple):
+    """What a run over some records produced.
+
+    By record its answer; then the revisions and, where ``counters.tell`` asks for them, the cluster events
+    that records caused, as many as ``counters`` says. An event comes with the most telling words of the
+    cluster and their counts, or its row of statistics, and with its share of the moves, which stand in the
+    same order. Where ``counters.status`` is GROW, ``needs`` says how long arrays of the state are to be;
+    zero: as they are.
+    """
+
+    counters: Annotated[Counters, one("done revisions events moves tell status")]
+    needs: Annotated[
+        Counters,
+        one("slots columns nodes postings entries times heap classes announced revisions events lineages"),
+    ]
+    answers: Annotated[np.ndarray, rows(ANSWER, "records")]
+    revisions: Annotated[np.ndarray, rows(REVISION, "revisions")]
+    events: Annotated[np.ndarray, rows(EVENT, "events")]
+    moves: Annotated[np.ndarray, rows(MOVE, "events")]
+    event_words: Annotated[np.ndarray, ints("events", TOP_WORDS)]
+    event_counts: Annotated[np.ndarray, ints("events", TOP_WORDS)]
+    event_rows: Annotated[np.ndarray, reals("events", "width")]

@@ -1,7 +1,7 @@
 """One record after another: the kernel that everything else is called from.
 
 ``advance`` runs until the records are used up, an output buffer is full (FLUSH), or an array of the
-state is too small for the next record (GROW, with what is needed in ``out.meta``). Nothing of a record
+state is too small for the next record (GROW, with what is needed in ``out.needs``). Nothing of a record
 has been absorbed when it stops, so the caller makes room and calls again.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.beam.aging import begin_record, scale_at
 from streamdp.beam.announce import announce, change_head, label_if_asked, weigh_revisions
 from streamdp.beam.capacity import room_before, room_for_choice
-from streamdp.beam.choice import BEST_CHILD, CHILDREN, NEW, Choice
+from streamdp.beam.choice import NEW, Choice
 from streamdp.beam.choose import choose, group_children
 from streamdp.beam.clusters import learn_record, score_record
 from streamdp.beam.commit import commit_children, settle
@@ -23,9 +23,9 @@ from streamdp.beam.evidence import mass_of, normalise
 from streamdp.beam.force import force, slot_begun_by
 from streamdp.beam.lane import follow_lane, mass_of_voters, try_lane
 from streamdp.beam.model import Model
-from streamdp.beam.pool import DECIDED, EVIDENCE, HEAD, SCALE, SEQ, WIDTH, add_sum
+from streamdp.beam.pool import add_evidence
 from streamdp.beam.scores import Scores
-from streamdp.beam.state import DONE, REVISIONS, Incoming, Output, State
+from streamdp.beam.state import Incoming, Output, State
 from streamdp.beam.walk import Walk
 from streamdp.kernels.jit import entry, kernel
 
@@ -103,34 +103,36 @@ def _absorb(
     group_children(scores, choice)
     if not room_for_choice(state, out, choice, record.words):
         return False
-    head = choice.meta[BEST_CHILD]
+    head = choice.counters.best_child
     head_slot = choice.children[head].slot
     answer = out.answers[i]
     _weigh(state, scores, choice, out, i, head_slot, mass)
     answer.link = -1 if head_slot == NEW else state.pool.slots[head_slot].last
-    for c in range(choice.meta[CHILDREN]):  # from here on: the latest earlier member, which the trellis keeps
+    for c in range(
+        choice.counters.children
+    ):  # from here on: the latest earlier member, which the trellis keeps
         slot = choice.children[c].slot
         choice.children[c].founder = -1 if slot == NEW else state.pool.slots[slot].last
-    revisions = out.meta[REVISIONS]
-    if choice.children[head].parent != beam.meta[HEAD]:
+    revisions = out.counters.revisions
+    if choice.children[head].parent != beam.counters.head:
         change_head(state, out, walk, choice.children[head].parent)
     commit_children(model, state, scores, choice, record)
     learn_record(state.clusters, model, scores, record)
     continue_beam(model, state, choice, record.seq)
-    beam.meta[HEAD] = head
+    beam.counters.head = head
     follow_lane(beam, choice)
-    add_sum(beam.sums, EVIDENCE, log_evidence)
+    add_evidence(beam, log_evidence)
     founded = head_slot == NEW
     answer.label = announce(state, out, choice.children[head].slot, founded)
     answer.founder = state.pool.founder[choice.children[head].slot]
     decided = drop_dissenters(model, state, choice, record.seq)
     weigh_revisions(state, out, walk, revisions, decided)
-    beam.meta[DECIDED] = decided
-    settle(model, state, out, choice, beam.meta[WIDTH])
+    beam.counters.decided = decided
+    settle(model, state, out, choice, beam.counters.width)
     answer.log_predictive = log_evidence
     answer.founded = founded
     answer.decided = decided
-    beam.meta[SEQ] = record.seq + 1
+    beam.counters.seq = record.seq + 1
     return True
 
 
@@ -144,18 +146,18 @@ def advance(
     out: Output,
     records: Records,
 ) -> None:
-    """Absorb records ``out.meta[DONE]`` .. n - 1, as far as there is room."""
-    i = out.meta[DONE]
+    """Absorb records ``out.counters.done`` .. n - 1, as far as there is room."""
+    i = out.counters.done
     while i < records.times.shape[0]:
         if not room_before(model, state, out):
             return
-        record = record_at(records, i, state.beam.meta[SEQ])
+        record = record_at(records, i, state.beam.counters.seq)
         begin_record(model.prior, model, state, out, record)
         score_record(state.clusters, model, state, scores, record)
         if not _absorb(model, state, scores, choice, walk, out, i, records.times.shape[0], record):
             return
         i += 1
-        out.meta[DONE] = i
+        out.counters.done = i
 
 
 @kernel
@@ -168,7 +170,7 @@ def score_as_next(
     """
     beam = state.beam
     if record.seq > 0:
-        beam.sums[SCALE] = scale_at(model.prior, state, record)
+        beam.counters.scale = scale_at(model.prior, state, record)
     score_record(state.clusters, model, state, scores, record)
     log_evidence, mass = normalise(model, state, scores, choice)
     return try_lane(model, beam, scores, choice, log_evidence), mass
@@ -184,19 +186,19 @@ def score_only(
     decay; clusters that would close by now still answer.
     """
     beam = state.beam
-    seq, scale = beam.meta[SEQ], beam.sums[SCALE]
+    seq, scale = beam.counters.seq, beam.counters.scale
     for i in range(records.times.shape[0]):
         record = record_at(records, i, seq)
         log_evidence, mass = score_as_next(model, state, scores, choice, record)
         choose(model, state, scores, choice, seq)
         mass = mass_of_voters(beam, scores, choice, mass)
-        best, answer = choice.children[choice.meta[BEST_CHILD]], out.answers[i]
+        best, answer = choice.children[choice.counters.best_child], out.answers[i]
         slot = best.slot
         _weigh(state, scores, choice, out, i, slot, mass)
         answer.log_predictive = log_evidence
         answer.label = -1 if slot == NEW else label_if_asked(state, walk, best.parent, slot)
         answer.founded = answer.label < 0
         answer.link = -1 if slot == NEW else state.pool.slots[slot].last
-        answer.decided = beam.meta[DECIDED]
-        beam.sums[SCALE] = scale
-    out.meta[DONE] = records.times.shape[0]
+        answer.decided = beam.counters.decided
+        beam.counters.scale = scale
+    out.counters.done = records.times.shape[0]

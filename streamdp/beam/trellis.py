@@ -7,15 +7,12 @@ and dissenters can be dropped, without walking the paths of all hypotheses.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.kernels.rows import free_chain, new_rows, row_type
-
-NODE_ROOT, NODE_FREE, NODE_USED = 0, 1, 2
-LINEAGES_FREE, LINEAGES_USED = 0, 1
+from streamdp.kernels.rows import Counters, ints, made, one, row_type, rows
 
 LINEAGE_BITS = 24
 """A label and the index of a lineage share an integer (``walk.pack``).
@@ -24,52 +21,45 @@ Of 63 bits the lineage has so many: ``make_room`` refuses to hold more. The othe
 would overflow at the 5.5 * 10^11th cluster ever told of, after ten months of 20,000 *new* clusters a second.
 """
 
-
-class Trellis(NamedTuple):
-    """``meta`` holds the root, the head of the free list and the count of nodes in use."""
-
-    meta: np.ndarray  # int64[3]
-    parent: np.ndarray  # int64[N]; of a free node: the next free one
-    lineage: np.ndarray  # int64[N] or -1
-    nodes: np.ndarray  # NODE[N]
-
-
 NODE = row_type("child right left seq link")
 """First child, next and previous sibling, record, the latest earlier member of the record's cluster; -1 for
 none. Parents and lineages, by which whole histories are walked, stand apart."""
 
 
-class Lineages(NamedTuple):
-    """What clusters with one founder share: the founder, the announced label and who refers to them."""
+class Trellis(NamedTuple):
+    """``counters`` holds the root, the first free node and the number of nodes in use."""
 
-    meta: np.ndarray  # int64[2]
-    rows: np.ndarray  # LINEAGE[L]
+    counters: Annotated[Counters, one("root free used")]
+    parent: Annotated[np.ndarray, ints("nodes", chain="")]
+    lineage: Annotated[np.ndarray, ints("nodes", fill=-1)]  # -1 of the root before the first record
+    nodes: Annotated[np.ndarray, rows(NODE, "nodes", child=-1, right=-1, left=-1, seq=-1, link=-1)]
 
 
 LINEAGE = row_type("founder label refs next")
 """Founder, label (-1 while never announced), how many refer to it, the next free one."""
 
 
+class Lineages(NamedTuple):
+    """What clusters with one founder share: the founder, the announced label and who refers to them."""
+
+    counters: Annotated[Counters, one("free used")]
+    rows: Annotated[np.ndarray, rows(LINEAGE, "lineages", chain="next", founder=-1, label=-1)]
+
+
 def new_trellis(nodes: int) -> Trellis:
     """A trellis that holds nothing but its root, which stands for the time before the first record."""
-    rows = new_rows(nodes, NODE, child=-1, right=-1, left=-1, seq=-1, link=-1)
-    parent = np.concatenate([[-1], free_chain(1, nodes)])
-    return Trellis(np.array([0, 1, 1], np.int64), parent, np.full(nodes, -1, np.int64), rows)
-
-
-def new_lineages(count: int) -> Lineages:
-    """No lineage yet."""
-    rows = new_rows(count, LINEAGE, founder=-1, label=-1)
-    rows["next"] = free_chain(0, count)
-    return Lineages(np.zeros(2, np.int64), rows)
+    trellis = made(Trellis, {"nodes": nodes})
+    trellis.counters.free, trellis.counters.used = 1, 1
+    trellis.parent[0] = -1
+    return trellis
 
 
 @kernel
 def new_lineage(lineages: Lineages, founder: int) -> int:
     """A lineage for the cluster that record ``founder`` founds; nobody refers to it yet."""
-    i = lineages.meta[LINEAGES_FREE]
-    lineages.meta[LINEAGES_FREE] = lineages.rows[i].next
-    lineages.meta[LINEAGES_USED] += 1
+    i = lineages.counters.free
+    lineages.counters.free = lineages.rows[i].next
+    lineages.counters.used += 1
     lineages.rows[i].founder = founder
     lineages.rows[i].label = -1
     lineages.rows[i].refs = 0
@@ -81,17 +71,17 @@ def drop_lineage(lineages: Lineages, i: int) -> None:
     """One referrer less; the last one frees the lineage."""
     lineages.rows[i].refs -= 1
     if lineages.rows[i].refs == 0:
-        lineages.rows[i].next = lineages.meta[LINEAGES_FREE]
-        lineages.meta[LINEAGES_FREE] = i
-        lineages.meta[LINEAGES_USED] -= 1
+        lineages.rows[i].next = lineages.counters.free
+        lineages.counters.free = i
+        lineages.counters.used -= 1
 
 
 @kernel
 def add_node(trellis: Trellis, lineages: Lineages, parent: int, lineage: int, seq: int, link: int) -> int:
     """A new first child of ``parent``."""
-    node = trellis.meta[NODE_FREE]
-    trellis.meta[NODE_FREE] = trellis.parent[node]
-    trellis.meta[NODE_USED] += 1
+    node = trellis.counters.free
+    trellis.counters.free = trellis.parent[node]
+    trellis.counters.used += 1
     first = trellis.nodes[parent].child
     trellis.parent[node] = parent
     trellis.nodes[node].child = -1
@@ -112,15 +102,15 @@ def _free_node(trellis: Trellis, lineages: Lineages, node: int) -> None:
     if trellis.lineage[node] >= 0:
         drop_lineage(lineages, trellis.lineage[node])
     trellis.lineage[node] = -1
-    trellis.parent[node] = trellis.meta[NODE_FREE]
-    trellis.meta[NODE_FREE] = node
-    trellis.meta[NODE_USED] -= 1
+    trellis.parent[node] = trellis.counters.free
+    trellis.counters.free = node
+    trellis.counters.used -= 1
 
 
 @kernel
 def prune(trellis: Trellis, lineages: Lineages, node: int) -> None:
     """Free a childless node, and every ancestor that it leaves childless."""
-    root = trellis.meta[NODE_ROOT]
+    root = trellis.counters.root
     while node != root and trellis.nodes[node].child < 0:
         parent = trellis.parent[node]
         before, after = trellis.nodes[node].left, trellis.nodes[node].right
@@ -137,7 +127,7 @@ def prune(trellis: Trellis, lineages: Lineages, node: int) -> None:
 @kernel
 def advance_root(trellis: Trellis, lineages: Lineages) -> int:
     """Move the root down while it has one child; return the record it stands at."""
-    root = trellis.meta[NODE_ROOT]
+    root = trellis.counters.root
     while True:
         child = trellis.nodes[root].child
         if child < 0 or trellis.nodes[child].right >= 0:
@@ -145,14 +135,14 @@ def advance_root(trellis: Trellis, lineages: Lineages) -> int:
         _free_node(trellis, lineages, root)
         trellis.parent[child] = -1
         root = child
-    trellis.meta[NODE_ROOT] = root
+    trellis.counters.root = root
     return trellis.nodes[root].seq
 
 
 @kernel
 def branch_of(trellis: Trellis, node: int) -> int:
     """The child of the root that ``node`` descends from."""
-    root = trellis.meta[NODE_ROOT]
+    root = trellis.counters.root
     while trellis.parent[node] != root:
         node = trellis.parent[node]
     return node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from streamdp.beam.clusters import (
 )
 from streamdp.beam.evidence import may_found
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, SLOT_HIGH, WIDTH, Pool
-from streamdp.beam.scores import AGREED_SUM, AGREED_WEIGHT, NEW_VALUE, OWN, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE, Pool
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import of, reals
 from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
 from streamdp.likelihoods.vectors import add, own, predictive, remove, settle
 from streamdp.priors.base import found_weight
@@ -34,9 +35,9 @@ from streamdp.priors.base import found_weight
 class VectorClusters(NamedTuple):
     """Statistics by slot, as the family lays them out, settled."""
 
-    block: np.ndarray  # float64[S, width]
-    empty: np.ndarray  # float64[width] of a cluster without records
-    coarse: np.ndarray  # float32[S, coarse width] what the family looks at first
+    block: Annotated[np.ndarray, reals("slots", "width")]
+    empty: Annotated[np.ndarray, reals("width")]  # of a cluster without records
+    coarse: Annotated[np.ndarray, of(np.float32, "slots", "coarse")]  # what the family looks at first
 
 
 BEYOND = 50.0
@@ -48,7 +49,7 @@ any sum is less than a double can tell, unless its weight is a million times tha
 def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: float, new: float) -> Asked:
     """What is asked of the family; a decision made elsewhere may want any cluster."""
     floor, margin = new, model.slack + BEYOND
-    for h in range(state.beam.meta[WIDTH]):
+    for h in range(state.beam.counters.width):
         if found_weight(model.prior, np.float64(state.beam.founded[h])) <= 0.0:
             floor = -np.inf
     if record.founder >= 0:
@@ -61,7 +62,7 @@ def _score_record(
     clusters: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
     pool, value, x = state.pool, scores.value, record.x
-    high = pool.meta[SLOT_HIGH]
+    high = pool.counters.high
     apart = own(model.family, x)
     new = predictive(model.family, clusters.empty, x, apart)
     founds = may_found(model, state.beam)
@@ -79,11 +80,11 @@ def _score_record(
         if pool.column[s] < 0:
             total += pool.weight[s] * value[s]
             weight += pool.weight[s]
-    scores.sums[OWN] = apart
-    scores.sums[REFERENCE] = peak
-    scores.sums[NEW_VALUE] = math.exp(new - peak) if founds else 0.0
-    scores.sums[AGREED_SUM] = total
-    scores.sums[AGREED_WEIGHT] = weight
+    scores.counters.own = apart
+    scores.counters.reference = peak
+    scores.counters.new_value = math.exp(new - peak) if founds else 0.0
+    scores.counters.agreed_sum = total
+    scores.counters.agreed_weight = weight
 
 
 @value_of.of(VectorClusters)
@@ -97,7 +98,7 @@ def _offer_agreed(
     clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice
 ) -> None:
     pool = state.pool
-    for slot in range(pool.meta[SLOT_HIGH]):
+    for slot in range(pool.counters.high):
         if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
             offer_slot(model, state, scores, choice, slot)
 
@@ -119,14 +120,14 @@ def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
 
 @join_slot.of(VectorClusters)
 def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
-    add(model.family, clusters.block[slot], record.x, scores.sums[OWN])
+    add(model.family, clusters.block[slot], record.x, scores.counters.own)
     settle(model.family, clusters.block[slot])
     coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
 @read_alone.of(VectorClusters)
 def _read_alone(clusters: VectorClusters, model: Model, scores: Scores, record: Incoming) -> None:
-    scores.sums[OWN] = own(model.family, record.x)
+    scores.counters.own = own(model.family, record.x)
 
 
 @leave_slot.of(VectorClusters)

@@ -6,13 +6,14 @@ that was announced of a record and the lineage that it belongs to now, with the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.beam.trellis import LINEAGE_BITS
 from streamdp.kernels.heap import sort_ascending
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import ints, reals
 
 LINEAGE_MASK = (1 << LINEAGE_BITS) - 1
 
@@ -20,19 +21,17 @@ LINEAGE_MASK = (1 << LINEAGE_BITS) - 1
 class Walk(NamedTuple):
     """Scratch space for a walk over the undecided records, newest first."""
 
-    node: np.ndarray  # int64[U] the new head's node of a record, by how far it is back
-    pair: np.ndarray  # int64[U] announced label and lineage of a record, packed; then the distinct ones
-    overlap: np.ndarray  # int64[U] records of each distinct pair
-    affected: np.ndarray  # int64[U] by founder: whether its cluster differs from that of the last head
-    kept: np.ndarray  # int64[U] by founder: whether a record of its former cluster keeps the label
-    level_node: np.ndarray  # int64[B]
-    level_mass: np.ndarray  # float64[B]
-
-
-def new_walk(undecided: int, width: int) -> Walk:
-    """Scratch space for so many undecided records."""
-    node, pair, overlap, affected, kept = (np.zeros(undecided, np.int64) for _ in range(5))
-    return Walk(node, pair, overlap, affected, kept, np.zeros(width, np.int64), np.zeros(width))
+    node: Annotated[np.ndarray, ints("undecided")]  # the new head's node of a record, by how far it is back
+    pair: Annotated[
+        np.ndarray, ints("undecided")
+    ]  # announced label and lineage of a record, packed; then the distinct ones
+    overlap: Annotated[np.ndarray, ints("undecided")]  # records of each distinct pair
+    affected: Annotated[np.ndarray, ints("undecided")]  # by founder: whether its cluster is another now
+    kept: Annotated[
+        np.ndarray, ints("undecided")
+    ]  # by founder: whether a record of its former cluster keeps the label
+    level_node: Annotated[np.ndarray, ints("beam")]
+    level_mass: Annotated[np.ndarray, reals("beam")]
 
 
 @kernel

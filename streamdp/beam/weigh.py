@@ -11,8 +11,8 @@ from streamdp.beam.clusters import value_of
 from streamdp.beam.evidence import mass_of
 from streamdp.beam.lane import mass_of_voters
 from streamdp.beam.model import Model
-from streamdp.beam.pool import ALIVE, SCALE, SEQ
-from streamdp.beam.scores import NEW_VALUE, REFERENCE, Scores
+from streamdp.beam.pool import ALIVE
+from streamdp.beam.scores import Scores
 from streamdp.beam.state import State
 from streamdp.beam.step import Records, record_at, score_as_next
 from streamdp.kernels.jit import entry
@@ -35,7 +35,7 @@ def weigh(
     the last column is that of a new cluster. Weights are taken as ``score_only`` takes them.
     """
     beam, pool = state.beam, state.pool
-    seq, scale, last = beam.meta[SEQ], beam.sums[SCALE], slots.shape[0]
+    seq, scale, last = beam.counters.seq, beam.counters.scale, slots.shape[0]
     for i in range(records.times.shape[0]):
         record = record_at(records, i, seq)
         _, mass = score_as_next(model, state, scores, choice, record)
@@ -46,8 +46,8 @@ def weigh(
                 value = value_of(state.clusters, scores, slot)
                 scores.value[slot] = value
             shares[i, j] = min(mass_of(state, scores, choice, slot) / mass, 1.0) if value > 0.0 else 0.0
-            logs[i, j] = math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -math.inf
-        value = scores.sums[NEW_VALUE]
+            logs[i, j] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf
+        value = scores.counters.new_value
         shares[i, last] = min(mass_of(state, scores, choice, NEW) / mass, 1.0)
-        logs[i, last] = math.log(value) + scores.sums[REFERENCE] if value > 0.0 else -math.inf
-        beam.sums[SCALE] = scale
+        logs[i, last] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf
+        beam.counters.scale = scale

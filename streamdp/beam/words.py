@@ -9,7 +9,7 @@ import numpy as np
 from streamdp.beam import sizes as by_size
 from streamdp.beam.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.capacity import need
-from streamdp.beam.choice import ANCHOR, BAR, CANDIDATES, CHILDREN, FLOOR, GUARD, NEW, Choice, rounded
+from streamdp.beam.choice import GUARD, NEW, Choice, rounded
 from streamdp.beam.clusters import (
     agree,
     bag_of_slot,
@@ -50,19 +50,11 @@ from streamdp.beam.index import (
 )
 from streamdp.beam.model import Model
 from streamdp.beam.places import PLACES, Places, least_value, offer_place, offer_places
-from streamdp.beam.pool import ALIVE, CLOSED, OPEN, SCALE, SLOT_USED, Pool
-from streamdp.beam.scores import REFERENCE, TICK, TOUCHED, Scores
-from streamdp.beam.sizes import HIGH, USED, Sizes, join_class
+from streamdp.beam.pool import ALIVE, CLOSED, Pool
+from streamdp.beam.scores import Scores
+from streamdp.beam.sizes import Sizes, join_class
 from streamdp.beam.sparse import score_words
-from streamdp.beam.state import (
-    NEED_CLASSES,
-    NEED_ENTRIES,
-    NEED_HEAP,
-    NEED_POSTINGS,
-    Incoming,
-    Output,
-    State,
-)
+from streamdp.beam.state import Incoming, Output, State
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import learn
 
@@ -95,7 +87,7 @@ def _score_record(
 @value_of.of(WordClusters)
 def _value_of(clusters: WordClusters, scores: Scores, slot: int) -> float:
     words = scores.words
-    if words.stamp[slot] != words.meta[TICK]:
+    if words.stamp[slot] != words.counters.tick:
         scores.value[slot] = words.ratio[clusters.sizes.of[slot]]
     value: float = scores.value[slot]
     return value
@@ -106,7 +98,7 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
     """Offer the untouched agreed clusters of a size class, heaviest first, down to the floor."""
     pool, words = state.pool, scores.words
     start, n = sizes.classes[c].start, sizes.agreed[c]
-    scale, reference = state.beam.sums[SCALE], scores.sums[REFERENCE]
+    scale, reference = state.beam.counters.scale, scores.counters.reference
     stack, top = choice.stack, 1
     stack[0] = 0
     while top > 0:
@@ -114,11 +106,11 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
         i = stack[top]
         slot = sizes.heap[start + i]
         score = log_offer(model, pool.weight[slot], scale, words.ratio[c], reference)
-        if score < choice.bounds[FLOOR]:
+        if score < choice.counters.floor:
             continue
-        if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.bounds[ANCHOR])):
+        if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.counters.anchor)):
             continue
-        if words.stamp[slot] != words.meta[TICK]:
+        if words.stamp[slot] != words.counters.tick:
             scores.value[slot] = words.ratio[c]
             offer_candidate(choice, pool.founder, model.beam, slot, score)
         j = 2 * i + 2
@@ -133,16 +125,16 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
 @offer_agreed.of(WordClusters)
 def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     pool, sizes, words = state.pool, clusters.sizes, scores.words
-    for i in range(words.meta[TOUCHED]):
+    for i in range(words.counters.touched):
         slot = words.touched[i]
         if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
             offer_slot(model, state, scores, choice, slot)
-    scale = state.beam.sums[SCALE]
-    for c in range(1, sizes.meta[HIGH]):
-        if sizes.agreed[c] == 0 or sizes.top[c] * scale * words.ratio[c] < choice.bounds[BAR]:
+    scale = state.beam.counters.scale
+    for c in range(1, sizes.counters.high):
+        if sizes.agreed[c] == 0 or sizes.top[c] * scale * words.ratio[c] < choice.counters.bar:
             continue
         _explore_class(model, state, sizes, scores, choice, c)
-        if model.temper == 1.0 and choice.meta[CANDIDATES] == model.beam:
+        if model.temper == 1.0 and choice.counters.candidates == model.beam:
             raise_floor(model, scores, choice, choice.candidates[0].score - GUARD)
 
 
@@ -152,20 +144,20 @@ def _offer_places(
 ) -> None:
     """Those that share a word with what was scored; of the others the classes that are worth it."""
     pool, sizes, words, bar = state.pool, clusters.sizes, scores.words, 0.0
-    for i in range(words.meta[TOUCHED]):
+    for i in range(words.counters.touched):
         slot = words.touched[i]
         value = scores.value[slot]
         if value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
             offer_place(state, places, slot, value, but, least)
             bar = least_value(places)
-    for c in range(1, sizes.meta[HIGH]):
+    for c in range(1, sizes.counters.high):
         value = words.ratio[c]
         if sizes.agreed[c] == 0 or value < least_value(places):
             continue
         start = sizes.classes[c].start
         for i in range(start, start + min(sizes.agreed[c], PLACES)):  # all alike, the heaviest is first
             slot = sizes.heap[i]
-            if words.stamp[slot] != words.meta[TICK]:
+            if words.stamp[slot] != words.counters.tick:
                 offer_place(state, places, slot, value, but, least)
 
 
@@ -216,8 +208,10 @@ def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int)
 @room_for_bag.of(WordClusters)
 def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndarray) -> None:
     index, fresh = clusters.inverted, words.shape[0]
-    need(out, NEED_POSTINGS, index.postings[0] + 4 * (index.posted[0] + fresh), index.slot.shape[0])
-    need(out, NEED_ENTRIES, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
+    out.needs.postings = need(
+        out, index.postings[0] + 4 * (index.counters.posted + fresh), index.slot.shape[0]
+    )
+    out.needs.entries = need(out, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
 
 
 @note_announced.of(WordClusters)
@@ -235,7 +229,7 @@ def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: 
 @tell_slot.of(WordClusters)
 def _tell_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     words, counts = out.event_words[event], out.event_counts[event]
-    by = ByClusters(pool.meta[OPEN])
+    by = ByClusters(pool.counters.open)
     top_words(clusters.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
 
 
@@ -284,9 +278,9 @@ def _release_slot(clusters: WordClusters, slot: int) -> None:
 @room_for_classes.of(WordClusters)
 def _room_for_classes(clusters: WordClusters, pool: Pool, out: Output, limit: int) -> None:
     sizes = clusters.sizes
-    need(out, NEED_CLASSES, sizes.meta[USED] + limit + 2, sizes.classes.shape[0])
-    heap = sizes.header[0] + 8 * (pool.meta[SLOT_USED] + limit + 8)
-    need(out, NEED_HEAP, heap, sizes.heap.shape[0])
+    out.needs.classes = need(out, sizes.counters.used + limit + 2, sizes.classes.shape[0])
+    heap = sizes.header[0] + 8 * (pool.counters.used + limit + 8)
+    out.needs.heap = need(out, heap, sizes.heap.shape[0])
 
 
 @kernel
@@ -300,7 +294,7 @@ def _posting_need(index: Index, word: int, children: int) -> int:
 def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: np.ndarray) -> None:
     # A posting list that moves takes a block of at most four times its new length in all, so four times all
     # postings, old and new, is enough; only where there is not that much is the need worked out.
-    index, children = clusters.inverted, choice.meta[CHILDREN]
+    index, children = clusters.inverted, choice.counters.children
     fresh = words.shape[0]
     entries, new = 4 * (fresh + 2), fresh
     for a in range(children):
@@ -308,7 +302,7 @@ def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: 
         if slot != NEW and choice.children[a].group == a:
             entries += 4 * (index.types[slot] + fresh + 2)
             new += index.types[slot] + fresh
-    enough = index.postings[0] + 4 * (index.posted[0] + new)
+    enough = index.postings[0] + 4 * (index.counters.posted + new)
     if fresh > 0 and enough > index.slot.shape[0]:
         postings = 0
         for i in range(fresh):
@@ -320,5 +314,5 @@ def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: 
                 for i in range(begin, begin + index.types[slot]):
                     postings += _posting_need(index, index.word[i], children)
         if index.postings[0] + postings > index.slot.shape[0]:
-            need(out, NEED_POSTINGS, enough, index.slot.shape[0])
-    need(out, NEED_ENTRIES, index.entries[0] + entries, index.word.shape[0])
+            out.needs.postings = need(out, enough, index.slot.shape[0])
+    out.needs.entries = need(out, index.entries[0] + entries, index.word.shape[0])

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.answers.describe import events_of
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import Single, next_label
-from streamdp.beam.state import EVENTS, Output
+from streamdp.beam.state import Output
 from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import HUGE, VectorEncoder
 from streamdp.engine import Engine
@@ -67,7 +67,7 @@ class Vectors:
 
     def _absorb(self, single: Single) -> int:
         out = single.learn()
-        if out.meta[EVENTS]:
+        if out.counters.events:
             self._tell(out)
         return int(single.label[0])
 

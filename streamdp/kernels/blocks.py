@@ -1,8 +1,8 @@
 """Blocks of doubling size inside one flat array: growing lists without an object each.
 
-An arena is a payload array and an ``int64`` header: ``header[0]`` is the first never-used offset,
-``header[1 + j]`` the head of the free list of blocks of ``4 << j`` entries, -1 where it is empty.
-A free block keeps the offset of the next free one in its first entry.
+An arena is a payload array and an ``int64`` header: ``header[0]`` is the first never-used offset, ``header[1
++ j]`` is 1 + the offset of the first free block of ``4 << j`` entries, 0 where there is none. A free block
+keeps in its first entry what the header said before.
 
 A list is a row with the ``start`` of its block and the size index ``block``, -1 where it has none yet.
 """
@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import ints
 
 SIZES = 40
 
 
-def new_header() -> np.ndarray:
-    """The header of an empty arena."""
-    header = np.full(1 + SIZES, -1, np.int64)
-    header[0] = 0
-    return header
+HEADER = ints(1 + SIZES)
+"""The header of an arena."""
 
 
 @kernel
@@ -37,8 +35,8 @@ def size_index(entries: int) -> int:
 @kernel
 def allocate(header: np.ndarray, payload: np.ndarray, j: int) -> int:
     """Offset of a block of ``4 << j`` entries; the caller has made sure that there is room."""
-    offset = header[1 + j]
-    if offset >= 0:
+    if header[1 + j] > 0:
+        offset = header[1 + j] - 1
         header[1 + j] = np.int64(payload[offset])
         return offset
     offset = header[0]
@@ -50,7 +48,7 @@ def allocate(header: np.ndarray, payload: np.ndarray, j: int) -> int:
 def release(header: np.ndarray, payload: np.ndarray, offset: int, j: int) -> None:
     """Give a block back."""
     payload[offset] = header[1 + j]
-    header[1 + j] = offset
+    header[1 + j] = offset + 1
 
 
 @kernel
@@ -82,7 +80,7 @@ def shrink_list(header: np.ndarray, payloads: Any, lists: np.ndarray, i: int, le
     j = row.block - 2
     if j < 0 or 8 * length > (4 << row.block):
         return
-    if header[1 + j] < 0 and header[0] + (4 << j) > payloads[0].shape[0]:
+    if header[1 + j] == 0 and header[0] + (4 << j) > payloads[0].shape[0]:
         return
     old, new = row.start, allocate(header, payloads[0], j)
     for payload in payloads:

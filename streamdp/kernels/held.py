@@ -138,7 +138,9 @@ class _Fields(AttributeTemplate):
         if name not in held.value.fields:
             return None
         kind = held.value[held.value.fields.index(name)]
-        return HeldType(kind) if isinstance(kind, types.BaseNamedTuple) else kind
+        if isinstance(kind, types.BaseNamedTuple):
+            return HeldType(kind)
+        return kind.dtype if _is_row(kind) else kind
 
 
 @lower_getattr_generic(HeldType)
@@ -149,11 +151,25 @@ def _read(context: Any, builder: Any, held: HeldType, address: Any, name: str) -
     place = cgutils.gep_inbounds(builder, whole, 0, index)
     if isinstance(kind, types.BaseNamedTuple):
         return builder.bitcast(place, _ADDRESS)
+    if _is_row(kind):
+        at = _data_of(context, builder, kind, place)
+        return builder.bitcast(at, context.get_value_type(kind.dtype))
     if isinstance(kind, types.Array):
         return _read_array(context, builder, kind, place)
     if isinstance(kind, types.Number | types.Boolean):
         return context.data_model_manager[kind].from_data(builder, _lasting(builder, place))
     return context.data_model_manager[kind].load_from_data_pointer(builder, place)
+
+
+def _is_row(kind: Any) -> bool:
+    """Whether it is one row of named numbers (``Counters``): kernels read the fields, not an array."""
+    return isinstance(kind, types.Array) and kind.ndim == 0 and isinstance(kind.dtype, types.Record)
+
+
+def _data_of(context: Any, builder: Any, kind: Any, place: Any) -> Any:
+    """Where the numbers of an array lie."""
+    index = context.data_model_manager[kind].get_field_position("data")
+    return _lasting(builder, cgutils.gep_inbounds(builder, place, 0, index))
 
 
 def _read_array(context: Any, builder: Any, kind: Any, place: Any) -> Any:

@@ -1,15 +1,41 @@
-"""Arrays of rows with named fields, and making arrays larger.
+"""Arrays of a state as data: what each holds, which sizes it follows, and how it begins and grows.
 
-What is cold stands in rows: one array of a structured type for all fields, of integers of one width.
+A state is a named tuple of arrays, and of such tuples. The annotation of a field says what kind of array it
+is (:func:`ints`, :func:`reals`, :func:`rows`, ...) and by the names of which sizes it is measured.
+:func:`made` makes the arrays of a class, :func:`grown` makes those larger that follow a size.
+
+Numbers that stand alone are one row of named fields (:class:`Counters`), for Python and kernels alike.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
 INTEGER, REAL = "i8", "f8"
+
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+class Counters(np.ndarray):
+    """One row of named numbers: ``counters.used`` reads and writes a field, in Python as in kernels."""
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of a field, as a number of its own."""
+        if name in (self.dtype.names or ()):
+            return self[name][()]
+        raise AttributeError(f"there is no counter {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a field."""
+        self[name] = value
+
+    def clear(self) -> None:
+        """Set all to zero."""
+        self[...] = 0
 
 
 def row_type(integers: str = "", reals: str = "") -> np.dtype[Any]:
@@ -19,17 +45,144 @@ def row_type(integers: str = "", reals: str = "") -> np.dtype[Any]:
 
 def new_rows(count: int, kind: np.dtype[Any], **fills: float) -> np.ndarray:
     """Rows of zeros, but for the fields given."""
-    rows = np.zeros(count, kind)
-    for name, value in fills.items():
-        rows[name] = value
-    return rows
+    found = np.zeros(count, kind)
+    _fill(found, fills)
+    return found
 
 
-def free_chain(start: int, stop: int) -> np.ndarray:
-    """Next-pointers that chain ``start .. stop - 1`` into a free list."""
-    chain = np.arange(start + 1, stop + 1)
-    chain[-1] = -1
-    return chain
+def new_counters(kind: type, **values: float) -> Counters:
+    """The counters that a named tuple declares, before anything is counted but what is given."""
+    declared = fields_of(kind)["counters"]
+    return _counters(declared.kind, {**declared.fill, **values})
+
+
+def _counters(kind: np.dtype[Any], fills: Any) -> Counters:
+    found = np.zeros((), kind).view(Counters)
+    _fill(found, fills)
+    return found
+
+
+def _fill(array: np.ndarray, fill: Any) -> None:
+    if isinstance(fill, Mapping):
+        for name, value in fill.items():
+            array[name] = value
+    elif fill != 0:
+        array[...] = fill
+
+
+# ---------------------------------------------------------------- declarations
+
+
+class Field(NamedTuple):
+    """An array of a state.
+
+    ``dims`` are the lengths of its axes, as numbers or names of sizes; ``fill`` is what new places hold, of
+    rows by field; ``chain`` is how the free places are chained: from ``counters.free`` on by this field of
+    the rows, or by the array itself where that is "".
+    """
+
+    kind: Any
+    dims: tuple[int | str, ...]
+    fill: Any = 0
+    chain: str | None = None
+
+
+def ints(*dims: int | str, fill: int = 0, chain: str | None = None) -> Field:
+    """Whole numbers: int64."""
+    return Field(np.int64, dims, fill, chain)
+
+
+def reals(*dims: int | str) -> Field:
+    """Numbers: float64."""
+    return Field(np.float64, dims)
+
+
+def of(kind: Any, *dims: int | str) -> Field:
+    """Numbers of another type."""
+    return Field(kind, dims)
+
+
+def rows(kind: np.dtype[Any], *dims: int | str, chain: str | None = None, **fills: float) -> Field:
+    """Rows of named fields; ``fills`` are what new ones hold, zero where not given."""
+    return Field(kind, dims, fills, chain)
+
+
+def one(integers: str = "", reals: str = "", **fills: float) -> Field:
+    """One row of named numbers: :class:`Counters`."""
+    return Field(row_type(integers, reals), (), fills)
+
+
+@functools.cache
+def fields_of(kind: type) -> dict[str, Any]:
+    """What the fields of a named tuple are: a :class:`Field`, the class of a tuple, or None for anything
+    else.
+    """
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        declared = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Field)), None)
+        nested = hint if isinstance(hint, type) and hasattr(hint, "_fields") else None
+        found[name] = declared or nested
+    return found
+
+
+def made(kind: type[T], sizes: Mapping[str, int], **given: Any) -> T:
+    """The arrays of a named tuple; fields that declare no array are ``given``."""
+    values = dict(given)
+    for name, field in fields_of(kind).items():
+        if name not in values:
+            values[name] = _new(field, sizes) if isinstance(field, Field) else made(field, sizes)
+    for name, field in fields_of(kind).items():
+        if isinstance(field, Field) and field.chain is not None:
+            chain = values[name][field.chain] if field.chain else values[name]
+            chain[:] = np.arange(1, len(chain) + 1)
+            chain[-1] = -1
+    return kind(**values)
+
+
+def _new(field: Field, sizes: Mapping[str, int]) -> np.ndarray:
+    if not field.dims:
+        return _counters(field.kind, field.fill)
+    found = np.zeros([sizes[dim] if isinstance(dim, str) else dim for dim in field.dims], field.kind)
+    _fill(found, field.fill)
+    return found
+
+
+def grown(value: T, name: str, size: int) -> T:
+    """A tuple whose arrays that follow the size of this name are longer, the others the same."""
+    changed: dict[str, Any] = {}
+    for part, field in zip(value._fields, value, strict=True):  # type: ignore[attr-defined]
+        declared = fields_of(type(value))[part]
+        if isinstance(declared, Field):
+            if name in declared.dims:
+                changed[part] = _longer(field, declared, name, size)
+                if declared.chain is not None:
+                    counters: Any = value.counters  # type: ignore[attr-defined]
+                    chain = changed[part][declared.chain] if declared.chain else changed[part]
+                    counters.free = _longer_chain(chain, len(field), int(counters.free))
+        elif hasattr(field, "_fields"):
+            larger = grown(field, name, size)
+            if larger is not field:
+                changed[part] = larger
+    return value._replace(**changed) if changed else value  # type: ignore[attr-defined]
+
+
+def _longer(array: np.ndarray, field: Field, name: str, size: int) -> np.ndarray:
+    larger = np.zeros(
+        [size if dim == name else n for n, dim in zip(array.shape, field.dims, strict=True)], field.kind
+    )
+    _fill(larger, field.fill)
+    larger[tuple(slice(n) for n in array.shape)] = array
+    return larger
+
+
+def _longer_chain(chain: np.ndarray, size: int, free: int) -> int:
+    """Put the places from ``size`` of before on before the free ones, in order; returns the first of them."""
+    chain[size:] = np.arange(size + 1, len(chain) + 1)
+    chain[-1] = free
+    return size
+
+
+# ---------------------------------------------------------------- arrays that are no part of a state
 
 
 def power_of_two(n: int) -> int:
@@ -37,32 +190,8 @@ def power_of_two(n: int) -> int:
     return 1 << max(int(n) - 1, 0).bit_length()
 
 
-def longer(array: np.ndarray, size: int, fill: float = 0) -> np.ndarray:
-    """A copy whose last axis is ``size`` long."""
-    larger = np.full((*array.shape[:-1], size), fill, array.dtype)
-    larger[..., : array.shape[-1]] = array
-    return larger
-
-
-def taller(array: np.ndarray, size: int) -> np.ndarray:
-    """A copy with ``size`` rows, the new ones of zeros."""
+def longer(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy with ``size`` entries along the first axis, the new ones of zeros."""
     larger = np.zeros((size, *array.shape[1:]), array.dtype)
-    larger[: array.shape[0]] = array
+    larger[: len(array)] = array
     return larger
-
-
-def longer_rows(rows: np.ndarray, size: int, **fills: float) -> np.ndarray:
-    """A copy with ``size`` rows, the new ones as of :func:`new_rows`."""
-    larger = new_rows(size, rows.dtype, **fills)
-    larger[: rows.shape[0]] = rows
-    return larger
-
-
-def longer_chain(chain: np.ndarray, size: int, free: int) -> int:
-    """Put the places from ``size`` of before on before the free ones, in order; returns the first of them.
-
-    ``chain`` is already as long as it shall be; ``size`` is how long it was, ``free`` the first free place.
-    """
-    chain[size:] = np.arange(size + 1, chain.shape[0] + 1)
-    chain[-1] = free
-    return size

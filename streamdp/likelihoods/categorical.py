@@ -14,16 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, shared
+from streamdp.kernels.rows import Counters, ints, one
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
-    SEEN,
-    TOTAL,
     BagFamily,
     BaseMeasure,
     Words,
@@ -32,6 +31,7 @@ from streamdp.likelihoods.words import (
     gain,
     learn,
     pairs_of,
+    totals_of,
     whole,
 )
 
@@ -62,10 +62,12 @@ class CategoricalSetTerms(NamedTuple):
 class FieldsLearned(NamedTuple):
     """What a stream has taught of fields and their values."""
 
-    counts: np.ndarray  # int64[V] records that have the field, or the value; of a text see ``learn``
-    totals: np.ndarray  # int64[2] their sum, and the number of words with any
-    field: np.ndarray  # int64[V] the word of a value's field; FIELD, UNKNOWN
-    values: np.ndarray  # int64[V] of a field how many values it has
+    counts: Annotated[
+        np.ndarray, ints("words")
+    ]  # records that have the field, or value; of a text see ``learn``
+    counters: Annotated[Counters, one("total seen")]  # their sum, and the number of words with any
+    field: Annotated[np.ndarray, ints("words", fill=UNKNOWN)]  # the word of a value's field; FIELD, UNKNOWN
+    values: Annotated[np.ndarray, ints("words")]  # of a field how many values it has
 
     def telling(self, owner: np.ndarray, words: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """How much it says of a cluster that so many of its records have each value.
@@ -88,12 +90,6 @@ class FieldsLearned(NamedTuple):
         more[values] = rate * counts[values] / counts[own]
         told = more > 1.0
         return np.where(told, counts * np.log(np.where(told, more, 1.0)), -np.inf)
-
-
-def fields_learned(words: int) -> FieldsLearned:
-    """Nothing yet, with room for so many words."""
-    counts, values = np.zeros(words, np.int64), np.zeros(words, np.int64)
-    return FieldsLearned(counts, np.zeros(2, np.int64), np.full(words, UNKNOWN, np.int64), values)
 
 
 def values_in(offsets: np.ndarray, words: np.ndarray, *, texts: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -119,18 +115,18 @@ def learned_from_records(offsets: np.ndarray, words: np.ndarray, *, texts: bool 
         field[words[inside]] = TEXT
         counts[TEXT] = len(inside)
     sizes = np.bincount(field[field >= 0], minlength=len(counts))
-    return FieldsLearned(counts, np.array([counts.sum(), np.count_nonzero(counts)]), field, sizes)
+    return FieldsLearned(counts, totals_of(counts), field, sizes)
 
 
 def forget_values(learned: FieldsLearned, ids: np.ndarray) -> None:
     """Take values, by their words, out of the counts of their fields; their own are taken by the caller."""
     values = ids[learned.field[ids] >= 0]
     fields = learned.field[values]
-    learned.totals[TOTAL] -= learned.counts[values].sum()
+    learned.counters.total -= learned.counts[values].sum()
     np.subtract.at(learned.counts, fields, learned.counts[values])
     np.subtract.at(learned.values, fields, learned.counts[values] > 0)
     emptied = np.setdiff1d(fields[learned.counts[fields] == 0], ids)
-    learned.totals[SEEN] -= len(emptied)
+    learned.counters.seen -= len(emptied)
     learned.field[ids] = UNKNOWN
     learned.field[emptied] = UNKNOWN
 

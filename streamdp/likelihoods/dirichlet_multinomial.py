@@ -13,7 +13,6 @@ from streamdp.checks import positive
 from streamdp.checks import whole as whole_number
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
-    SEEN,
     WORD_SPACE,
     BaseMeasure,
     Learned,
@@ -165,7 +164,7 @@ def _shape(family: FlatTerms) -> tuple[float, float]:
 def _base_measure(
     family: FlatTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, inverse: np.ndarray
 ) -> tuple[float, float]:
-    size, seen = family.vocabulary, learned.totals[SEEN]
+    size, seen = family.vocabulary, learned.counters.seen
     if size > 0:
         total = 0
         for i in range(words.shape[0]):

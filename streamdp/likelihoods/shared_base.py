@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.checks import discount_in_range, not_negative, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import SEEN, TOTAL, WORD_SPACE, BaseMeasure, Learned, WordFamily, learned_from
+from streamdp.likelihoods.words import WORD_SPACE, BaseMeasure, Learned, WordFamily, learned_from
 
 SETTINGS = {"base_smoothing": "smoothing", "base_discount": "discount", "base_escape": "escape"}
 
@@ -115,8 +115,8 @@ def _learned(
     counts: np.ndarray,
     inverse: np.ndarray,
 ) -> float:
-    seen = learned.totals[SEEN]
-    mass = learned.totals[TOTAL] + smoothing * seen + escape
+    seen = learned.counters.seen
+    mass = learned.counters.total + smoothing * seen + escape
     unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
     shift = smoothing - discount
     total, product = 0.0, 1.0

@@ -18,11 +18,12 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, generic, kernel, shared
+from streamdp.kernels.rows import Counters, ints, new_counters, one
 from streamdp.likelihoods.base import Likelihood
 
 Words: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -34,20 +35,23 @@ BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 WORD_SPACE = 1 << 20
 """Distinct words that there may be: what is left to unseen ones is spread over the rest of them."""
 
-TOTAL, SEEN = range(2)
-
 
 class Learned(NamedTuple):
     """What a stream has taught of the base measure."""
 
-    counts: np.ndarray  # int64[V] T_w or N_w
-    totals: np.ndarray  # int64[2] their sum, and the number of words with any
+    counts: Annotated[np.ndarray, ints("words")]  # T_w or N_w
+    counters: Annotated[Counters, one("total seen")]  # their sum, and the number of words with any
 
 
 def learned_from(counts: np.ndarray) -> Learned:
     """What has been learned where every word counts so much, shape (V,)."""
     values = np.asarray(counts, np.int64)
-    return Learned(values, np.array([values.sum(), np.count_nonzero(values)]))
+    return Learned(values, totals_of(values))
+
+
+def totals_of(counts: np.ndarray) -> Counters:
+    """The sum of counts, and how many are not zero."""
+    return new_counters(Learned, total=int(counts.sum()), seen=int(np.count_nonzero(counts)))
 
 
 @generic
@@ -341,6 +345,6 @@ class WordFamily(BagFamily):
 def count_word(learned: Any, word: int, step: int) -> None:
     """Count a word of an absorbed record."""
     if learned.counts[word] == 0:
-        learned.totals[SEEN] += 1
+        learned.counters.seen += 1
     learned.counts[word] += step
-    learned.totals[TOTAL] += step
+    learned.counters.total += step

@@ -9,24 +9,7 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.lines.model import Terms
 from streamdp.lines.scan import code_of
-from streamdp.lines.state import (
-    CLASS_TYPES,
-    CLASSES,
-    FREE,
-    HELD,
-    HELD_TYPES,
-    IDENTIFIER,
-    LENGTH_TYPES,
-    LENGTHS,
-    MET,
-    MET_TYPES,
-    NUMBER,
-    TEXT,
-    TOKENS,
-    WORD,
-    Scratch,
-    State,
-)
+from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State
 from streamdp.lines.tables import look_up, put
 
 CATEGORIES = (
@@ -129,16 +112,16 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     found = look_up(state.by_text, key)
     if found >= 0:
         return found
-    free, at, n = state.counts[FREE], state.counts[TEXT], stop - start
-    token = free - 1 if learn and free > 0 else state.counts[TOKENS]
+    free, at, n = state.counters.free, state.counters.text, stop - start
+    token = free - 1 if learn and free > 0 else state.counters.tokens
     row, shown = state.tokens[token], 0
     for i in range(n):
         state.text[at + i] = folded[start + i]
         shown |= CATEGORY[folded[start + i]]
     if learn and free > 0:
-        state.counts[FREE] = row.start
+        state.counters.free = row.start
     else:
-        state.counts[TOKENS] += 1  # a line that teaches nothing takes it back
+        state.counters.tokens += 1  # a line that teaches nothing takes it back
     row.start = at
     row.length = n
     row.shown = shown
@@ -148,7 +131,7 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     row.follower_types = 0
     log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
     row.spelling = math.exp(max(log, LEAST))
-    state.counts[TEXT] += n
+    state.counters.text += n
     if learn:
         put(state.by_text, key, token)
     return int(token)
@@ -157,11 +140,11 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
 @kernel
 def constant(state: State, token: int, before: int, terms: Terms) -> float:
     """G_c: probability of a constant after a context, a token or less than 0 for a class."""
-    row, counts = state.tokens[token], state.counts
+    row, counters = state.tokens[token], state.counters
     spelled = row.spelling * smoothed(
-        state.shown[row.shown].met_types, counts[CLASS_TYPES], counts[MET_TYPES], 1 / (CLASSES - 1), terms
+        state.shown[row.shown].met_types, counters.class_types, counters.met_types, 1 / (CLASSES - 1), terms
     )
-    anywhere = smoothed(row.met, counts[MET_TYPES], counts[MET], spelled, terms)
+    anywhere = smoothed(row.met, counters.met_types, counters.met, spelled, terms)
     if before >= 0:
         total, types = state.tokens[before].followers, state.tokens[before].follower_types
     else:
@@ -182,9 +165,9 @@ def pair_key(before: int, token: int) -> int:
 @kernel
 def hole_class(state: State, shown: int, terms: Terms) -> float:
     """R: probability that a value of a hole is of a class."""
-    counts = state.counts
+    counters = state.counters
     held = state.shown[shown].held_types
-    return smoothed(held, counts[HELD_TYPES], counts[HELD], 1 / (CLASSES - 1), terms)
+    return smoothed(held, counters.held_types, counters.held, 1 / (CLASSES - 1), terms)
 
 
 @kernel
@@ -203,19 +186,19 @@ def hole(state: State, token: int, terms: Terms) -> float:
 @kernel
 def class_share(state: State, shown: int, terms: Terms) -> float:
     """P_h(c): probability of a class among those of its kind."""
-    d, b, counts = terms.base_discount, terms.base_strength, state.counts
+    d, b, counters = terms.base_discount, terms.base_strength, state.counters
     kind = KIND_OF[shown]
-    spread = (b + d * counts[HELD_TYPES]) * OF_KIND[kind] / (CLASSES - 1)
-    all_of = (state.kinds[kind, 0] - d * state.kinds[kind, 1] + spread) / (counts[HELD] + b)
+    spread = (b + d * counters.held_types) * OF_KIND[kind] / (CLASSES - 1)
+    all_of = (state.kinds[kind, 0] - d * state.kinds[kind, 1] + spread) / (counters.held + b)
     return float(hole_class(state, shown, terms) / all_of)
 
 
 @kernel
 def length(state: State, n: int, terms: Terms) -> float:
     """Probability of a length."""
-    counts = state.counts
+    counters = state.counters
     base = NEXT_LENGTH ** (n - 1) * (1 - NEXT_LENGTH)
-    return smoothed(state.lengths[n].founded, counts[LENGTH_TYPES], counts[LENGTHS], base, terms)
+    return smoothed(state.lengths[n].founded, counters.length_types, counters.lengths, base, terms)
 
 
 @kernel
@@ -244,16 +227,16 @@ def context_of(state: State, token: int) -> int:
 def found_length(state: State, n: int) -> None:
     """Count the length of a founding line."""
     if state.lengths[n].founded == 0:
-        state.counts[LENGTH_TYPES] += 1
+        state.counters.length_types += 1
     state.lengths[n].founded += 1
-    state.counts[LENGTHS] += 1
+    state.counters.lengths += 1
 
 
 @kernel
 def found_token(state: State, token: int, before: int) -> None:
     """Count a token of a founding line."""
     key = pair_key(before, token)
-    seen, row, counts = look_up(state.by_pair, key), state.tokens[token], state.counts
+    seen, row, counters = look_up(state.by_pair, key), state.tokens[token], state.counters
     new = 1 if seen < 0 else 0
     put(state.by_pair, key, max(seen, 0) + 1)
     if before >= 0:
@@ -265,29 +248,29 @@ def found_token(state: State, token: int, before: int) -> None:
     if new == 0:
         return
     if row.met == 0:
-        counts[MET_TYPES] += 1
+        counters.met_types += 1
         if state.shown[row.shown].met_types == 0:
-            counts[CLASS_TYPES] += 1
+            counters.class_types += 1
         state.shown[row.shown].met_types += 1
     else:
         state.shown[row.shown].again += 1
         state.shown[row.shown].again_types += 1 if row.met == 1 else 0
     row.met += 1
-    counts[MET] += 1
+    counters.met += 1
 
 
 @kernel
 def hold(state: State, token: int) -> None:
     """Count a value that is new to a hole."""
-    row, counts = state.tokens[token], state.counts
+    row, counters = state.tokens[token], state.counters
     shown = state.shown[row.shown]
     if row.held == 0:
         kind = KIND_OF[row.shown]
         if shown.held_types == 0:
-            counts[HELD_TYPES] += 1
+            counters.held_types += 1
             state.kinds[kind, 1] += 1
         shown.held_types += 1
         state.kinds[kind, 0] += 1
-        counts[HELD] += 1
+        counters.held += 1
     row.held += 1
     shown.held += 1

@@ -9,7 +9,7 @@ from streamdp.lines.base import DIGIT, LETTERS, lettered
 from streamdp.lines.scan import closed
 from streamdp.lines.search import post
 from streamdp.lines.slots import same
-from streamdp.lines.state import Scratch, State
+from streamdp.lines.state import Lines, Scratch, State
 from streamdp.lines.tables import look_up
 
 LOOKED_AT = 64
@@ -28,16 +28,17 @@ def label_of(state: State, cluster: int) -> int:
 
 
 @kernel
-def one_label(state: State, a: int, b: int, changes: np.ndarray, told: np.ndarray) -> None:
-    """Two labels are one from now on, the older; ``changes`` are told, younger before older."""
+def one_label(state: State, a: int, b: int, lines: Lines) -> None:
+    """Two labels are one from now on, the older; the changes of ``lines`` name it, younger before older."""
     a, b = label_of(state, a), label_of(state, b)
     if a == b:
         return
     older, younger = min(a, b), max(a, b)
     state.clusters[younger].older = older
-    changes[told[0], 0] = younger
-    changes[told[0], 1] = older
-    told[0] += 1
+    at = lines.counters.changes
+    lines.changes[at, 0] = younger
+    lines.changes[at, 1] = older
+    lines.counters.changes = at + 1
 
 
 @kernel
@@ -117,9 +118,7 @@ def _pair_key(keys: np.ndarray, which: int, x: int, y: int) -> None:
 
 
 @kernel
-def relate(
-    state: State, scratch: Scratch, cluster: int, new: bool, changes: np.ndarray, told: np.ndarray
-) -> None:
+def relate(state: State, scratch: Scratch, cluster: int, new: bool, lines: Lines) -> None:
     """Give a template and those it is related to one label; a ``new`` one can be found from now on."""
     keys = scratch.few
     _family_keys(state, cluster, keys)
@@ -131,7 +130,7 @@ def relate(
         while entry >= 0 and looked < LOOKED_AT:
             other = state.posts[entry].cluster
             if other != cluster and state.clusters[other].alive and _related(state, cluster, other):
-                one_label(state, cluster, other, changes, told)
+                one_label(state, cluster, other, lines)
             entry = state.posts[entry].next
             looked += 1
         if new:

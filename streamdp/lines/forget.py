@@ -11,24 +11,7 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import DIGIT, KIND_OF, LETTERS, NO_TOKEN, SLOT_SHIFT, of_class
 from streamdp.lines.model import Bounds
-from streamdp.lines.state import (
-    ALIVE,
-    CLUSTERS,
-    FORGOTTEN,
-    FREE,
-    HELD,
-    HELD_TYPES,
-    KEPT,
-    LINES,
-    NUMBER,
-    SLOTS,
-    TEXT,
-    TOKENS,
-    VALUES,
-    State,
-    kept,
-    roots,
-)
+from streamdp.lines.state import NUMBER, State, kept, roots
 from streamdp.lines.tables import Table, filled, pairs_of
 
 FEW = 3
@@ -38,37 +21,37 @@ FEW = 3
 @kernel
 def is_full(state: State, bounds: Bounds) -> bool:
     """Whether before another line some of what is known is to be forgotten."""
-    counts, most = state.counts, bounds.lines
-    full = counts[LINES] >= most or counts[VALUES] >= max(most, 2 * counts[KEPT])
-    return bool(full or counts[ALIVE] >= bounds.templates)
+    counters, most = state.counters, bounds.lines
+    full = counters.lines >= most or counters.values >= max(most, 2 * counters.kept)
+    return bool(full or counters.alive >= bounds.templates)
 
 
 def forget(state: State, most: int, line_discount: float) -> State:
     """The state with half of ``most`` lines, and as many values but for those that holes keep anyway."""
-    if state.counts[LINES] >= most:
+    if state.counters.lines >= most:
         state = _forget_lines(state, most // 2, line_discount)
-    if state.counts[VALUES] >= max(most, 2 * state.counts[KEPT]):
+    if state.counters.values >= max(most, 2 * state.counters.kept):
         state = forget_tokens(forget_values(state, most // 2))
-        state.counts[KEPT] = state.counts[VALUES]
+        state.counters.kept = state.counters.values
     return state
 
 
 def _forget_lines(state: State, keep: int, line_discount: float) -> State:
     """Keep the lines that came last; their templates keep the mass of the others."""
-    counts, clusters = state.counts, state.clusters
-    known = state.lines[: counts[LINES]]
+    counters, clusters = state.counters, state.clusters
+    known = state.lines[: counters.lines]
     lasting = np.zeros(len(known), bool)
     lasting[np.argsort(known["last"])[len(known) - keep :]] = True
     gone = known[~lasting]
-    root = roots(clusters["into"][: counts[CLUSTERS]])
+    root = roots(clusters["into"][: counters.clusters])
     np.add.at(clusters["forgotten"], root[gone["cluster"]], gone["count"] - line_discount)
-    counts[FORGOTTEN] += len(gone)
+    counters.forgotten += len(gone)
     return keep_lines(state, lasting)
 
 
 def keep_lines(state: State, lasting: np.ndarray) -> State:
     """Only the lines that last."""
-    state.counts[LINES] = np.count_nonzero(lasting)
+    state.counters.lines = np.count_nonzero(lasting)
     return state._replace(lines=kept(state.lines, lasting), by_line=renumbered(state.by_line, lasting))
 
 
@@ -81,8 +64,8 @@ def renumbered(table: Table, lasting: np.ndarray) -> Table:
 
 def forget_values(state: State, keep: int) -> State:
     """Keep the founder's and the commonest values of holes, the newest where they are alike."""
-    counts, slots = state.counts, state.slots[: state.counts[SLOTS]]
-    values, living = state.values[: counts[VALUES]], living_slots(state)
+    counters, slots = state.counters, state.slots[: state.counters.slots]
+    values, living = state.values[: counters.values], living_slots(state)
     keys, held = pairs_of(state.by_value)
     of_classes = of_class(keys)
     own, at = keys[~of_classes], held[~of_classes]
@@ -101,7 +84,7 @@ def forget_values(state: State, keep: int) -> State:
     alike[np.searchsorted(classes, fewer)] -= by
     stay, last = living[classes >> SLOT_SHIFT] & (alike > 0), lasting[at]
 
-    counts[VALUES] = np.count_nonzero(lasting)
+    counters.values = np.count_nonzero(lasting)
     values = kept(state.values, lasting)
     chain(values, slot_of[lasting], slots)
     by_value = filled(
@@ -131,9 +114,9 @@ def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -
 
 def living_slots(state: State) -> np.ndarray:
     """Whether each slot is of a template that lives."""
-    clusters = state.clusters[: state.counts[CLUSTERS]]
+    clusters = state.clusters[: state.counters.clusters]
     clusters = clusters[clusters["alive"] == 1]
-    ends = np.zeros(int(state.counts[SLOTS]) + 1, np.int64)
+    ends = np.zeros(int(state.counters.slots) + 1, np.int64)
     np.add.at(ends, clusters["slot"], 1)
     np.subtract.at(ends, clusters["slot"] + clusters["length"], 1)
     living: np.ndarray = np.cumsum(ends)[:-1] > 0
@@ -152,10 +135,10 @@ def chain(rows: np.ndarray, owners: np.ndarray, heads: np.ndarray) -> None:
 
 def forget_tokens(state: State) -> State:
     """Let go of tokens that no founding line had and no hole has; their numbers are given again."""
-    counts, tokens = state.counts, state.tokens[: state.counts[TOKENS]]
+    counters, tokens = state.counters, state.tokens[: state.counters.tokens]
     used = tokens["met"] > 0
-    used[state.values["token"][: counts[VALUES]]] = True
-    used[state.slots["founder"][: counts[SLOTS]]] = True
+    used[state.values["token"][: counters.values]] = True
+    used[state.slots["founder"][: counters.slots]] = True
     gone = tokens[~used & (tokens["held"] > 0)]
     shown, kinds = state.shown, state.kinds
     np.subtract.at(shown["held"], gone["shown"], gone["held"])
@@ -164,8 +147,8 @@ def forget_tokens(state: State) -> State:
     emptied = np.unique(gone["shown"])
     emptied = emptied[shown["held_types"][emptied] == 0]
     np.subtract.at(kinds[:, 1], KIND_OF[emptied], 1)
-    counts[HELD] -= len(gone)
-    counts[HELD_TYPES] -= len(emptied)
+    counters.held -= len(gone)
+    counters.held_types -= len(emptied)
 
     lengths = np.where(used, tokens["length"], 0)
     starts = np.cumsum(lengths) - lengths
@@ -177,8 +160,8 @@ def forget_tokens(state: State) -> State:
     tokens["start"][free] = np.append(free[1:] + 1, 0)[: len(free)]  # the next that is free, and 1; or 0
     tokens["length"] = lengths
     tokens["held"][free] = 0
-    counts[FREE] = free[0] + 1 if len(free) else 0
-    counts[TEXT] = len(taken)
+    counters.free = free[0] + 1 if len(free) else 0
+    counters.text = len(taken)
     keys, values = pairs_of(state.by_text)
     held = used[values]
     return state._replace(text=text, by_text=filled(state.by_text, keys[held], values[held]))

@@ -21,7 +21,7 @@ from streamdp.lines.slots import (
     same,
     sort_pairs,
 )
-from streamdp.lines.state import ALIVE, MERGED, SLABS, Scratch, State
+from streamdp.lines.state import SLABS, Scratch, State
 
 
 @kernel
@@ -146,7 +146,7 @@ def _try(state: State, scratch: Scratch, count: int, best: float, terms: Terms) 
     for g in range(count):
         gain -= state.clusters[group[g]].worth
     for j in range(count - 1):
-        gain -= math.log(terms.concentration + terms.discount * (state.counts[ALIVE] - 1 - j))
+        gain -= math.log(terms.concentration + terms.discount * (state.counters.alive - 1 - j))
     if count == 2 and _subsumed(state, group[0], group[1], state.clusters[group[0]].length):
         gain += terms.subsumed
     return max(gain, best)
@@ -248,6 +248,6 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
         other.alive = 0
         other.into = target
         state.lengths[row.length].alive -= 1
-        state.counts[ALIVE] -= 1
-        state.counts[MERGED] += 1
+        state.counters.alive -= 1
+        state.counters.merged += 1
     return int(target)

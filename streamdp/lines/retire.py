@@ -12,38 +12,22 @@ import numpy as np
 from streamdp.kernels.jit import entry
 from streamdp.lines.base import SLOT_SHIFT, context_of, found_length, found_token
 from streamdp.lines.forget import chain, forget_tokens, forget_values, keep_lines, living_slots, renumbered
-from streamdp.lines.state import (
-    ALIVE,
-    CLASS_TYPES,
-    CLUSTERS,
-    LENGTH_TYPES,
-    LENGTHS,
-    LINES,
-    LISTS,
-    MET,
-    MET_TYPES,
-    POSTS,
-    RETIRED,
-    SLOTS,
-    State,
-    kept,
-    roots,
-)
+from streamdp.lines.state import State, kept, roots
 from streamdp.lines.tables import filled, new_table, pairs_of
 
 
 def retire(state: State, most: int) -> tuple[State, np.ndarray]:
     """The state with three quarters of ``most`` templates, or fewer; and the labels that are gone."""
-    counts = state.counts
-    rows = state.clusters[: counts[CLUSTERS]]
+    counters = state.counters
+    rows = state.clusters[: counters.clusters]
     label = roots(rows["older"])
-    gone = _least_used(rows, label, int(counts[ALIVE]) - 3 * most // 4)
+    gone = _least_used(rows, label, int(counters.alive) - 3 * most // 4)
     ends = (rows["alive"] == 1) & np.isin(label, gone)
     rows["alive"][ends] = 0
     np.subtract.at(state.lengths["alive"], rows["length"][ends], 1)
-    counts[ALIVE] -= np.count_nonzero(ends)
-    counts[RETIRED] += len(gone)
-    of_lines = roots(rows["into"])[state.lines["cluster"][: counts[LINES]]]
+    counters.alive -= np.count_nonzero(ends)
+    counters.retired += len(gone)
+    of_lines = roots(rows["into"])[state.lines["cluster"][: counters.lines]]
     state = keep_lines(state, rows["alive"][of_lines] == 1)
     state = _without_slots(forget_values(state, len(state.values)), rows)
     return forget_tokens(_founded_again(_without_posts(state))), gone
@@ -65,7 +49,7 @@ def _without_slots(state: State, rows: np.ndarray) -> State:
     """Only the slots of templates that live, with numbers of their own; all values are of these."""
     lasting = living_slots(state)
     number = np.append(np.cumsum(lasting) - lasting, np.count_nonzero(lasting))
-    state.counts[SLOTS] = number[-1]
+    state.counters.slots = number[-1]
     living = rows["alive"] == 1
     rows["slot"] = np.where(living, number[rows["slot"]], 0)
     rows["length"] = np.where(living, rows["length"], 0)
@@ -82,15 +66,15 @@ def _without_slots(state: State, rows: np.ndarray) -> State:
 
 def _without_posts(state: State) -> State:
     """Only the entries of lists that are of templates that live, and the lists that have any."""
-    counts = state.counts
-    owner = np.full(int(counts[POSTS]), -1)
+    counters = state.counters
+    owner = np.full(int(counters.posts), -1)
     _own(state, owner)
     lasting = owner >= 0
-    held = np.bincount(owner[lasting], minlength=int(counts[LISTS]))
+    held = np.bincount(owner[lasting], minlength=int(counters.lists))
     used = held > 0
     posts, lists = kept(state.posts, lasting), kept(state.lists, used)
-    counts[POSTS], counts[LISTS] = np.count_nonzero(lasting), np.count_nonzero(used)
-    lists["count"][: counts[LISTS]] = held[used]
+    counters.posts, counters.lists = np.count_nonzero(lasting), np.count_nonzero(used)
+    lists["count"][: counters.lists] = held[used]
     chain(posts, (np.cumsum(used) - 1)[owner[lasting]], lists)
     return state._replace(posts=posts, lists=lists, by_place=renumbered(state.by_place, used))
 
@@ -98,7 +82,7 @@ def _without_posts(state: State) -> State:
 @entry
 def _own(state: State, owner: np.ndarray) -> None:
     """The list that each entry of a template that lives is in."""
-    for place in range(state.counts[LISTS]):
+    for place in range(state.counters.lists):
         at = state.lists[place].first
         while at >= 0:
             if state.clusters[state.posts[at].cluster].alive:
@@ -113,7 +97,8 @@ def _founded_again(state: State) -> State:
     for name in ("met_types", "again", "again_types", "followers", "follower_types"):
         state.shown[name] = 0
     state.lengths["founded"] = 0
-    state.counts[[MET, MET_TYPES, CLASS_TYPES, LENGTHS, LENGTH_TYPES]] = 0
+    for name in ("met", "met_types", "class_types", "lengths", "length_types"):
+        setattr(state.counters, name, 0)
     state = state._replace(by_pair=new_table(len(state.by_pair.keys) // 2))
     _found_again(state)
     return state
@@ -122,7 +107,7 @@ def _founded_again(state: State) -> State:
 @entry
 def _found_again(state: State) -> None:
     """Count the founding lines of templates that live, the oldest first."""
-    for cluster in range(state.counts[CLUSTERS]):
+    for cluster in range(state.counters.clusters):
         row = state.clusters[cluster]
         if row.alive == 0:
             continue

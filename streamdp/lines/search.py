@@ -10,7 +10,7 @@ from streamdp.kernels.jit import kernel
 from streamdp.lines.base import length, lettered, own_terms, wordy
 from streamdp.lines.model import Terms
 from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
-from streamdp.lines.state import ALIVE, LISTS, POSTS, SLABS, STAMP, Scratch, State
+from streamdp.lines.state import SLABS, Scratch, State
 from streamdp.lines.tables import look_up, put
 
 PLACE_SHIFT, LENGTH_SHIFT = 31, 41
@@ -27,13 +27,13 @@ def post(state: State, key: int, cluster: int) -> None:
     """Put a template in a list."""
     place = look_up(state.by_place, key)
     if place < 0:
-        place = state.counts[LISTS]
-        state.counts[LISTS] += 1
+        place = state.counters.lists
+        state.counters.lists += 1
         put(state.by_place, key, place)
         state.lists[place].first = -1
         state.lists[place].count = 0
-    entry = state.counts[POSTS]
-    state.counts[POSTS] += 1
+    entry = state.counters.posts
+    state.counters.posts += 1
     state.posts[entry].cluster = cluster
     state.posts[entry].next = state.lists[place].first
     state.lists[place].first = entry
@@ -66,8 +66,8 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
             scratch.sizes[listed] = state.lists[place].count if place >= 0 else 0
             listed += 1
     sort_pairs(scratch.sizes, scratch.places, listed)
-    state.counts[STAMP] += 1
-    stamp, found = state.counts[STAMP], 0
+    state.counters.stamp += 1
+    stamp, found = state.counters.stamp, 0
     for p in range(listed - need + 1):
         place, before = scratch.places[p], -1
         if place < 0:
@@ -190,7 +190,7 @@ def choose(
 
     ``out``: the log of the sum of all weights, the winner's, that of a new one.
     """
-    new = math.log(terms.concentration + terms.discount * state.counts[ALIVE]) + log_p0
+    new = math.log(terms.concentration + terms.discount * state.counters.alive) + log_p0
     best, score, top = -1, new, new
     for c in range(near):
         cluster = scratch.near[c]

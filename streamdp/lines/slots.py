@@ -9,7 +9,7 @@ import numpy as np
 from streamdp.kernels.jit import kernel
 from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT, hole, hole_class, wordy
 from streamdp.lines.model import DISCOUNT, STRENGTH, Terms
-from streamdp.lines.state import SLABS, VALUES, Scratch, State
+from streamdp.lines.state import SLABS, Scratch, State
 from streamdp.lines.tables import look_up, put
 
 
@@ -80,8 +80,8 @@ def _count_value(state: State, slot: int, token: int, count: int) -> bool:
     if value >= 0:
         state.values[value].count += count
         return False
-    value = state.counts[VALUES]
-    state.counts[VALUES] += 1
+    value = state.counters.values
+    state.counters.values += 1
     put(state.by_value, key, value)
     row = state.values[value]
     row.token = token

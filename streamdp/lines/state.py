@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.rows import longer, longer_rows, new_rows, row_type, taller
+from streamdp.kernels.rows import (
+    Counters,
+    Field,
+    fields_of,
+    grown,
+    ints,
+    made,
+    of,
+    one,
+    reals,
+    row_type,
+    rows,
+)
 from streamdp.lines.scan import MOST
 from streamdp.lines.tables import Table, new_table, pairs_of, table_of, with_room
 
@@ -14,36 +26,9 @@ CLASSES = 512
 """Classes of tokens: sets of nine categories of characters; none is empty, and 0 stands for what has none."""
 
 SLABS = 4
+WAYS = 1 + SLABS
 KINDS = 3
 NUMBER, IDENTIFIER, WORD = range(KINDS)
-
-(
-    RECORDS,  # lines absorbed
-    TOKENS,  # distinct tokens
-    TEXT,  # bytes of their text
-    CLUSTERS,  # templates ever founded
-    ALIVE,  # templates now
-    SLOTS,
-    VALUES,  # of holes
-    LINES,  # distinct lines
-    LISTS,  # lists of templates
-    POSTS,  # their entries
-    MET,  # tables of words: contexts that a token was new to
-    MET_TYPES,  # tokens with any
-    CLASS_TYPES,  # classes with any
-    HELD,  # distinct values of holes in all classes
-    HELD_TYPES,  # classes with any
-    LENGTHS,  # founding lines
-    LENGTH_TYPES,  # lengths with any
-    STAMP,  # of the last search for templates that are near
-    DUE,  # the template that is to be looked at again, or -1
-    MERGED,  # merges so far
-    FORGOTTEN,  # distinct lines forgotten so far
-    RETIRED,  # labels retired so far
-    KEPT,  # values of holes that were left when some were last forgotten
-    FREE,  # a token whose number is free, and 1; or 0: what is next stands in its place of a start
-) = range(24)
-COUNTS = 24
 
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
 """Text, class, contexts it is new to, holes it is a value of; as a context, what follows; its spelling."""
@@ -73,23 +58,42 @@ LENGTH = row_type("founded alive")
 
 
 class State(NamedTuple):
-    """Templates; the number of a template is the label it was founded with."""
+    """Templates; the number of a template is the label it was founded with.
 
-    counts: np.ndarray  # int64[COUNTS]
-    evidence: np.ndarray  # float64[1] the sum of log predictives
-    kinds: np.ndarray  # int64[KINDS, 2] distinct values of holes of each kind, and their classes
-    text: np.ndarray  # uint8[B] the tokens' bytes
-    tokens: np.ndarray  # TOKEN[T]
-    shown: np.ndarray  # SHOWN[CLASSES]
-    lengths: np.ndarray  # LENGTH[MOST + 1]
-    clusters: np.ndarray  # CLUSTER[C]
-    slots: np.ndarray  # SLOT[S]
-    laws: np.ndarray  # float64[S, 1 + SLABS] what a slot may be, before its second value
-    weights: np.ndarray  # float64[S, 1 + SLABS] and now
-    values: np.ndarray  # VALUE[V]
-    lines: np.ndarray  # LINE[N]
-    lists: np.ndarray  # LIST[L]
-    posts: np.ndarray  # POST[P]
+    How much of an array is used says the counter of the size that it follows: ``records`` absorbed; distinct
+    ``tokens``, and bytes of their ``text``; templates ever founded (``clusters``), and those ``alive``;
+    ``slots``; ``values`` of holes; distinct ``lines``; ``lists`` of templates, and their entries
+    (``posts``). Of the tables of words: contexts that a token was new to (``met``), tokens with any
+    (``met_types``), classes with any (``class_types``); distinct values of holes in all classes (``held``),
+    classes with any (``held_types``). Founding lines (``lengths``), lengths with any (``length_types``).
+    ``stamp``: the last search for templates that are near; ``due``: the template that is to be looked at
+    again, or -1; ``merged``, ``forgotten`` (distinct lines), ``retired`` (labels): so far; ``kept``: values
+    of holes that were left when some were last forgotten; ``free``: a token whose number is free, and 1, or
+    0: what is next stands in its place of a start; ``evidence``: the sum of log predictives.
+    """
+
+    counters: Annotated[
+        Counters,
+        one(
+            "records tokens text clusters alive slots values lines lists posts met met_types class_types "
+            "held held_types lengths length_types stamp due merged forgotten retired kept free",
+            "evidence",
+            due=-1,
+        ),
+    ]
+    kinds: Annotated[np.ndarray, ints(KINDS, 2)]  # distinct values of holes of each kind, and their classes
+    text: Annotated[np.ndarray, of(np.uint8, "text")]  # the tokens' bytes
+    tokens: Annotated[np.ndarray, rows(TOKEN, "tokens")]
+    shown: Annotated[np.ndarray, rows(SHOWN, CLASSES)]
+    lengths: Annotated[np.ndarray, rows(LENGTH, MOST + 1)]
+    clusters: Annotated[np.ndarray, rows(CLUSTER, "clusters")]
+    slots: Annotated[np.ndarray, rows(SLOT, "slots")]
+    laws: Annotated[np.ndarray, reals("slots", WAYS)]  # what a slot may be, before its second value
+    weights: Annotated[np.ndarray, reals("slots", WAYS)]  # and now
+    values: Annotated[np.ndarray, rows(VALUE, "values")]
+    lines: Annotated[np.ndarray, rows(LINE, "lines")]
+    lists: Annotated[np.ndarray, rows(LIST, "lists")]
+    posts: Annotated[np.ndarray, rows(POST, "posts")]
     by_text: Table  # a token's hash: its number
     by_pair: Table  # context and token: how often founding lines had them
     by_value: Table  # slot and token: the value; slot and class: how many values
@@ -98,116 +102,73 @@ class State(NamedTuple):
 
 
 TABLES = ("by_text", "by_pair", "by_value", "by_line", "by_place")
-USED = {
-    "text": TEXT,
-    "tokens": TOKENS,
-    "clusters": CLUSTERS,
-    "slots": SLOTS,
-    "laws": SLOTS,
-    "weights": SLOTS,
-    "values": VALUES,
-    "lines": LINES,
-    "lists": LISTS,
-    "posts": POSTS,
+USED: dict[str, str] = {
+    name: field.dims[0]
+    for name, field in fields_of(State).items()
+    if isinstance(field, Field) and field.dims and isinstance(field.dims[0], str)
 }
-"""Which count says how much of an array is used."""
+"""Which counter says how much of an array is used."""
+
+
+class Lines(NamedTuple):
+    """Lines at hand, and what became of them.
+
+    ``counters``: how many are done; why the kernel stopped; how many changes; of a state that is to grow,
+    for how many tokens or bytes.
+    """
+
+    data: np.ndarray  # uint8: bytes of all lines
+    offsets: np.ndarray  # int64[n + 1] where each begins
+    times: np.ndarray  # float64[n] when each happened
+    answers: np.ndarray  # ANSWER[n]
+    sizes: np.ndarray  # int64[n] tokens of each
+    changes: np.ndarray  # int64[m, 2] labels that the last line made one with an older one, row by row
+    counters: Annotated[Counters, one("done status changes need")]
 
 
 class Scratch(NamedTuple):
     """Room for one line and for one search."""
 
-    folded: np.ndarray  # uint8[longest line + 1]
-    marks: np.ndarray  # int64[0, 2] none
-    line: np.ndarray  # int64[MOST] tokens
-    before: np.ndarray  # int64[MOST] the context of each
-    own: np.ndarray  # float64[MOST, 1 + SLABS] of a token of a new line
-    law: np.ndarray  # float64[MOST, 1 + SLABS]
-    terms: np.ndarray  # float64[1 + SLABS]
-    weighed: np.ndarray  # float64[3] what ``choose`` found
-    few: np.ndarray  # int64[3]
-    places: np.ndarray  # int64[MOST] lists of a line's constants
-    sizes: np.ndarray  # int64[MOST] and how long they are
-    near: np.ndarray  # int64[C] templates
-    ways: np.ndarray  # float64[C] log weight of each
-    sign: np.ndarray  # int64[C] in which slots each differs
-    group: np.ndarray  # int64[C] templates of one trial
-    best: np.ndarray  # int64[C] those of the best
-    rest: np.ndarray  # int64[C]
-    stamps: np.ndarray  # int64[C] the last search that found it
-    token: np.ndarray  # int64[V] values of a slot
-    lines_of: np.ndarray  # int64[V] and how many distinct lines have each
-    classes: np.ndarray  # int64[CLASSES] zeros
+    folded: Annotated[np.ndarray, of(np.uint8, "longest")]  # bytes of the longest line, and one
+    marks: Annotated[np.ndarray, ints(0, 2)]  # none
+    line: Annotated[np.ndarray, ints(MOST)]  # tokens
+    before: Annotated[np.ndarray, ints(MOST)]  # the context of each
+    own: Annotated[np.ndarray, reals(MOST, WAYS)]  # of a token of a new line
+    law: Annotated[np.ndarray, reals(MOST, WAYS)]
+    terms: Annotated[np.ndarray, reals(WAYS)]
+    weighed: Annotated[np.ndarray, reals(3)]  # what ``choose`` found
+    few: Annotated[np.ndarray, ints(3)]
+    places: Annotated[np.ndarray, ints(MOST)]  # lists of a line's constants
+    sizes: Annotated[np.ndarray, ints(MOST)]  # and how long they are
+    near: Annotated[np.ndarray, ints("clusters")]  # templates
+    ways: Annotated[np.ndarray, reals("clusters")]  # log weight of each
+    sign: Annotated[np.ndarray, ints("clusters")]  # in which slots each differs
+    group: Annotated[np.ndarray, ints("clusters")]  # templates of one trial
+    best: Annotated[np.ndarray, ints("clusters")]  # those of the best
+    rest: Annotated[np.ndarray, ints("clusters")]
+    stamps: Annotated[np.ndarray, ints("clusters")]  # the last search that found it
+    token: Annotated[np.ndarray, ints("values")]  # values of a slot
+    lines_of: Annotated[np.ndarray, ints("values")]  # and how many distinct lines have each
+    classes: Annotated[np.ndarray, ints(CLASSES)]  # zeros
 
 
 def new_state() -> State:
     """Nothing seen."""
-    counts = np.zeros(COUNTS, np.int64)
-    counts[DUE] = -1
-    width = 1 + SLABS
-    return State(
-        counts,
-        np.zeros(1),
-        np.zeros((KINDS, 2), np.int64),
-        np.zeros(64, np.uint8),
-        new_rows(8, TOKEN),
-        new_rows(CLASSES, SHOWN),
-        new_rows(MOST + 1, LENGTH),
-        new_rows(8, CLUSTER),
-        new_rows(8, SLOT),
-        np.zeros((8, width)),
-        np.zeros((8, width)),
-        new_rows(8, VALUE),
-        new_rows(8, LINE),
-        new_rows(8, LIST),
-        new_rows(8, POST),
-        *(new_table(8) for _ in TABLES),
-    )
+    sizes = {**dict.fromkeys(USED.values(), 8), "text": 64}
+    return made(State, sizes, **{name: new_table(8) for name in TABLES})
 
 
-def new_scratch(longest: int, clusters: int, values: int) -> Scratch:
-    """Room for lines of so many bytes among so many templates and values."""
-    width = 1 + SLABS
-
-    def of_clusters() -> np.ndarray:
-        return np.zeros(clusters, np.int64)
-
-    return Scratch(
-        folded=np.zeros(longest + 1, np.uint8),
-        marks=np.zeros((0, 2), np.int64),
-        line=np.zeros(MOST, np.int64),
-        before=np.zeros(MOST, np.int64),
-        own=np.zeros((MOST, width)),
-        law=np.zeros((MOST, width)),
-        terms=np.zeros(width),
-        weighed=np.zeros(3),
-        few=np.zeros(3, np.int64),
-        places=np.zeros(MOST, np.int64),
-        sizes=np.zeros(MOST, np.int64),
-        near=of_clusters(),
-        ways=np.zeros(clusters),
-        sign=of_clusters(),
-        group=of_clusters(),
-        best=of_clusters(),
-        rest=of_clusters(),
-        stamps=of_clusters(),
-        token=np.zeros(values, np.int64),
-        lines_of=np.zeros(values, np.int64),
-        classes=np.zeros(CLASSES, np.int64),
-    )
-
-
-def grown(state: State, tokens: int) -> State:
+def with_room_for(state: State, tokens: int) -> State:
     """The state with room for lines of so many more tokens or bytes in all, whatever they are."""
-    made: dict[str, Any] = {}
-    for name, used in USED.items():
-        array, need = getattr(state, name), int(state.counts[used]) + 4 * tokens
-        if need > len(array):
-            grow = longer_rows if array.dtype.names else longer if array.ndim == 1 else taller
-            made[name] = grow(array, max(need, 2 * len(array)))
-    for name in TABLES:
-        table = getattr(state, name)
-        made[name] = with_room(table, int(table.taken[0]) + 4 * tokens)
-    return state._replace(**made)
+    for name, size in {size: name for name, size in USED.items()}.items():
+        held, need = len(getattr(state, size)), int(getattr(state.counters, name)) + 4 * tokens
+        if need > held:
+            state = grown(state, name, max(need, 2 * held))
+    tables = {name: getattr(state, name) for name in TABLES}
+    more: dict[str, Any] = {
+        name: with_room(table, int(table.counters.taken) + 4 * tokens) for name, table in tables.items()
+    }
+    return state._replace(**more)
 
 
 def roots(into: np.ndarray) -> np.ndarray:
@@ -232,7 +193,7 @@ def dump(state: State) -> dict[str, np.ndarray]:
         if name in TABLES:
             found[f"{name}_keys"], found[f"{name}_values"] = pairs_of(array)
         else:
-            found[name] = array[: state.counts[USED[name]]] if name in USED else array
+            found[name] = array[: getattr(state.counters, USED[name])] if name in USED else array
     return found
 
 

@@ -16,25 +16,10 @@ from streamdp.lines.model import Bounds, Terms
 from streamdp.lines.scan import fold_line, token_end
 from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
 from streamdp.lines.slots import add_token, new_slot
-from streamdp.lines.state import (
-    ALIVE,
-    CLUSTERS,
-    DUE,
-    LINES,
-    LISTS,
-    POSTS,
-    RECORDS,
-    SLOTS,
-    TEXT,
-    TOKENS,
-    VALUES,
-    Scratch,
-    State,
-)
+from streamdp.lines.state import Lines, Scratch, State
 from streamdp.lines.tables import has_room, look_up, put
 
 COMPLETE, GROW, CHANGED, FULL = range(4)
-DONE, STATUS, CHANGES, NEED = range(4)
 
 
 @kernel
@@ -73,7 +58,7 @@ def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
     row.probability = 1.0
     row.new_probability = 0.0
     row.log_predictive = log + math.log(
-        (of.size - terms.discount) / (state.counts[RECORDS] + terms.concentration)
+        (of.size - terms.discount) / (state.counters.records + terms.concentration)
     )
     return cluster
 
@@ -83,23 +68,23 @@ def _tell(state: State, best: int, out: np.ndarray, row: Any, terms: Terms) -> N
     """Answer a line that has been weighed."""
     row.probability = math.exp(out[1] - out[0])
     row.new_probability = math.exp(out[2] - out[0])
-    row.log_predictive = out[0] - math.log(state.counts[RECORDS] + terms.concentration)
+    row.log_predictive = out[0] - math.log(state.counters.records + terms.concentration)
     row.founded = 1 if best < 0 else 0
 
 
 @kernel
 def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     """A new template of the line at hand."""
-    counts, cluster = state.counts, state.counts[CLUSTERS]
+    counters, cluster = state.counters, state.counters.clusters
     row = state.clusters[cluster]
-    row.slot = counts[SLOTS]
+    row.slot = counters.slots
     row.length = n
     row.size = 0
     row.types = 0
     row.alive = 1
     row.into = cluster
     row.older = cluster
-    row.first = counts[RECORDS]
+    row.first = counters.records
     row.founded = log_p0
     row.repeats = 0.0
     row.forgotten = 0.0
@@ -110,9 +95,9 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
         found_token(state, scratch.line[i], scratch.before[i])
         if lettered(state, scratch.line[i]):
             post(state, place_key(n, i, scratch.line[i]), cluster)
-    counts[CLUSTERS] += 1
-    counts[SLOTS] += n
-    counts[ALIVE] += 1
+    counters.clusters += 1
+    counters.slots += n
+    counters.alive += 1
     state.lengths[n].alive += 1
     found_length(state, n)
     return int(cluster)
@@ -156,8 +141,8 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     else:
         due = _join(state, scratch, cluster, n, terms)
     state.clusters[cluster].types += 1
-    line = state.counts[LINES]
-    state.counts[LINES] += 1
+    line = state.counters.lines
+    state.counters.lines += 1
     put(state.by_line, key, line)
     state.lines[line].cluster = cluster
     state.lines[line].count = 0
@@ -165,49 +150,47 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     row.label = label_of(state, cluster)
     row.cluster = cluster
     if due:
-        state.counts[DUE] = cluster
+        state.counters.due = cluster
     return cluster
 
 
 @kernel
-def _look_again(
-    state: State, scratch: Scratch, terms: Terms, changes: np.ndarray, told: np.ndarray, meta: np.ndarray
-) -> bool:
+def _look_again(state: State, scratch: Scratch, terms: Terms, lines: Lines) -> bool:
     """Merge the template that is due as long as that is better; whether there was room for it."""
-    due = state.counts[DUE]
+    due = state.counters.due
     new = state.clusters[due].size == 1
     while True:
-        cluster = state.counts[DUE]
+        cluster = state.counters.due
         count = best_merge(state, scratch, cluster, terms)
         if count == 0:
             break
         need = values_of(state, scratch.best, count)
-        if state.counts[VALUES] + need > state.values.shape[0] or not has_room(state.by_value, 2 * need):
-            meta[NEED] = need
+        if state.counters.values + need > state.values.shape[0] or not has_room(state.by_value, 2 * need):
+            lines.counters.need = need
             return False
         target = unite(state, scratch, scratch.best, count, terms)
         for k in range(1, count):
-            one_label(state, scratch.best[k], target, changes, told)
-        state.counts[DUE] = target
+            one_label(state, scratch.best[k], target, lines)
+        state.counters.due = target
         new = new and target == due
-    relate(state, scratch, state.counts[DUE], new, changes, told)
-    state.counts[DUE] = -1
+    relate(state, scratch, state.counters.due, new, lines)
+    state.counters.due = -1
     return True
 
 
 @kernel
 def _has_room(state: State, n: int, size: int) -> bool:
     """Whether a line of so many tokens and bytes finds room, whatever becomes of it."""
-    counts = state.counts
+    counters = state.counters
     return (
-        counts[TEXT] + size <= state.text.shape[0]
-        and counts[TOKENS] + n <= state.tokens.shape[0]
-        and counts[CLUSTERS] < state.clusters.shape[0]
-        and counts[SLOTS] + n <= state.slots.shape[0]
-        and counts[VALUES] + 2 * n <= state.values.shape[0]
-        and counts[LINES] < state.lines.shape[0]
-        and counts[LISTS] + n + 3 <= state.lists.shape[0]
-        and counts[POSTS] + n + 3 <= state.posts.shape[0]
+        counters.text + size <= state.text.shape[0]
+        and counters.tokens + n <= state.tokens.shape[0]
+        and counters.clusters < state.clusters.shape[0]
+        and counters.slots + n <= state.slots.shape[0]
+        and counters.values + 2 * n <= state.values.shape[0]
+        and counters.lines < state.lines.shape[0]
+        and counters.lists + n + 3 <= state.lists.shape[0]
+        and counters.posts + n + 3 <= state.posts.shape[0]
         and has_room(state.by_text, n)
         and has_room(state.by_pair, n)
         and has_room(state.by_value, 4 * n)
@@ -221,75 +204,58 @@ def advance(
     state: State,
     scratch: Scratch,
     terms: Terms,
+    lines: Lines,
     bounds: Bounds,
-    data: np.ndarray,
-    offsets: np.ndarray,
-    times: np.ndarray,
-    answers: np.ndarray,
-    sizes: np.ndarray,
-    changes: np.ndarray,
-    meta: np.ndarray,
 ) -> None:
-    """Absorb lines from ``meta[DONE]`` on: to a line that changes a template, to a bound, or to the end.
+    """Absorb lines from the next one on: to a line that changes a template, to a bound, or to the end.
 
-    Parameters
-    ----------
-    bounds
-        What may be known before some of it is to be forgotten.
-    data, offsets, times
-        Bytes of all lines, where each begins, and when it happened.
-    answers, sizes
-        A row for each line, and how many tokens it has.
-    changes
-        Labels that the last of these lines made one with an older one, row by row.
-    meta
-        Of :data:`DONE`, :data:`STATUS`, :data:`CHANGES`, :data:`NEED`.
+    ``bounds`` say what may be known before some of it is to be forgotten.
     """
-    told = meta[CHANGES : CHANGES + 1]
-    i = meta[DONE]
+    data, offsets, times, sizes = lines.data, lines.offsets, lines.times, lines.sizes
+    i = lines.counters.done
     while i < offsets.shape[0] - 1:
-        if state.counts[DUE] < 0:
+        if state.counters.due < 0:
             size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded, scratch.marks)
             sizes[i] = n
-            row = answers[i]
+            row = lines.answers[i]
             line = look_up(state.by_line, key)
             if line >= 0:
                 cluster = _answer_known(state, line, row, terms)
             else:
                 if is_full(state, bounds):
-                    meta[DONE] = i
-                    meta[STATUS] = FULL
+                    lines.counters.done = i
+                    lines.counters.status = FULL
                     return
                 if not _has_room(state, n, size):
-                    meta[DONE] = i
-                    meta[NEED] = max(n, size)
-                    meta[STATUS] = GROW
+                    lines.counters.done = i
+                    lines.counters.need = max(n, size)
+                    lines.counters.status = GROW
                     return
                 n, words = _read_tokens(state, scratch, size, True)
                 cluster = _learn(state, scratch, key, n, words, row, terms)
-                line = state.counts[LINES] - 1
+                line = state.counters.lines - 1
             of = state.clusters[cluster]
             if state.lines[line].count > 0:
                 of.repeats += math.log(state.lines[line].count - terms.line_discount)
             state.lines[line].count += 1
             of.size += 1
-            of.last = state.counts[RECORDS]
+            of.last = state.counters.records
             state.lines[line].last = of.last
             of.first_time = min(of.first_time, times[i])
             of.last_time = max(of.last_time, times[i])
-            state.evidence[0] += row.log_predictive
-            state.counts[RECORDS] += 1
-        if state.counts[DUE] >= 0:
-            if not _look_again(state, scratch, terms, changes, told, meta):
-                meta[DONE] = i
-                meta[STATUS] = GROW
+            state.counters.evidence += row.log_predictive
+            state.counters.records += 1
+        if state.counters.due >= 0:
+            if not _look_again(state, scratch, terms, lines):
+                lines.counters.done = i
+                lines.counters.status = GROW
                 return
-            meta[DONE] = i + 1
-            meta[STATUS] = CHANGED
+            lines.counters.done = i + 1
+            lines.counters.status = CHANGED
             return
         i += 1
-    meta[DONE] = i
-    meta[STATUS] = COMPLETE
+    lines.counters.done = i
+    lines.counters.status = COMPLETE
 
 
 @entry
@@ -311,11 +277,11 @@ def score(
         if line >= 0:
             _answer_known(state, line, row, terms)
             continue
-        tokens, text = state.counts[TOKENS], state.counts[TEXT]
+        tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False)
         best, _ = _weigh(state, scratch, n, words, terms)
         _tell(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1
         row.cluster = best
-        state.counts[TOKENS] = tokens
-        state.counts[TEXT] = text
+        state.counters.tokens = tokens
+        state.counters.text = text

@@ -8,27 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import Bound
-from streamdp.kernels.rows import new_rows, row_type
+from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.forget import forget
 from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.lines.retire import retire
-from streamdp.lines.state import (
-    ALIVE,
-    CLUSTERS,
-    FORGOTTEN,
-    LINES,
-    MERGED,
-    RECORDS,
-    RETIRED,
-    Scratch,
-    State,
-    dump,
-    grown,
-    load,
-    new_scratch,
-    new_state,
-)
-from streamdp.lines.step import CHANGED, CHANGES, DONE, FULL, GROW, NEED, STATUS, advance, score
+from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
+from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
 
 STEP = 512
 """Tokens that room is made for beside those that need it."""
@@ -82,24 +67,24 @@ class LineStream:
     @property
     def records(self) -> int:
         """Lines taken so far."""
-        return int(self.state.counts[RECORDS])
+        return int(self.state.counters.records)
 
     @property
     def log_evidence(self) -> float:
         """The sum of log p(line | lines before), in nats."""
-        return float(self.state.evidence[0])
+        return float(self.state.counters.evidence)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        counts = self.state.counts
+        counters = self.state.counters
         return {
-            "clusters_live": int(counts[ALIVE]),
-            "clusters_created": int(counts[CLUSTERS]),
-            "clusters_merged": int(counts[MERGED]),
-            "lines_distinct": int(counts[LINES]),
-            "lines_forgotten": int(counts[FORGOTTEN]),
-            "clusters_closed": int(counts[RETIRED]),
-            "clusters_retired": int(counts[RETIRED]),
+            "clusters_live": int(counters.alive),
+            "clusters_created": int(counters.clusters),
+            "clusters_merged": int(counters.merged),
+            "lines_distinct": int(counters.lines),
+            "lines_forgotten": int(counters.forgotten),
+            "clusters_closed": int(counters.retired),
+            "clusters_retired": int(counters.retired),
         }
 
     def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Told]:
@@ -112,32 +97,32 @@ class LineStream:
         n = len(lines)
         times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
-        answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
-        changes, meta, done = np.zeros((64, 2), np.int64), np.zeros(4, np.int64), 0
+        rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)
+        given = Lines(data, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
+        counters, done = given.counters, 0
         while done < n:
-            most = int(self.state.counts[CLUSTERS]) + 1
-            if len(changes) < most:
-                changes = np.zeros((2 * most, 2), np.int64)
-            given = data, offsets, times, answers, sizes, changes, meta
-            self._advance((self.state, scratch, self.terms), self.bounds, *given)
-            if meta[STATUS] == GROW:
-                scratch = self._make_room(int(meta[NEED]), offsets)
+            most = int(self.state.counters.clusters) + 1
+            if len(given.changes) < most:
+                given = given._replace(changes=np.zeros((2 * most, 2), np.int64))
+            self._advance((self.state, scratch, self.terms, given), self.bounds)
+            if counters.status == GROW:
+                scratch = self._make_room(int(counters.need), offsets)
                 continue
-            part = slice(done, int(meta[DONE]))
+            part = slice(done, int(counters.done))
             done = part.stop
-            told = changes[: int(meta[CHANGES])].copy()
-            meta[CHANGES] = 0
+            changes = given.changes[: int(counters.changes)].copy()
+            counters.changes = 0
             if part.stop > part.start:
-                yield Told(answers[part], sizes[part], told, bool(meta[STATUS] == CHANGED))
-            if meta[STATUS] == FULL:
+                yield Told(given.answers[part], given.sizes[part], changes, bool(counters.status == CHANGED))
+            if counters.status == FULL:
                 retired = self._forget()
                 if len(retired):
-                    yield Told(answers[:0], sizes[:0], NONE, changed=False, retired=retired)
+                    yield Told(given.answers[:0], given.sizes[:0], NONE, changed=False, retired=retired)
 
     def _forget(self) -> np.ndarray:
         """Forget where bounds are reached; the labels that are retired."""
         retired, (lines, templates) = NO_LABELS, self.bounds
-        if self.state.counts[ALIVE] >= templates:
+        if self.state.counters.alive >= templates:
             self.state, retired = retire(self.state, templates)
         self.state = forget(self.state, lines, self.terms.line_discount)
         return retired
@@ -154,7 +139,7 @@ class LineStream:
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
         """Room for some more lines, of so many tokens or bytes in all, and to look at those given."""
         if tokens or self._scratch is None:
-            self.state = grown(self.state, tokens + STEP)
+            self.state = with_room_for(self.state, tokens + STEP)
         state, longest = self.state, int(np.diff(offsets).max(initial=0))
         held, clusters = self._scratch, len(state.clusters)
         values = len(state.values) + clusters
@@ -164,7 +149,8 @@ class LineStream:
             or len(held.near) < clusters
             or len(held.token) < values
         ):
-            self._scratch = held = new_scratch(max(4096, 2 * longest), clusters, values)
+            sizes = {"longest": max(4096, 2 * longest) + 1, "clusters": clusters, "values": values}
+            self._scratch = held = made(Scratch, sizes)
         return held
 
     def dump(self) -> dict[str, np.ndarray]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.rows import power_of_two
+from streamdp.kernels.rows import Counters, ints, made, one, power_of_two
 
 FREE = -1
 SPREAD = -7046029254386353131
@@ -17,15 +17,14 @@ SPREAD = -7046029254386353131
 class Table(NamedTuple):
     """Values by key; at most half of the places are taken."""
 
-    keys: np.ndarray  # int64[power of two], FREE where there is none, else at least 0
-    values: np.ndarray  # int64[the same]
-    taken: np.ndarray  # int64[1] how many
+    keys: Annotated[np.ndarray, ints("places", fill=FREE)]  # a power of two; FREE, or at least 0
+    values: Annotated[np.ndarray, ints("places")]
+    counters: Annotated[Counters, one("taken")]  # how many keys
 
 
 def new_table(most: int) -> Table:
     """An empty table for so many keys."""
-    size = power_of_two(2 * max(most, 8))
-    return Table(np.full(size, FREE), np.zeros(size, np.int64), np.zeros(1, np.int64))
+    return made(Table, {"places": power_of_two(2 * max(most, 8))})
 
 
 def with_room(table: Table, most: int) -> Table:
@@ -57,7 +56,7 @@ def pairs_of(table: Table) -> tuple[np.ndarray, np.ndarray]:
 @kernel
 def has_room(table: Table, more: int) -> bool:
     """Whether so many more keys find room."""
-    return bool(2 * (table.taken[0] + more) <= table.keys.shape[0])
+    return bool(2 * (table.counters.taken + more) <= table.keys.shape[0])
 
 
 @kernel
@@ -83,7 +82,7 @@ def put(table: Table, key: int, value: int) -> None:
     at = place_of(table, key)
     if table.keys[at] == FREE:
         table.keys[at] = key
-        table.taken[0] += 1
+        table.counters.taken += 1
     table.values[at] = value
 
 

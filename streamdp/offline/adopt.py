@@ -11,13 +11,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam.pool import ALIVE, NEXT_LABEL
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.rearrange import found_clusters, keep_head, move_records, tell_change, tidy
 from streamdp.beam.recent import Recent
 from streamdp.beam.review import by_label, gather_recent, run_looks
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import LEAST_GAIN
-from streamdp.beam.state import MERGED, NEED_EVENTS, SPLIT, TELL, VANISHED, Output
+from streamdp.beam.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.store import FIRST_SLOT
@@ -187,7 +187,7 @@ def _numbered(stream: Stream, changes: Proposal) -> tuple[Proposal, np.ndarray]:
     taken = set(state.pool.founder[state.pool.state == ALIVE].tolist())
     founders: list[int] = []
     labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
-    minted = int(state.beam.meta[NEXT_LABEL])
+    minted = int(state.beam.counters.next_label)
     for label in np.unique(changes.labels[changes.labels >= changes.minted]).tolist():
         members = changes.labels == label
         founder = next((seq for seq in changes.seqs[members].tolist() if seq not in taken), None)
@@ -270,10 +270,11 @@ def _birth(changes: Proposal, into: np.ndarray, slot: int) -> Row:
 def _tell(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
     if not rows:
         return
-    search.out.meta[NEED_EVENTS] = max(len(rows), sum(len(row[2]) for row in rows))
+    search.out.needs.events = max(len(rows), sum(len(row[2]) for row in rows))
     out = search.output_for(0, 1)
-    out.meta[:] = 0
-    out.meta[TELL] = True
+    out.counters.clear()
+    out.needs.clear()
+    out.counters.tell = True
     for row in rows:
         tell_change(search.state, out, *row)
     yield out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import REVISIONS
 from streamdp.errors import Exit
 from streamdp.offline.problem import Problem
 from streamdp.settings.assemble import build_model
@@ -23,7 +22,7 @@ def beam_labels(problem: Problem) -> np.ndarray:
         search.ensure_words(int(data.words.max()) + 1)
     for start, stop, out in search.run(data):
         labels[start:stop] = out.answers["label"][start:stop]
-        revisions = int(out.meta[REVISIONS])
+        revisions = int(out.counters.revisions)
         for r in range(revisions):  # in order: a record may be revised more than once
             labels[out.revisions["seq"][r]] = out.revisions["label"][r]
     return labels

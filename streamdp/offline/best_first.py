@@ -8,14 +8,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from streamdp.checks import whole_or_none
+from streamdp.kernels.rows import grown
 from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.offline.bounds import upper_bounds
 from streamdp.offline.heuristic import all_link_weights, from_each_on, new_heuristic, with_long_tables
 from streamdp.offline.kernels.astar import (
-    CLUSTERS,
     EMPTY_QUEUE,
     FOUND,
-    HERE,
     LIMIT,
     NO_NODE,
     NO_SLOT,
@@ -24,9 +23,8 @@ from streamdp.offline.kernels.astar import (
     search_by_clusters,
 )
 from streamdp.offline.kernels.clusters import prepare
-from streamdp.offline.kernels.completion import COUNTS, JOINT, LOOK, PREDICTIVE, REPLICA, SUMS, SUPPORT
-from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, QUEUED, grown_tree, new_tree
-from streamdp.offline.kernels.store import grown
+from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT
+from streamdp.offline.kernels.heap import grown_tree, new_tree
 from streamdp.offline.prepare import Data, log_coefficients, new_store
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
@@ -96,13 +94,13 @@ class Search:
 
         An exact search gives them in the order of their scores.
         """
-        run = search if self.heuristic.meta[LOOK] == SUMS else search_by_clusters
+        run = search if self.heuristic.look == SUMS else search_by_clusters
         while True:
             prepare(self.store)
-            self.workspace.meta[HERE] = self.workspace.meta[CLUSTERS] = 0
+            self.workspace.counters.here = self.workspace.counters.clusters = 0
             ended = run(self.store, self.heuristic, self.workspace, self.tree, self.bound, self.limit, BUDGET)
             if ended == FOUND:
-                return self._labels(int(self.tree.meta[ANSWER]))
+                return self._labels(int(self.tree.counters.answer))
             if ended == EMPTY_QUEUE:
                 return None
             if ended == LIMIT:
@@ -111,14 +109,17 @@ class Search:
                 self.tree = grown_tree(self.tree)
             elif ended == NO_SLOT:
                 capacity = 2 * len(self.store.size)
-                self.store, self.workspace = grown(self.store, capacity), new_workspace(self.order, capacity)
+                self.store, self.workspace = (
+                    grown(self.store, "slots", capacity),
+                    new_workspace(self.order, capacity),
+                )
             if self.until is not None and self.until():
                 self._hurry()
 
     def _hurry(self) -> None:
         """From now on only the best state goes on, greedily."""
         self.bound, self.limit, self.exact, self.until = 1, NO_LIMIT, False, None
-        self.tree.meta[QUEUED] = 1
+        self.tree.counters.queued = 1
 
     def _labels(self, node: int) -> np.ndarray:
         labels = np.empty(len(self.order), np.int64)
@@ -130,12 +131,12 @@ class Search:
     @property
     def enqueued(self) -> int:
         """States that have entered the queue."""
-        return int(self.tree.meta[ENQUEUED])
+        return int(self.tree.counters.enqueued)
 
     @property
     def expanded(self) -> int:
         """States whose children have been looked at."""
-        return int(self.tree.meta[EXPANDED])
+        return int(self.tree.counters.expanded)
 
 
 def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max_states: int | None) -> None:

@@ -7,23 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.kernels.rows import grown
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.distances import link_weights_of, log_probability_by_weights
 from streamdp.offline.exchangeable import weights_of
-from streamdp.offline.kernels.allocation import (
-    ACTIVE,
-    FREE,
-    FROZEN,
-    JOINT,
-    clear_from,
-    fill,
-    grown_allocation,
-    new_allocation,
-)
+from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation
 from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.rng import draw_uniform, new_random
-from streamdp.offline.kernels.store import FIRST_SLOT, grown
+from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.kernels.weights import Weights
 from streamdp.offline.prepare import Data, new_store, new_terms
 from streamdp.priors import FiniteMixture
@@ -107,7 +99,7 @@ class Chain:
     @property
     def clusters(self) -> int:
         """K, with those of which only frozen records are members."""
-        return int(self.allocation.meta[ACTIVE])
+        return int(self.allocation.counters.active)
 
     @property
     def labels(self) -> np.ndarray:
@@ -127,13 +119,13 @@ class Chain:
     @property
     def log_joint(self) -> float:
         """log p(z, x) in nats, as the moves have kept it."""
-        return float(self.allocation.sums[JOINT])
+        return float(self.allocation.counters.joint)
 
     @property
     def log_likelihood(self) -> float:
         """log p(x | z) in nats, given frozen records: the sum of log H over the clusters, without theirs."""
         whole = self.store.log_h[self.allocation.active[: self.clusters]].sum()
-        return float(whole - self.allocation.sums[FROZEN])
+        return float(whole - self.allocation.counters.frozen)
 
     @property
     def times(self) -> list[float] | None:
@@ -167,7 +159,7 @@ class Chain:
 
     def settle(self) -> None:
         """Compute the log joint anew from what the kernels keep of the clusters."""
-        self.allocation.sums[JOINT] = self.log_prior() + self.log_likelihood
+        self.allocation.counters.joint = self.log_prior() + self.log_likelihood
 
     def set_labels(self, labels: Sequence[int] | np.ndarray) -> None:
         """Go on from another clustering; all statistics are computed anew."""
@@ -223,13 +215,13 @@ class Chain:
         while wanted < clusters + FIRST_SLOT + 8:
             wanted *= 2
         if wanted > capacity:
-            self.store = grown(self.store, wanted)
+            self.store = grown(self.store, "slots", wanted)
             self.allocation = grown_allocation(self.allocation, wanted)
             clear_from(self.store, capacity)
 
     def more_room(self, spare: int = 1) -> None:
         """Double the slots until ``spare`` are free."""
-        while self.allocation.meta[FREE] < spare:
+        while self.allocation.counters.free < spare:
             self.make_room(len(self.store.size))
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.pace import RATE, clocks_at
-from streamdp.beam.pool import ALIVE, NOW, SCALE
+from streamdp.beam.pace import clocks_at
+from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import State
 from streamdp.beam.words import WordClusters
@@ -232,8 +232,8 @@ def _frozen_weight(
     is a clock's that ran at another pace.
     """
     clock = clocks_at(state.pace, positions)
-    past = (float(state.beam.sums[NOW]) - clock) / float(state.pace[0, RATE])
-    whole = float(state.pool.weight[slot] * state.beam.sums[SCALE])
+    past = (float(state.beam.counters.now) - clock) / float(state.pace["rate"][0])
+    whole = float(state.pool.weight[slot] * state.beam.counters.scale)
     left = whole - float(prior.decay(past[members]).sum())
     since = float(prior.decay(past[0]))
     if left > 100.0 * ROUNDING * whole and since > 0.0:

@@ -110,7 +110,10 @@ def new_heuristic(
         root = 0.0
     closed, linked = isinstance(prior, CRP | PitmanYor), isinstance(prior, DistanceDependent)
     return Heuristic(
-        meta=np.array([closed, linked, mode, look]),
+        closed=bool(closed),
+        linked=linked,
+        mode=int(mode),
+        look=int(look),
         join=join,
         found=found,
         norm=norm,

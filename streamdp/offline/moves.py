@@ -11,19 +11,11 @@ from typing import Protocol
 
 import numpy as np
 
+from streamdp.kernels.rows import made, new_counters
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.links import Held, Links, draw_links, link_sweep
-from streamdp.offline.kernels.split_merge import (
-    COIN,
-    MERGES,
-    MERGES_TAKEN,
-    SEQUENTIAL,
-    SPLITS,
-    SPLITS_TAKEN,
-    Sides,
-    split_merge_moves,
-)
+from streamdp.offline.kernels.split_merge import COIN, SEQUENTIAL, Sides, split_merge_moves
 from streamdp.offline.kernels.uniform import Founders, find_founders, uniform_sweep
 from streamdp.priors import DistanceDependent, Uniform
 from streamdp.priors.base import Prior
@@ -174,7 +166,7 @@ class SplitMerge:
         self.variant, self.proposals = variant, proposals
         self._scans = COIN if variant == SIMPLE else scans
         self._gibbs = Gibbs() if variant == MIXED else None
-        self.counts = np.zeros(4, np.int64)
+        self.counters = new_counters(Sides)
 
     def __call__(self, chain: Chain) -> int:
         """One round of proposals."""
@@ -182,9 +174,7 @@ class SplitMerge:
             refuse(self, chain.prior, "exchangeable priors")
         assert chain.weights is not None
         n = chain.size
-        sides = Sides(
-            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(2, np.int64), np.zeros(2), self.counts
-        )
+        sides = made(Sides, {"records": n}, counters=self.counters)
         left = self.proposals
         while left:
             chain.more_room()
@@ -198,11 +188,11 @@ class SplitMerge:
     @property
     def acceptance(self) -> dict[str, float]:
         """Shares of the proposed splits and mergers that were accepted; nan before the first."""
-        c = self.counts
+        c = self.counters
         with np.errstate(invalid="ignore"):
             return {
-                "split": float(np.float64(c[SPLITS_TAKEN]) / c[SPLITS]),
-                "merge": float(np.float64(c[MERGES_TAKEN]) / c[MERGES]),
+                "split": float(np.float64(c.splits_taken) / c.splits),
+                "merge": float(np.float64(c.merges_taken) / c.merges),
             }
 
 

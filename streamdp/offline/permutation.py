@@ -11,14 +11,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from streamdp.kernels.rows import made
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import enter_alone
 from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.permutation import (
-    CURRENT,
     FULL,
-    PLACE,
     Program,
     backward,
     draw_order,
@@ -124,7 +123,7 @@ class Permutation:
             exact(program, counts, chain.random)
             self._take(chain)
             return n
-        if not program.meta[CURRENT] and self.order != "projection":
+        if not program.counters.current and self.order != "projection":
             self.lost += 1
             return n
         clusters = backward(program, chain.random)
@@ -182,9 +181,9 @@ class Permutation:
         assert program is not None
         assert self._store is not None
         first = 0
-        program.meta[CURRENT] = 1
+        program.counters.current = 1
         while forward(self._store, program, by_size, per_run, log_keep, first) == FULL:
-            first = int(program.meta[PLACE])
+            first = int(program.counters.place)
             more = np.zeros(len(program.term), np.int64)
             program = program._replace(
                 term=np.concatenate([program.term, np.zeros(len(program.term))]),
@@ -211,26 +210,17 @@ class Permutation:
         )
         prepare(self._store)
         self._made_for = made_for
-        most = max(n, width) + 1
-        square = n + 1 if self.form == "exact" else 0
-        self._program = Program(
-            order=np.zeros(n, np.int64),
-            bounds=np.full(n + 1, n + 1),
-            begin=np.zeros(width, np.int64),
-            slot=np.zeros(width, np.int64),
-            free=np.zeros(width, np.int64),
-            offset=np.zeros(n + 2, np.int64),
-            start=np.zeros(16 * n + 64, np.int64),
-            term=np.zeros(16 * n + 64),
-            sum=np.zeros(n + 1),
-            by_count=np.zeros((square, square)),
-            denominator=np.zeros(n),
-            similarity=similarity,
-            weights=np.zeros(most),
-            totals=np.zeros(most),
-            labels=np.zeros(n, np.int64),
-            meta=np.zeros(4, np.int64),
-        )
+        sizes = {
+            "records": n,
+            "bounds": n + 1,
+            "runs": width,
+            "offsets": n + 2,
+            "terms": 16 * n + 64,
+            "square": n + 1 if self.form == "exact" else 0,
+            "most": max(n, width) + 1,
+        }
+        self._program = made(Program, sizes, similarity=similarity)
+        self._program.bounds[:] = n + 1
         return self._program
 
     def _similarity(self, chain: Chain) -> np.ndarray:

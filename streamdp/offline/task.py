@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from streamdp.beam.pool import NEXT_LABEL
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded
 from streamdp.likelihoods import BagFamily
@@ -125,7 +124,7 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
                 "no clusters of older records are merged: what the prior says of that depends on when "
                 f"{frozen.anchors.closed:,} clusters that have closed were founded"
             )
-    minted = int(search.state.beam.meta[NEXT_LABEL])
+    minted = int(search.state.beam.counters.next_label)
     return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))
 
 

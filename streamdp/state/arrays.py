@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.encode.batch import Batch
+from streamdp.kernels.rows import Counters
 
 Packed = tuple[Any, list[int], memoryview]
 
@@ -28,7 +29,8 @@ def unpack(packed: Any) -> np.ndarray:
     kind, shape, data = packed
     dtype = np.dtype(kind if isinstance(kind, str) else [(name, of) for name, of in kind])
     array = np.frombuffer(data, dtype).reshape(shape)
-    return array.astype(array.dtype.newbyteorder("="), copy=True)
+    found = array.astype(array.dtype.newbyteorder("="), copy=True)
+    return found.view(Counters) if dtype.names and not shape else found
 
 
 def pack_batch(batch: Batch) -> dict[str, Packed | None]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from streamdp.beam.beginning import new_state
-from streamdp.beam.pool import ALIVE, NEXT_LABEL, SEQ, VACANT
+from streamdp.beam.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.sound import check_state, finite, require, within
 from streamdp.beam.sound_clusters import check_clusters
@@ -28,7 +28,6 @@ from streamdp.encode.vocabulary import Vocabulary
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
-from streamdp.lines.state import CLUSTERS, RECORDS
 from streamdp.settings.load import ConfigError
 from streamdp.state.arrays import unpack
 from streamdp.state.codec import Parts
@@ -117,13 +116,13 @@ def _check_announced(parts: Parts, undecided: list[int], seq: int, through: int)
 def _check_lines(parts: Parts, held: Labelled | None, open_for: int, undecided: list[int]) -> None:
     """What is retained and announced of log lines goes with their templates, which were checked before."""
     assert parts.templates is not None
-    counts = unpack(parts.templates["stream"]["counts"])
-    seq = int(counts[RECORDS])
+    counters: Any = unpack(parts.templates["stream"]["counters"])
+    seq = int(counters.records)
     if held is not None:
         require(held.first + len(held.labels) == seq and held.first >= 0, "retained records are missing")
         require(held.batch.size == len(held.labels), "retained records are missing")
         require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
-        within(held.labels, 0, int(counts[CLUSTERS]), "the label of a record")
+        within(held.labels, 0, int(counters.clusters), "the label of a record")
     _check_announced(parts, undecided, seq, max(-1, seq - 1 - open_for))
 
 
@@ -192,13 +191,13 @@ def _check_held_words(search: BeamSearch, vocabulary: Vocabulary) -> None:
 
 
 def _check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None:
-    batch, labels, meta = held.batch, held.labels, search.state.beam.meta
+    batch, labels, counters = held.batch, held.labels, search.state.beam.counters
     require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
     require(labels.dtype == np.int64 and labels.ndim == 1, "labels of another type")
     require(
-        held.first + len(labels) == meta[SEQ] and batch.size == len(labels), "retained records are missing"
+        held.first + len(labels) == counters.seq and batch.size == len(labels), "retained records are missing"
     )
-    within(labels, 0, int(meta[NEXT_LABEL]), "the label of a record")
+    within(labels, 0, int(counters.next_label), "the label of a record")
     if batch.times is not None:
         require(
             batch.times.dtype == np.float64 and batch.times.shape == labels.shape, "times of another type"
@@ -238,7 +237,7 @@ def _check_belonging(held: Labelled, search: BeamSearch) -> None:
     index, pool, slots = search.words.inverted, search.state.pool, search.head_slots()
     slots = slots[pool.state[slots] == ALIVE]
     names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    slot_of = np.full(int(search.state.beam.meta[NEXT_LABEL]), -1, np.int64)
+    slot_of = np.full(int(search.state.beam.counters.next_label), -1, np.int64)
     slot_of[names[names >= 0]] = slots[names >= 0]
     slot = slot_of[held.labels]
     counted = np.bincount(slot[slot >= 0], minlength=len(pool.slots))

@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from streamdp.beam.sound import finite, require, within
 from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
-from streamdp.lines.state import (
-    ALIVE,
-    CLASSES,
-    CLUSTERS,
-    COUNTS,
-    DUE,
-    FREE,
-    LINES,
-    LISTS,
-    POSTS,
-    SLOTS,
-    TABLES,
-    TEXT,
-    TOKENS,
-    USED,
-    VALUES,
-    dump,
-    new_state,
-    roots,
-)
+from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots
 
 LARGEST = 1 << 53
 
 
-def check_lines(found: Mapping[str, np.ndarray]) -> None:
+def check_lines(found: Mapping[str, Any]) -> None:
     """Raise UnsoundError unless arrays, as ``lines.state.dump`` names them, are a state."""
     fresh = dump(new_state())
     require(found.keys() == fresh.keys(), "arrays of templates are missing")
@@ -46,11 +28,13 @@ def check_lines(found: Mapping[str, np.ndarray]) -> None:
         )
         if name not in USED and not name.endswith(("_keys", "_values")):
             require(found[name].shape == array.shape, f"{name} of another length")
-    counts = found["counts"]
-    within(np.delete(counts, DUE), 0, LARGEST, "a count of templates")
-    require(counts.shape == (COUNTS,) and counts[DUE] == -1, "a template is due")
+    counters = found["counters"]
+    for name in counters.dtype.names:
+        require(name in ("due", "evidence") or 0 <= getattr(counters, name) < LARGEST, "a count of templates")
+    require(counters.due == -1, "a template is due")
+    finite(counters["evidence"], "evidence")
     for name, used in USED.items():
-        require(len(found[name]) == counts[used], f"{name} of another length")
+        require(len(found[name]) == getattr(counters, used), f"{name} of another length")
     for name in TABLES:
         keys = found[f"{name}_keys"]
         require(len(keys) == len(found[f"{name}_values"]), f"{name} of several lengths")
@@ -58,7 +42,7 @@ def check_lines(found: Mapping[str, np.ndarray]) -> None:
     _check_tokens(found)
     _check_clusters(found)
     _check_chains(found)
-    for name in ("laws", "weights", "evidence"):
+    for name in ("laws", "weights"):
         finite(found[name], name)
     for name in ("laws", "weights"):
         require((found[name] >= 0.0).all(), f"{name} below 0")
@@ -67,36 +51,36 @@ def check_lines(found: Mapping[str, np.ndarray]) -> None:
             within(found[rows] if field is None else found[rows][field], 0, LARGEST, rows)
 
 
-def _check_tokens(found: Mapping[str, np.ndarray]) -> None:
-    tokens, counts = found["tokens"], found["counts"]
+def _check_tokens(found: Mapping[str, Any]) -> None:
+    tokens, counters = found["tokens"], found["counters"]
     within(tokens["length"], 0, LARGEST, "the length of a token")
     within(tokens["start"], 0, LARGEST, "the text of a token")
     free = tokens["length"] == 0
     ends = (tokens["start"] + tokens["length"])[~free]
-    within(ends, 0, int(counts[TEXT]) + 1, "the text of a token")
+    within(ends, 0, int(counters.text) + 1, "the text of a token")
     numbers = np.flatnonzero(free) + 1
-    chain = np.append(counts[FREE], tokens["start"][free])
+    chain = np.append(counters.free, tokens["start"][free])
     require(chain.tolist() == [*numbers.tolist(), 0], "numbers of tokens that are free")
     within(tokens["shown"], 1, CLASSES, "the class of a token")
     for field in ("met", "held", "followers", "follower_types"):
         within(tokens[field], 0, LARGEST, f"{field} of a token")
     require((tokens["spelling"] > 0.0).all() and (tokens["spelling"] <= 1.0).all(), "a spelling out of range")
-    within(found["by_text_values"], 0, int(counts[TOKENS]), "a token")
+    within(found["by_text_values"], 0, int(counters.tokens), "a token")
 
 
-def _check_clusters(found: Mapping[str, np.ndarray]) -> None:
-    clusters, slots, counts = found["clusters"], found["slots"], found["counts"]
+def _check_clusters(found: Mapping[str, Any]) -> None:
+    clusters, slots, counters = found["clusters"], found["slots"], found["counters"]
     own = np.arange(len(clusters))
     within(clusters["length"], 0, MOST + 1, "the length of a template")
-    within(clusters["slot"], 0, int(counts[SLOTS]) + 1, "the slots of a template")
-    within(clusters["slot"] + clusters["length"], 0, int(counts[SLOTS]) + 1, "the slots of a template")
+    within(clusters["slot"], 0, int(counters.slots) + 1, "the slots of a template")
+    within(clusters["slot"] + clusters["length"], 0, int(counters.slots) + 1, "the slots of a template")
     for field in ("into", "older"):
         require((clusters[field] >= 0).all() and (clusters[field] <= own).all(), f"{field} of a template")
     within(clusters["alive"], 0, 2, "whether a template lives")
     living = clusters["alive"] == 1
     require((clusters["into"] == own)[living].all(), "a template that lives is part of another")
     require(living[roots(clusters["older"])[living]].all(), "the label of a template that is gone")
-    require(clusters["alive"].sum() == counts[ALIVE], "templates that live are miscounted")
+    require(clusters["alive"].sum() == counters.alive, "templates that live are miscounted")
     of_line = roots(clusters["into"])[found["lines"]["cluster"]]
     require(living[of_line].all(), "a line of a template that is gone")
     living = clusters[living]
@@ -108,32 +92,32 @@ def _check_clusters(found: Mapping[str, np.ndarray]) -> None:
         finite(clusters[field], field)
     require((clusters["forgotten"] >= 0.0).all(), "the mass of forgotten lines")
     within(slots["forgotten"], 0, LARGEST, "forgotten values of a slot")
-    within(slots["founder"], 0, int(counts[TOKENS]), "the founder of a slot")
+    within(slots["founder"], 0, int(counters.tokens), "the founder of a slot")
     within(slots["distinct"], 1, LARGEST, "the values of a slot")
     require(((slots["distinct"] == 1) | (slots["first"] >= 0)).all(), "a hole without values")
-    within(slots["first"], -1, int(counts[VALUES]), "the first value of a slot")
-    within(found["lines"]["cluster"], 0, int(counts[CLUSTERS]), "the template of a line")
+    within(slots["first"], -1, int(counters.values), "the first value of a slot")
+    within(found["lines"]["cluster"], 0, int(counters.clusters), "the template of a line")
     within(found["lines"]["count"], 1, LARGEST, "the count of a line")
     within(found["lines"]["last"], 0, LARGEST, "when a line came last")
     require((found["lines"]["log_q"] <= 1e-6).all(), "the probability of a line")
-    within(found["by_line_values"], 0, int(counts[LINES]), "a line")
+    within(found["by_line_values"], 0, int(counters.lines), "a line")
 
 
-def _check_chains(found: Mapping[str, np.ndarray]) -> None:
+def _check_chains(found: Mapping[str, Any]) -> None:
     """Chains end, since what comes next in one is always older; and they are as long as is said."""
-    counts, values, posts = found["counts"], found["values"], found["posts"]
-    for rows, last in ((values, VALUES), (posts, POSTS)):
-        require((rows["next"] < np.arange(int(counts[last]))).all(), "a chain that comes back")
-        within(rows["next"], -1, int(counts[last]), "a chain")
-    within(values["token"], 0, int(counts[TOKENS]), "a value")
+    counters, values, posts = found["counters"], found["values"], found["posts"]
+    for rows in (values, posts):
+        require((rows["next"] < np.arange(len(rows))).all(), "a chain that comes back")
+        within(rows["next"], -1, len(rows), "a chain")
+    within(values["token"], 0, int(counters.tokens), "a value")
     within(values["count"], 1, LARGEST, "the count of a value")
-    within(posts["cluster"], 0, int(counts[CLUSTERS]), "a template in a list")
-    within(found["lists"]["first"], -1, int(counts[POSTS]), "the first of a list")
-    within(found["by_place_values"], 0, int(counts[LISTS]), "a list")
+    within(posts["cluster"], 0, int(counters.clusters), "a template in a list")
+    within(found["lists"]["first"], -1, int(counters.posts), "the first of a list")
+    within(found["by_place_values"], 0, int(counters.lists), "a list")
     keys, held = found["by_value_keys"], found["by_value_values"]
     of_classes = of_class(keys)
     within(held[of_classes], 1, LARGEST, "values of a class")
-    within(held[~of_classes], 0, int(counts[VALUES]), "a value of a slot")
+    within(held[~of_classes], 0, int(counters.values), "a value of a slot")
     within(found["by_pair_values"], 1, LARGEST, "a pair of tokens")
     lengths = np.zeros(len(values), np.int64)  # of the chain that begins with each value
     for value, after in enumerate(values["next"].tolist()):

@@ -2,88 +2,76 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import Counters, grown, ints, made, one, reals
 from streamdp.offline.kernels.clusters import add, clear, hold, remove
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
-ACTIVE, FREE, HELD = range(3)
-"""Slots in use and free; how many of the former hold frozen records: the first ones, and they stay in use."""
-
-JOINT, FROZEN = range(2)
-
 
 class Allocation(NamedTuple):
-    """N records, C slots."""
+    """Which slots are in use.
 
-    labels: np.ndarray  # int64[N] slot of a record, -1 while it is in none
-    active: np.ndarray  # int64[C] slots in use, meta[ACTIVE] of them
-    where: np.ndarray  # int64[C] place of a slot in active
-    free: np.ndarray  # int64[C] slots not in use, meta[FREE] of them
-    meta: np.ndarray  # int64[3]
-    sums: np.ndarray  # float64[2] the log joint, and log H of the frozen records
-    weights: np.ndarray  # float64[C + 1] scratch
-    totals: np.ndarray  # float64[C + 1] scratch
+    ``counters``: slots in use and free; how many of the former hold frozen records (the first ones, which
+    stay in use); the log joint, and log H of the frozen records.
+    """
+
+    counters: Annotated[Counters, one("active free held", "joint frozen")]
+    labels: Annotated[np.ndarray, ints("records", fill=-1)]  # slot of a record, -1 while it is in none
+    active: Annotated[np.ndarray, ints("slots")]  # slots in use
+    where: Annotated[np.ndarray, ints("slots")]  # place of a slot in active
+    free: Annotated[np.ndarray, ints("slots")]  # slots not in use
+    weights: Annotated[np.ndarray, reals("one more")]  # scratch
+    totals: Annotated[np.ndarray, reals("one more")]  # scratch
 
 
 def new_allocation(records: int, capacity: int) -> Allocation:
     """No record is in any slot."""
-    return Allocation(
-        np.full(records, -1, np.int64),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int64),
-        np.arange(capacity - 1, -1, -1, dtype=np.int64),
-        np.array([0, capacity - FIRST_SLOT, 0]),
-        np.zeros(2),
-        np.zeros(capacity + 1),
-        np.zeros(capacity + 1),
-    )
+    allocation = made(Allocation, {"records": records, "slots": capacity, "one more": capacity + 1})
+    allocation.free[:] = np.arange(capacity - 1, -1, -1)
+    allocation.counters.free = capacity - FIRST_SLOT
+    return allocation
 
 
 def grown_allocation(allocation: Allocation, capacity: int) -> Allocation:
     """The same with room for ``capacity`` slots."""
-    old = len(allocation.free)
-    new = new_allocation(0, capacity)
-    free, held = capacity - old, int(allocation.meta[FREE])
-    new.free[held : held + free] = new.free[:free]
-    new.free[:held] = allocation.free[:held]
-    new.active[:old], new.where[:old] = allocation.active, allocation.where
-    allocation.meta[FREE] += free
-    return allocation._replace(
-        active=new.active, where=new.where, free=new.free, weights=new.weights, totals=new.totals
-    )
+    more, held = capacity - len(allocation.free), int(allocation.counters.free)
+    larger = grown(grown(allocation, "slots", capacity), "one more", capacity + 1)
+    larger.free[held : held + more] = np.arange(capacity - 1, capacity - 1 - more, -1)
+    larger.counters.free += more
+    return larger
 
 
 @kernel
 def take_slot(allocation: Allocation) -> int:
     """Put a free slot into use; there must be one."""
-    allocation.meta[FREE] -= 1
-    slot = allocation.free[allocation.meta[FREE]]
-    allocation.active[allocation.meta[ACTIVE]] = slot
-    allocation.where[slot] = allocation.meta[ACTIVE]
-    allocation.meta[ACTIVE] += 1
+    allocation.counters.free -= 1
+    slot = allocation.free[allocation.counters.free]
+    allocation.active[allocation.counters.active] = slot
+    allocation.where[slot] = allocation.counters.active
+    allocation.counters.active += 1
     return slot
 
 
 @kernel
 def release_slot(allocation: Allocation, slot: int) -> None:
     """Put an emptied slot out of use."""
-    allocation.meta[ACTIVE] -= 1
-    last = allocation.active[allocation.meta[ACTIVE]]
+    allocation.counters.active -= 1
+    last = allocation.active[allocation.counters.active]
     place = allocation.where[slot]
     allocation.active[place] = last
     allocation.where[last] = place
-    allocation.free[allocation.meta[FREE]] = slot
-    allocation.meta[FREE] += 1
+    allocation.free[allocation.counters.free] = slot
+    allocation.counters.free += 1
 
 
 @kernel
 def is_held(allocation: Allocation, slot: int) -> bool:
     """Whether a slot holds frozen records."""
-    return slot < FIRST_SLOT + allocation.meta[HELD]
+    return slot < FIRST_SLOT + allocation.counters.held
 
 
 @kernel
@@ -111,12 +99,12 @@ def fill(store: Store, allocation: Allocation, labels: np.ndarray, frozen: np.nd
     Before that, frozen records into the first slots, ``frozen[k]`` of them into each.
     """
     top = frozen.shape[0]
-    allocation.sums[FROZEN] = 0.0
+    allocation.counters.frozen = 0.0
     for k in range(top):
         hold(store, k + FIRST_SLOT, labels.shape[0] + k)
         store.size[k + FIRST_SLOT] = frozen[k]
-        allocation.sums[FROZEN] += store.log_h[k + FIRST_SLOT]
-    allocation.meta[HELD] = top
+        allocation.counters.frozen += store.log_h[k + FIRST_SLOT]
+    allocation.counters.held = top
     for i in range(labels.shape[0]):
         slot = labels[i] + FIRST_SLOT
         add(store, slot, i)
@@ -126,9 +114,9 @@ def fill(store: Store, allocation: Allocation, labels: np.ndarray, frozen: np.nd
     for k in range(top):
         allocation.active[k] = k + FIRST_SLOT
         allocation.where[k + FIRST_SLOT] = k
-    allocation.meta[ACTIVE] = top
-    allocation.meta[FREE] = capacity - FIRST_SLOT - top
-    for k in range(allocation.meta[FREE]):
+    allocation.counters.active = top
+    allocation.counters.free = capacity - FIRST_SLOT - top
+    for k in range(allocation.counters.free):
         allocation.free[k] = capacity - 1 - k
 
 

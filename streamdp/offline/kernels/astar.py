@@ -7,43 +7,41 @@ the state that both come from, and putting others in.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import Counters, ints, made, one, reals
 from streamdp.offline.kernels.clusters import add, remove, score
-from streamdp.offline.kernels.completion import LOOK, REPLICA, Heuristic, complete, weigh
-from streamdp.offline.kernels.heap import ANSWER, ENQUEUED, EXPANDED, NODES, QUEUED, Tree, offer, take
+from streamdp.offline.kernels.completion import REPLICA, Heuristic, complete, weigh
+from streamdp.offline.kernels.heap import Tree, offer, take
 from streamdp.offline.kernels.lookahead import predictive, replica
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 FOUND, EMPTY_QUEUE, LIMIT, MORE, NO_SLOT, NO_NODE = range(6)
 """Why a search returned: a complete state; none is left; the limit; the budget; for want of room."""
 
-HERE, CLUSTERS = range(2)
-
 
 class Workspace(NamedTuple):
     """The state that the store holds, and working memory; N records, C slots."""
 
     order: np.ndarray  # int64[N] records in the order they are placed in
-    labels: np.ndarray  # int64[N] clusters of those that are placed
-    meta: np.ndarray  # int64[2] HERE: the state, and its CLUSTERS
     slots: np.ndarray  # int64[C - 2] those of clusters
-    gains: np.ndarray  # float64[C + 1] log H(x | S), then what each choice adds to g
-    steps: np.ndarray  # float64[C + 1] what of it is the prior's
-    rests: np.ndarray  # float64[C + 1] what may follow
-    weights: np.ndarray  # float64[C + 1] scratch
-    values: np.ndarray  # float64[C + 1] scratch
-    tally: np.ndarray  # int64[N + 2] zeros
+    labels: Annotated[np.ndarray, ints("records")]  # clusters of those that are placed
+    counters: Annotated[Counters, one("here clusters")]  # the state, and its clusters
+    gains: Annotated[np.ndarray, reals("choices")]  # log H(x | S), then what each choice adds to g
+    steps: Annotated[np.ndarray, reals("choices")]  # what of it is the prior's
+    rests: Annotated[np.ndarray, reals("choices")]  # what may follow
+    weights: Annotated[np.ndarray, reals("choices")]  # scratch
+    values: Annotated[np.ndarray, reals("choices")]  # scratch
+    tally: Annotated[np.ndarray, ints("tally")]  # N + 2 zeros
 
 
 def new_workspace(order: np.ndarray, capacity: int) -> Workspace:
     """No record is placed."""
-    n, scratch = len(order), [np.zeros(capacity + 1) for _ in range(5)]
-    meta, slots = np.zeros(2, np.int64), np.arange(FIRST_SLOT, capacity)
-    return Workspace(*[order, np.zeros(n, np.int64), meta, slots, *scratch, np.zeros(n + 2, np.int64)])
+    sizes = {"records": len(order), "choices": capacity + 1, "tally": len(order) + 2}
+    return made(Workspace, sizes, order=order, slots=np.arange(FIRST_SLOT, capacity))
 
 
 @kernel
@@ -51,7 +49,7 @@ def _put(store: Store, workspace: Workspace, place: int, label: int) -> None:
     """Let the next record join a cluster, or found one."""
     add(store, label + FIRST_SLOT, workspace.order[place])
     workspace.labels[place] = label
-    workspace.meta[CLUSTERS] = max(workspace.meta[CLUSTERS], label + 1)
+    workspace.counters.clusters = max(workspace.counters.clusters, label + 1)
 
 
 @kernel
@@ -60,13 +58,13 @@ def _take_back(store: Store, workspace: Workspace, place: int, label: int) -> No
     slot = label + FIRST_SLOT
     remove(store, slot, workspace.order[place])
     if store.size[slot] == 0:
-        workspace.meta[CLUSTERS] -= 1
+        workspace.counters.clusters -= 1
 
 
 @kernel
 def _travel(store: Store, workspace: Workspace, tree: Tree, node: int) -> None:
     """Go from the state that the store holds to another."""
-    here, there = workspace.meta[HERE], node
+    here, there = workspace.counters.here, node
     while here != there:
         if tree.depth[there] > tree.depth[here]:
             workspace.labels[tree.depth[there] - 1] = tree.label[there]
@@ -76,21 +74,21 @@ def _travel(store: Store, workspace: Workspace, tree: Tree, node: int) -> None:
             here = tree.parent[here]
     for place in range(tree.depth[here], tree.depth[node]):
         _put(store, workspace, place, workspace.labels[place])
-    workspace.meta[HERE] = node
+    workspace.counters.here = node
 
 
 @kernel
 def _why_stop(workspace: Workspace, tree: Tree, limit: int) -> int:
     """What keeps the best state in the queue from being expanded; MORE: nothing."""
-    if tree.meta[QUEUED] == 0:
+    if tree.counters.queued == 0:
         return EMPTY_QUEUE
     if tree.depth[tree.heap[0]] == workspace.order.shape[0]:
-        tree.meta[ANSWER] = take(tree, 0)
+        tree.counters.answer = take(tree, 0)
         return FOUND
-    if tree.meta[ENQUEUED] >= limit:
+    if tree.counters.enqueued >= limit:
         return LIMIT
     # a state has at most one child for each slot
-    if tree.meta[NODES] + workspace.slots.shape[0] > tree.heap.shape[0]:
+    if tree.counters.nodes + workspace.slots.shape[0] > tree.heap.shape[0]:
         return NO_NODE
     return MORE
 
@@ -98,7 +96,7 @@ def _why_stop(workspace: Workspace, tree: Tree, limit: int) -> int:
 @kernel
 def _weigh_children(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What each choice for the next record adds to g, and what may follow."""
-    clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]
+    clusters, depth = workspace.counters.clusters, tree.depth[workspace.counters.here]
     i = workspace.order[depth]
     score(store, i, workspace.slots, clusters, workspace.gains)
     workspace.gains[clusters] = store.fresh[i]
@@ -112,15 +110,15 @@ def _weigh_children(store: Store, heuristic: Heuristic, workspace: Workspace, tr
 @kernel
 def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: Tree) -> None:
     """What the records after the next are expected to add, by the clusters of each child."""
-    clusters, depth = workspace.meta[CLUSTERS], tree.depth[workspace.meta[HERE]]
+    clusters, depth = workspace.counters.clusters, tree.depth[workspace.counters.here]
     if depth + 1 == workspace.order.shape[0]:
         return
     for k in range(clusters + 1):
         if not workspace.gains[k] > -math.inf:
             continue
         _put(store, workspace, depth, k)
-        after = workspace.meta[CLUSTERS]
-        if heuristic.meta[LOOK] == REPLICA:
+        after = workspace.counters.clusters
+        if heuristic.look == REPLICA:
             ahead = replica(
                 store, workspace.order, depth + 1, workspace.slots, after, workspace.weights, workspace.values
             )
@@ -137,8 +135,8 @@ def _look_ahead(store: Store, heuristic: Heuristic, workspace: Workspace, tree: 
 def _expand(workspace: Workspace, tree: Tree, bound: int) -> None:
     """Take the best state out of the queue and put in the children that are possible."""
     node = take(tree, 0)
-    tree.meta[EXPANDED] += 1
-    for k in range(workspace.meta[CLUSTERS] + 1):
+    tree.counters.expanded += 1
+    for k in range(workspace.counters.clusters + 1):
         g = tree.g[node] + workspace.gains[k]
         if g > -math.inf:
             offer(tree, node, k, g, g + workspace.rests[k], bound)
@@ -158,7 +156,7 @@ def search(
         if ended != MORE:
             return ended
         _travel(store, workspace, tree, tree.heap[0])
-        if workspace.meta[CLUSTERS] == workspace.slots.shape[0]:
+        if workspace.counters.clusters == workspace.slots.shape[0]:
             return NO_SLOT
         _weigh_children(store, heuristic, workspace, tree)
         _expand(workspace, tree, bound)
@@ -175,7 +173,7 @@ def search_by_clusters(
         if ended != MORE:
             return ended
         _travel(store, workspace, tree, tree.heap[0])
-        if workspace.meta[CLUSTERS] == workspace.slots.shape[0]:
+        if workspace.counters.clusters == workspace.slots.shape[0]:
             return NO_SLOT
         _weigh_children(store, heuristic, workspace, tree)
         _look_ahead(store, heuristic, workspace, tree)

@@ -16,8 +16,6 @@ JOINT, COUNTS, SUPPORT = range(3)
 SUMS, REPLICA, PREDICTIVE = range(3)
 """Look-aheads: one number for each depth, or functions of the clusters."""
 
-CLOSED, LINKED, MODE, LOOK = range(4)
-
 
 class Heuristic(NamedTuple):
     """A prior for N records, and the look-ahead.
@@ -27,7 +25,10 @@ class Heuristic(NamedTuple):
     its ``link_weight`` by the members.
     """
 
-    meta: np.ndarray  # int64[4] CLOSED: the best rest is all joins or all founders; LINKED; MODE; LOOK
+    closed: bool  # the best rest is all joins or all founders
+    linked: bool
+    mode: int
+    look: int
     join: np.ndarray  # float64[N + 1]
     found: np.ndarray  # float64[N + 1]
     norm: np.ndarray  # float64[N + 1]
@@ -43,7 +44,7 @@ def weigh(
     heuristic: Heuristic, sizes: np.ndarray, labels: np.ndarray, depth: int, clusters: int, out: np.ndarray
 ) -> None:
     """Log weights of each cluster, and of a new one, for the record after ``depth`` others."""
-    if heuristic.meta[LINKED]:
+    if heuristic.linked:
         for k in range(clusters):
             out[k] = 0.0
         for i in range(depth):
@@ -60,7 +61,7 @@ def weigh(
 def _best_rest(heuristic: Heuristic, clusters: int, largest: int, left: int) -> float:
     """The most that ``left`` records can add: join the largest cluster first, then found some."""
     best = -math.inf
-    for founders in range(0, left + 1, max(left, 1) if heuristic.meta[CLOSED] else 1):
+    for founders in range(0, left + 1, max(left, 1) if heuristic.closed else 1):
         joins = left - founders
         value = heuristic.grown[largest + joins] - heuristic.grown[largest] - joins * heuristic.norm[clusters]
         value += heuristic.founded[clusters + founders] - heuristic.founded[clusters]
@@ -73,7 +74,7 @@ def _joint(
     heuristic: Heuristic, sizes: np.ndarray, depth: int, clusters: int, left: int, rests: np.ndarray
 ) -> None:
     """The best rest after each choice."""
-    if heuristic.meta[LINKED]:
+    if heuristic.linked:
         for k in range(clusters + 1):
             rests[k] = heuristic.rest[depth + 1]
         return
@@ -140,9 +141,9 @@ def complete(
     A choice of weight 0 stays at -inf in every mode.
     """
     left = heuristic.ahead.shape[0] - 1 - (depth + 1)
-    if heuristic.meta[MODE] == JOINT:
+    if heuristic.mode == JOINT:
         _joint(heuristic, sizes, depth, clusters, left, rests)
-    elif heuristic.meta[MODE] == COUNTS:
+    elif heuristic.mode == COUNTS:
         _counted(heuristic, sizes, clusters, left, tally, steps, rests)
     else:
         for k in range(clusters + 1):

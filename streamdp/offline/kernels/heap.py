@@ -7,49 +7,40 @@ one of an odd level is worse.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-
-NODES, QUEUED, ENQUEUED, EXPANDED, ANSWER = range(5)
+from streamdp.kernels.rows import Counters, grown, ints, made, of, one, reals
 
 
 class Tree(NamedTuple):
-    """States by number, and the heap of their numbers."""
+    """States by number, and the heap of their numbers.
 
-    parent: np.ndarray  # int32[T]
-    label: np.ndarray  # int32[T] cluster of the last record, by founding order
-    depth: np.ndarray  # int32[T] records that are placed
-    born: np.ndarray  # int64[T] how many states had been enqueued before
-    g: np.ndarray  # float64[T] score of the records that are placed
-    f: np.ndarray  # float64[T] the same with what is expected of the others
-    heap: np.ndarray  # int32[T]
-    meta: np.ndarray  # int64[5] NODES in use, QUEUED, ENQUEUED and EXPANDED ever, the last ANSWER
+    ``counters``: states in use, queued, ever enqueued and expanded, the last answer.
+    """
+
+    counters: Annotated[Counters, one("nodes queued enqueued expanded answer", nodes=1, queued=1, enqueued=1)]
+    parent: Annotated[np.ndarray, of(np.int32, "nodes")]
+    label: Annotated[np.ndarray, of(np.int32, "nodes")]  # cluster of the last record, by founding order
+    depth: Annotated[np.ndarray, of(np.int32, "nodes")]  # records that are placed
+    born: Annotated[np.ndarray, ints("nodes")]  # how many states had been enqueued before
+    g: Annotated[np.ndarray, reals("nodes")]  # score of the records that are placed
+    f: Annotated[np.ndarray, reals("nodes")]  # the same with what is expected of the others
+    heap: Annotated[np.ndarray, of(np.int32, "nodes")]
 
 
 def new_tree(g: float, capacity: int) -> Tree:
     """The root alone, enqueued."""
-    tree = Tree(
-        np.zeros(capacity, np.int32),
-        np.zeros(capacity, np.int32),
-        np.zeros(capacity, np.int32),
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity),
-        np.zeros(capacity),
-        np.zeros(capacity, np.int32),
-        np.array([1, 1, 1, 0, 0]),
-    )
+    tree = made(Tree, {"nodes": capacity})
     tree.g[0] = tree.f[0] = g
     return tree
 
 
 def grown_tree(tree: Tree) -> Tree:
     """The same with twice the room."""
-    return Tree(*[np.concatenate([values, np.zeros_like(values)]) for values in tree])._replace(
-        meta=tree.meta
-    )
+    return grown(tree, "nodes", 2 * len(tree.heap))
 
 
 @kernel
@@ -96,7 +87,7 @@ def _rise(tree: Tree, place: int) -> None:
 @kernel
 def _extreme_below(tree: Tree, place: int, best: bool) -> int:
     """The place of the best (or worst) child or grandchild; -1 where there is none."""
-    size = tree.meta[QUEUED]
+    size = tree.counters.queued
     found = -1
     for first, last in ((2 * place + 1, 2 * place + 3), (4 * place + 3, 4 * place + 7)):
         for below in range(first, min(last, size)):
@@ -125,8 +116,8 @@ def _sink(tree: Tree, place: int) -> None:
 def take(tree: Tree, place: int) -> int:
     """Remove the node at a place of the queue: 0, the best, or ``worst``."""
     node = tree.heap[place]
-    tree.meta[QUEUED] -= 1
-    last = tree.meta[QUEUED]
+    tree.counters.queued -= 1
+    last = tree.counters.queued
     tree.heap[place] = tree.heap[last]
     if place < last:
         _sink(tree, place)
@@ -136,7 +127,7 @@ def take(tree: Tree, place: int) -> int:
 @kernel
 def _worst(tree: Tree) -> int:
     """The place of the worst node in a queue that is not empty."""
-    size = tree.meta[QUEUED]
+    size = tree.counters.queued
     if size < 3:
         return size - 1
     return 1 if _before(tree, 1, 2, False) else 2
@@ -146,19 +137,19 @@ def _worst(tree: Tree) -> int:
 def offer(tree: Tree, parent: int, label: int, g: float, f: float, bound: int) -> None:
     """Enqueue a new state; a queue of ``bound`` states (0: no bound) drops its worst, or refuses it."""
     depth = tree.depth[parent] + 1
-    if bound > 0 and tree.meta[QUEUED] >= bound:
+    if bound > 0 and tree.counters.queued >= bound:
         place = _worst(tree)
         worst = tree.heap[place]
         if f < tree.f[worst] or (f == tree.f[worst] and depth <= tree.depth[worst]):
             return
         node = take(tree, place)
     else:
-        node = tree.meta[NODES]
-        tree.meta[NODES] += 1
+        node = tree.counters.nodes
+        tree.counters.nodes += 1
     tree.parent[node], tree.label[node], tree.depth[node] = parent, label, depth
-    tree.born[node], tree.g[node], tree.f[node] = tree.meta[ENQUEUED], g, f
-    tree.meta[ENQUEUED] += 1
-    place = tree.meta[QUEUED]
+    tree.born[node], tree.g[node], tree.f[node] = tree.counters.enqueued, g, f
+    tree.counters.enqueued += 1
+    place = tree.counters.queued
     tree.heap[place] = node
-    tree.meta[QUEUED] += 1
+    tree.counters.queued += 1
     _rise(tree, place)

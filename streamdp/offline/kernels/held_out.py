@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, enter, leave, take_slot
+from streamdp.offline.kernels.allocation import Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.store import Store
@@ -19,7 +19,7 @@ NEXT = 0
 @kernel
 def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
     """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
-    n, weights = allocation.meta[ACTIVE], allocation.weights
+    n, weights = allocation.counters.active, allocation.weights
     score(store, i, allocation.active, n, weights)
     weights[n] = store.fresh[i]
     top, norm = -math.inf, 0.0
@@ -53,7 +53,7 @@ def evaluate_left_to_right(
     """
     n = allocation.labels.shape[0]
     while state[NEXT] < n:
-        if allocation.meta[FREE] < 1:
+        if allocation.counters.free < 1:
             return False
         i = state[NEXT]
         if resample:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import FREE, HELD, Allocation, enter, is_held, leave, take_slot
+from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
 from streamdp.offline.kernels.clusters import add_to_group, empty_group, score_group
 from streamdp.offline.kernels.rng import draw_log, uniform
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
@@ -180,7 +180,7 @@ def _link_step(store: Store, allocation: Allocation, links: Links, random: np.nd
         leave(store, allocation, links.group[p])
         add_to_group(store, links.group[p])
     n = 0
-    for k in range(allocation.meta[HELD]):
+    for k in range(allocation.counters.held):
         weight = held_weight(links.held, links.decay, links.position[i], k)
         if weight > 0.0:
             links.slots[n] = k + FIRST_SLOT
@@ -222,7 +222,7 @@ def link_sweep(
 ) -> int:
     """Draw the links of ``order[first .. last - 1]`` anew; returns where it stopped for want of a slot."""
     for p in range(first, last):
-        if allocation.meta[FREE] == 0:
+        if allocation.counters.free == 0:
             return p
         _link_step(store, allocation, links, random, order[p])
     return last

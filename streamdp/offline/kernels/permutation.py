@@ -7,38 +7,39 @@ Given an order of the records in which every cluster is a run, all clusterings i
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import Counters, ints, one, reals
 from streamdp.offline.kernels.clusters import add, drop_run, score
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
 
 DONE, FULL = range(2)
-RUNS, PLACE, CURRENT, STORED = range(4)
 
 
 class Program(NamedTuple):
     """One pass over a permutation of N records, M terms, at most W runs at a time."""
 
-    order: np.ndarray  # int64[N] the permutation
-    bounds: np.ndarray  # int64[N + 1] where the present clusters start in it, and N
-    begin: np.ndarray  # int64[W] first place of each run under way
-    slot: np.ndarray  # int64[W] and its slot
-    free: np.ndarray  # int64[W] slots not in use
-    offset: np.ndarray  # int64[N + 2] where the terms of a place start
-    start: np.ndarray  # int64[M] first place of the run of a term
-    term: np.ndarray  # float64[M] log B of that run
-    sum: np.ndarray  # float64[N + 1] log of the sum over all clusterings of the places before
-    by_count: np.ndarray  # float64[N + 1, N + 1] the same by the number of runs, or empty
-    denominator: np.ndarray  # float64[N] of the Markov order, by place
+    order: Annotated[np.ndarray, ints("records")]  # the permutation
+    bounds: Annotated[np.ndarray, ints("bounds")]  # N + 1: where the present clusters start in it, and N
+    begin: Annotated[np.ndarray, ints("runs")]  # first place of each run under way
+    slot: Annotated[np.ndarray, ints("runs")]  # and its slot
+    free: Annotated[np.ndarray, ints("runs")]  # slots not in use
+    offset: Annotated[np.ndarray, ints("offsets")]  # N + 2: where the terms of a place start
+    start: Annotated[np.ndarray, ints("terms")]  # first place of the run of a term
+    term: Annotated[np.ndarray, reals("terms")]  # log B of that run
+    sum: Annotated[np.ndarray, reals("bounds")]  # log of the sum over all clusterings of the places before
+    by_count: Annotated[np.ndarray, reals("square", "square")]  # the same by the number of runs, or empty
+    denominator: Annotated[np.ndarray, reals("records")]  # of the Markov order, by place
     similarity: np.ndarray  # float64[N, N] log weight of two records following each other, or empty
-    weights: np.ndarray  # float64[max(N, W) + 1] scratch
-    totals: np.ndarray  # float64[max(N, W) + 1] scratch
-    labels: np.ndarray  # int64[N] the clustering that was drawn
-    meta: np.ndarray  # int64[4] runs under way, place, whether the present clustering is kept, terms
+    weights: Annotated[np.ndarray, reals("most")]  # max(N, W) + 1, scratch
+    totals: Annotated[np.ndarray, reals("most")]  # the same
+    labels: Annotated[np.ndarray, ints("records")]  # the clustering that was drawn
+    counters: Annotated[Counters, one("runs place current stored")]
+    """Runs under way, place, whether the present clustering is kept, terms."""
 
 
 @kernel
@@ -95,18 +96,18 @@ def _end_run(store: Store, program: Program, p: int, stop: int) -> None:
     """Give up the p-th run, which holds the places up to ``stop``."""
     slot = program.slot[p]
     drop_run(store, slot, program.order, program.begin[p], stop)
-    last = program.meta[RUNS] - 1
+    last = program.counters.runs - 1
     program.free[program.free.shape[0] - 1 - last] = slot
     program.begin[p], program.slot[p] = program.begin[last], program.slot[last]
-    program.meta[RUNS] = last
+    program.counters.runs = last
 
 
 @kernel
 def _begin_run(program: Program, place: int) -> None:
-    n = program.meta[RUNS]
+    n = program.counters.runs
     program.begin[n] = place
     program.slot[n] = program.free[program.free.shape[0] - 1 - n]
-    program.meta[RUNS] = n + 1
+    program.counters.runs = n + 1
 
 
 @kernel
@@ -114,7 +115,7 @@ def _follow(program: Program, r: int) -> None:
     """Fill ``totals`` with the log probability of the Markov order of places s .. r, by s."""
     order, similarity, denominator = program.order, program.similarity, program.denominator
     least = r
-    for p in range(program.meta[RUNS]):
+    for p in range(program.counters.runs):
         least = min(least, program.begin[p])
     path = 0.0
     program.totals[r] = 0.0
@@ -148,23 +149,23 @@ def forward(
     if first == 0:
         for p in range(width):
             program.free[p] = FIRST_SLOT + p
-        program.meta[RUNS] = 0
-        program.meta[CURRENT] = 1
-        program.meta[STORED] = 0
+        program.counters.runs = 0
+        program.counters.current = 1
+        program.counters.stored = 0
         program.sum[0] = 0.0
         program.offset[0] = 0
     segment = 0
     while program.bounds[segment + 1] < first + 1:
         segment += 1
     for r in range(first, n):
-        stored = program.meta[STORED]
-        if stored + program.meta[RUNS] + 1 > program.term.shape[0]:
-            program.meta[PLACE] = r
+        stored = program.counters.stored
+        if stored + program.counters.runs + 1 > program.term.shape[0]:
+            program.counters.place = r
             return FULL
         _begin_run(program, r)
         if markov:
             _follow(program, r)
-        runs, whole = program.meta[RUNS], -math.inf
+        runs, whole = program.counters.runs, -math.inf
         program.offset[r] = stored
         for p in range(runs):
             begin, slot = program.begin[p], program.slot[p]
@@ -176,18 +177,18 @@ def forward(
             program.term[stored + p] = value
             whole = _log_add(whole, program.sum[begin] + value)
         program.sum[r + 1] = whole
-        program.meta[STORED] = stored + runs
+        program.counters.stored = stored + runs
         program.offset[r + 1] = stored + runs
         if program.bounds[segment + 1] == r + 1:
             kept = False
             for p in range(runs):
                 kept |= program.begin[p] == program.bounds[segment]
             if not kept:
-                program.meta[CURRENT] = 0
+                program.counters.current = 0
             segment += 1
         if r + 1 < n:
             _prune(store, program, stored, runs, whole + log_keep - math.log(runs), r + 1)
-    for p in range(program.meta[RUNS] - 1, -1, -1):
+    for p in range(program.counters.runs - 1, -1, -1):
         _end_run(store, program, p, n)
     return DONE
 
@@ -198,10 +199,10 @@ def _prune(store: Store, program: Program, stored: int, runs: int, least: float,
     for p in range(runs - 1, -1, -1):
         if program.sum[program.start[stored + p]] + program.term[stored + p] < least:
             _end_run(store, program, p, stop)
-    if program.meta[RUNS] < program.begin.shape[0]:
+    if program.counters.runs < program.begin.shape[0]:
         return
     worst, smallest = 0, math.inf
-    for p in range(program.meta[RUNS]):
+    for p in range(program.counters.runs):
         for q in range(stored, stored + runs):
             if program.start[q] == program.begin[p]:
                 value = program.sum[program.start[q]] + program.term[q]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import ACTIVE, FREE, Allocation, enter, leave, take_slot
+from streamdp.offline.kernels.allocation import Allocation, enter, leave, take_slot
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.links import Links, link_weight
 from streamdp.offline.kernels.rng import draw_log
@@ -26,7 +26,7 @@ def _log_weights(
     store: Store, allocation: Allocation, prior: Weights, links: Links, of_size: np.ndarray, mode: int, i: int
 ) -> float:
     """Fill ``totals`` with the log weight of each active slot; returns that of a new one."""
-    n, out = allocation.meta[ACTIVE], allocation.totals
+    n, out = allocation.counters.active, allocation.totals
     if mode == LINKED:
         for j in range(n):
             links.total[allocation.active[j]] = 0.0
@@ -65,9 +65,9 @@ def assign(
     """
     weights, totals = allocation.weights, allocation.totals
     for p in range(first, last):
-        if allocation.meta[FREE] == 0:
+        if allocation.counters.free == 0:
             return p
-        i, n = order[p], allocation.meta[ACTIVE]
+        i, n = order[p], allocation.counters.active
         new = _log_weights(store, allocation, prior, links, of_size, mode, i)
         score(store, i, allocation.active, n, weights)
         for j in range(n):
@@ -104,8 +104,8 @@ def conditionals(
     weights, totals = allocation.weights, allocation.totals
     for i in range(allocation.labels.shape[0]):
         old = leave(store, allocation, i)
-        n = allocation.meta[ACTIVE]
-        new = _log_weights(store, allocation, prior, links, allocation.meta, mode, i)
+        n = allocation.counters.active
+        new = _log_weights(store, allocation, prior, links, allocation.labels, mode, i)
         score(store, i, allocation.active, n, weights)
         totals[n], weights[n] = new, store.fresh[i]
         own = allocation.where[old] if store.size[old] > 0 else n

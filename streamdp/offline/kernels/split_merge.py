@@ -8,28 +8,17 @@ side of the first record keeps the slot, and the frozen records in it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import (
-    ACTIVE,
-    FREE,
-    JOINT,
-    Allocation,
-    enter,
-    is_held,
-    leave,
-    take_slot,
-)
+from streamdp.kernels.rows import Counters, ints, one, reals
+from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
 from streamdp.offline.kernels.clusters import add_to_group, empty_group, score, score_group
 from streamdp.offline.kernels.rng import below, shuffle, uniform
 from streamdp.offline.kernels.store import Store
 from streamdp.offline.kernels.weights import Weights
-
-SPLITS, MERGES, SPLITS_TAKEN, MERGES_TAKEN = range(4)
-
 
 COIN, SEQUENTIAL = -1, -2
 """In place of a number of scans: sides by coin; one pass that allots a record after the other (Dahl)."""
@@ -38,11 +27,12 @@ COIN, SEQUENTIAL = -1, -2
 class Sides(NamedTuple):
     """Scratch: the records between the two that were picked."""
 
-    members: np.ndarray  # int64[N]
-    home: np.ndarray  # int64[N] slot that a member was in
-    pair: np.ndarray  # int64[2] slots of the two sides
-    value: np.ndarray  # float64[2]
-    counts: np.ndarray  # int64[4] of proposals, and of those accepted
+    members: Annotated[np.ndarray, ints("records")]
+    home: Annotated[np.ndarray, ints("records")]  # slot that a member was in
+    pair: Annotated[np.ndarray, ints(2)]  # slots of the two sides
+    value: Annotated[np.ndarray, reals(2)]
+    counters: Annotated[Counters, one("splits merges splits_taken merges_taken")]
+    """Proposals, and those accepted."""
 
 
 @kernel
@@ -155,7 +145,7 @@ def _split(
     scans: int,
 ) -> None:
     """Propose to split the cluster of record j, which leaves it."""
-    log_h, held = store.log_h, allocation.meta[ACTIVE]
+    log_h, held = store.log_h, allocation.counters.active
     a = allocation.labels[j]
     whole = log_h[a]
     b = take_slot(allocation)
@@ -165,10 +155,10 @@ def _split(
     n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - whole + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
-    sides.counts[SPLITS] += 1
+    sides.counters.splits += 1
     if math.log(1.0 - uniform(random)) < gain - proposed:
-        allocation.sums[JOINT] += gain
-        sides.counts[SPLITS_TAKEN] += 1
+        allocation.counters.joint += gain
+        sides.counters.splits_taken += 1
         return
     for p in range(n):
         _to(store, allocation, sides.members[p], a)
@@ -201,12 +191,12 @@ def _merge(
             add_to_group(store, sides.members[p])
     score_group(store, sides.pair, 1, sides.value)
     n_a, n_b = store.size[a], store.size[b]
-    gain = sides.value[0] - store.log_h[b] - prior.found[allocation.meta[ACTIVE] - 1]
+    gain = sides.value[0] - store.log_h[b] - prior.found[allocation.counters.active - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
-    sides.counts[MERGES] += 1
+    sides.counters.merges += 1
     if math.log(1.0 - uniform(random)) < gain + back:
-        allocation.sums[JOINT] += gain
-        sides.counts[MERGES_TAKEN] += 1
+        allocation.counters.joint += gain
+        sides.counters.merges_taken += 1
         for p in range(n):
             _to(store, allocation, sides.members[p], a)
         leave(store, allocation, j)
@@ -228,7 +218,7 @@ def split_merge_moves(
     if n < 2:
         return moves
     for move in range(moves):
-        if allocation.meta[FREE] == 0:
+        if allocation.counters.free == 0:
             return move
         i = below(random, n)
         j = below(random, n - 1)
@@ -237,7 +227,7 @@ def split_merge_moves(
         if allocation.labels[i] == allocation.labels[j]:
             _split(store, allocation, prior, sides, random, members, j, scans)
         elif is_held(allocation, allocation.labels[j]):
-            sides.counts[MERGES] += 1  # frozen records stay: the way back would have to move them
+            sides.counters.merges += 1  # frozen records stay: the way back would have to move them
         else:
             _merge(store, allocation, prior, sides, random, members, i, j, scans)
     return moves

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import ACTIVE, FREE, HELD, Allocation, is_held, leave
+from streamdp.offline.kernels.allocation import Allocation, is_held, leave
 from streamdp.offline.kernels.clusters import score
 from streamdp.offline.kernels.gibbs import choose
 from streamdp.offline.kernels.store import FIRST_SLOT, Store
@@ -62,7 +62,7 @@ def _delete(founders: Founders, n: int, record: int) -> None:
 @entry
 def find_founders(allocation: Allocation, founders: Founders) -> None:
     """Read the founders off the labels."""
-    for j in range(allocation.meta[ACTIVE]):
+    for j in range(allocation.counters.active):
         slot = allocation.active[j]
         founders.first[slot] = BEFORE if is_held(allocation, slot) else NOBODY
     n = 0
@@ -78,7 +78,7 @@ def find_founders(allocation: Allocation, founders: Founders) -> None:
 def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
     """Let the next member found the cluster that record i, still in it, has founded."""
     slot = allocation.labels[i]
-    n = allocation.meta[ACTIVE] - allocation.meta[HELD]
+    n = allocation.counters.active - allocation.counters.held
     _delete(founders, n, i)
     for j in range(i + 1, allocation.labels.shape[0]):
         if allocation.labels[j] == slot:
@@ -90,8 +90,8 @@ def _withdraw(allocation: Allocation, founders: Founders, i: int) -> None:
 @kernel
 def _shifts(allocation: Allocation, founders: Founders, concentration: float, i: int) -> float:
     """Fill ``shift``, with D(i, f); returns D(i, N) for a cluster that record i founds."""
-    held = allocation.meta[HELD]
-    n, before = allocation.meta[ACTIVE] - held, concentration + held + founders.closed
+    held = allocation.counters.held
+    n, before = allocation.counters.active - held, concentration + held + founders.closed
     count, last, total = _place(founders, n, i), i, 0.0
     for k in range(held):
         founders.shift[FIRST_SLOT + k] = 0.0
@@ -115,15 +115,15 @@ def _uniform_step(
     if founded:
         _withdraw(allocation, founders, i)
     old = leave(store, allocation, i)
-    n, weights = allocation.meta[ACTIVE], allocation.weights
+    n, weights = allocation.counters.active, allocation.weights
     anew = _shifts(allocation, founders, concentration, i)
     score(store, i, allocation.active, n, weights)
     for j in range(n):
         weights[j] += founders.shift[allocation.active[j]]
     weights[n] = store.fresh[i] + math.log(concentration) + anew
     slot = choose(store, allocation, random, i, old)
-    others = n - allocation.meta[HELD]
-    if allocation.meta[ACTIVE] > n:
+    others = n - allocation.counters.held
+    if allocation.counters.active > n:
         founders.first[slot] = i
         _insert(founders, others, i)
     elif founders.first[slot] > i:
@@ -145,7 +145,7 @@ def uniform_sweep(
 ) -> int:
     """Draw records ``order[first .. last - 1]`` anew; returns where it stopped for want of a free slot."""
     for p in range(first, last):
-        if allocation.meta[FREE] == 0:
+        if allocation.counters.free == 0:
             return p
         _uniform_step(store, allocation, founders, concentration, random, order[p])
     return last

@@ -26,7 +26,7 @@ from streamdp.offline.kernels.clusters import (
     score,
     score_group,
 )
-from streamdp.offline.kernels.store import BAG_TOKENS, BAG_TYPES, FIRST_SLOT, WordStore
+from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
 
 
 @kernel
@@ -127,10 +127,10 @@ def score_tokens(
 @kernel
 def empty_bag(store: WordStore) -> None:
     """Forget the words of the group."""
-    for j in range(store.bag_meta[BAG_TYPES]):
+    for j in range(store.counters.bag_types):
         store.bag[store.bag_words[j]] = 0
-    store.bag_meta[BAG_TYPES] = 0
-    store.bag_meta[BAG_TOKENS] = 0
+    store.counters.bag_types = 0
+    store.counters.bag_tokens = 0
 
 
 @kernel
@@ -139,16 +139,16 @@ def add_to_bag(store: WordStore, i: int) -> None:
     for p in range(store.offsets[i], store.offsets[i + 1]):
         w = store.words[p]
         if store.bag[w] == 0:
-            store.bag_words[store.bag_meta[BAG_TYPES]] = w
-            store.bag_meta[BAG_TYPES] += 1
+            store.bag_words[store.counters.bag_types] = w
+            store.counters.bag_types += 1
         store.bag[w] += store.counts[p]
-        store.bag_meta[BAG_TOKENS] += store.counts[p]
+        store.counters.bag_tokens += store.counts[p]
 
 
 @kernel
 def score_bag(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     """What the group adds to log H of each slot; returns log H of the group."""
-    types = store.bag_meta[BAG_TYPES]
+    types = store.counters.bag_types
     for j in range(types):
         store.bag_counts[j] = store.bag[store.bag_words[j]]
     score_tokens(store, store.bag_words, store.bag_counts, 0, types, slots, n, out)
@@ -224,9 +224,9 @@ def _copies_in_group(store: WordStore, i: int, n: int) -> None:
     empty_bag(store)
     if n > 0:
         add_to_bag(store, i)
-        for j in range(store.bag_meta[BAG_TYPES]):
+        for j in range(store.counters.bag_types):
             store.bag[store.bag_words[j]] *= n
-        store.bag_meta[BAG_TOKENS] *= n
+        store.counters.bag_tokens *= n
 
 
 @group_of_slot.of(WordStore)
