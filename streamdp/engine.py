@@ -17,10 +17,12 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import events_of
 from streamdp.answers.templates import Templates
 from streamdp.beam.adapt import adapt
+from streamdp.beam.cluster_facts import Facts
+from streamdp.beam.facts import facts_of, state_of
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.review import review
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import Output, State
+from streamdp.beam.state import Output
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.choice import STRAYS, encode_all, kind_of, meant_for, order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, VectorEncoder
@@ -41,12 +43,16 @@ from streamdp.state.sound import check_parts, refusing
 
 
 def new_search(
-    settings: Settings | Blueprint, moments: Moments | None, state: State | None = None
+    settings: Settings | Blueprint, moments: Moments | None, facts: Facts | None = None
 ) -> BeamSearch:
-    """The beam that the settings mean, for words where there are no moments of vectors."""
+    """The beam that the settings mean, for words where there are no moments of vectors.
+
+    It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
+    """
     blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
     likelihood = blueprint.likelihood_for(moments)
-    return BeamSearch(blueprint.model(likelihood), likelihood, state)
+    model = blueprint.model(likelihood)
+    return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
 def _untimed(stage: str) -> None:
@@ -340,7 +346,7 @@ class Engine(Inside):
             self._announcer.dump(),
             self._moments,
             self._retained,
-            None if self._search is None else self._search.state,
+            None if self._search is None else facts_of(self._search.state),
             None if self._passes is None else self._passes.dump(),
             self._strays,
             None if self._templates is None else self._templates.dump(),
@@ -366,6 +372,8 @@ class Engine(Inside):
             self._templates.load(parts.templates)
         if parts.beam is not None:
             self._start(new_search(self._blueprint, parts.moments, parts.beam))
+            if isinstance(parts.encoder, BagEncoder) and self._search is not None:
+                self._search.ensure_words(parts.encoder.vocabulary.unknown + 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine that is pickled or copied goes on from the same state."""
@@ -385,8 +393,9 @@ class Engine(Inside):
         settings = settings or Settings()
         self = cls(settings, **options)  # what is wrong with these is no fault of the state
         with refusing():
-            self._go_on(codec.loads(data, settings))
-            check_parts(self.parts(), self._search, self._announcer.open_for, list(self._announcer.undecided))
+            parts = codec.loads(data, settings)
+            self._go_on(parts)
+            check_parts(parts, self._search, self._announcer.open_for, list(self._announcer.undecided))
             if self._passes is not None and self._search is not None:
                 self._passes.check(self.seq, int(self._search.state.beam.counters.next_label))
         return self

@@ -8,13 +8,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from streamdp.beam.facts import facts_of, state_of
 from streamdp.beam.model import TRIAL_NATS
 from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
-from streamdp.state.transfer import dump_state, load_state
+from streamdp.state.arrays import pack_all
 
 RECORDS = 3_000
 
@@ -46,7 +47,7 @@ def nbytes(value: Any) -> int:
 
 
 def stored(found: BeamSearch) -> bytes:
-    return msgspec.msgpack.encode(dump_state(found.state))
+    return msgspec.msgpack.encode(pack_all(facts_of(found.state)))
 
 
 @pytest.mark.parametrize("prior", ["crp", "pitman-yor"])
@@ -74,7 +75,7 @@ def test_a_state_goes_on_where_the_greedy_lane_leads() -> None:
     half = fed(search("crp", 16), strangers(0, 333))
     assert half.state.beam.counters.leads == 1
     assert half.head == half.state.beam.counters.lane
-    again = search("crp", 16, load_state(dump_state(half.state)))
+    again = search("crp", 16, state_of(facts_of(half.state), half.model, half.likelihood))
     assert stored(fed(again, strangers(333, 700))) == stored(whole)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streamdp import Engine, Settings
 from streamdp.answers.rates import LINES, QUIET, SIZE, TOLD, Rates, Turn
-from streamdp.beam.sound import UnsoundError
+from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
 from streamdp.settings.load import ConfigError
 from streamdp.state.arrays import pack, unpack

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.sound import finite, require
+from streamdp.kernels.sound import finite, require
 from streamdp.state.arrays import pack, unpack
 
 SECONDS, LINES = 60.0, 1000.0

@@ -15,9 +15,9 @@ from streamdp.answers.announcer import Lines
 from streamdp.answers.assign import assignments
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.rates import SECONDS, Rates
-from streamdp.beam.sound import require
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, refuse
+from streamdp.kernels.sound import require
 from streamdp.lines.model import USUAL, Bounds, Terms
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.stream import LineStream, Told

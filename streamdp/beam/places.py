@@ -26,6 +26,7 @@ class Places(NamedTuple):
     slot: Annotated[np.ndarray, ints(PLACES)]
     value: Annotated[np.ndarray, reals(PLACES)]  # predictive, as of the scores
     score: Annotated[np.ndarray, reals(PLACES)]  # nats
+    heaviest: Annotated[np.ndarray, ints(PLACES)]  # scratch: clusters of one size class
 
 
 @kernel

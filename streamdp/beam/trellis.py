@@ -54,6 +54,21 @@ def new_trellis(nodes: int) -> Trellis:
     return trellis
 
 
+def in_preorder(trellis: Trellis) -> np.ndarray:
+    """The nodes in use: each before its children, siblings in their order."""
+    child, right = trellis.nodes["child"].tolist(), trellis.nodes["right"].tolist()
+    root = int(trellis.counters.root)
+    found, waiting = [], [root]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if right[node] >= 0 and node != root:
+            waiting.append(right[node])
+        if child[node] >= 0:
+            waiting.append(child[node])
+    return np.array(found)
+
+
 @kernel
 def new_lineage(lineages: Lineages, founder: int) -> int:
     """A lineage for the cluster that record ``founder`` founds; nobody refers to it yet."""

@@ -49,7 +49,7 @@ from streamdp.beam.index import (
     unindex,
 )
 from streamdp.beam.model import Model
-from streamdp.beam.places import PLACES, Places, least_value, offer_place, offer_places
+from streamdp.beam.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.pool import ALIVE, CLOSED, Pool
 from streamdp.beam.scores import Scores
 from streamdp.beam.sizes import Sizes, join_class
@@ -154,9 +154,9 @@ def _offer_places(
         value = words.ratio[c]
         if sizes.agreed[c] == 0 or value < least_value(places):
             continue
-        start = sizes.classes[c].start
-        for i in range(start, start + min(sizes.agreed[c], PLACES)):  # all alike, the heaviest is first
-            slot = sizes.heap[i]
+        found = by_size.heaviest(sizes, c, pool.weight, pool.founder, places.heaviest)
+        for i in range(found):  # all alike but for their weights
+            slot = places.heaviest[i]
             if words.stamp[slot] != words.counters.tick:
                 offer_place(state, places, slot, value, but, least)
 

@@ -98,3 +98,18 @@ def drop_list(header: np.ndarray, payload: np.ndarray, lists: np.ndarray, i: int
     if row.block >= 0:
         release(header, payload, row.start, row.block)
         row.block = -1
+
+
+def places_of(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The places of lists, one list after the other."""
+    before = np.cumsum(lengths) - lengths
+    return np.asarray(np.repeat(starts - before, lengths) + np.arange(lengths.sum()))
+
+
+def blocks_for(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Blocks of an arena for lists of these lengths: starts, size indices (-1: none), and the end of the
+    last.
+    """
+    block = np.ceil(np.log2(np.maximum(lengths, 1) / 4.0)).clip(0).astype(np.int64)
+    room = np.where(lengths > 0, np.int64(4) << block, 0)
+    return np.cumsum(room) - room, np.where(lengths > 0, block, -1), int(room.sum())

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from streamdp.beam.facts import facts_of
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.choice import meant_for, order_of
 from streamdp.encode.encoders import Encoded
@@ -67,7 +68,7 @@ def engine_of(
         order.latest = order.released = float(batch.times[-1])
         order.dated = bool(batch.times.any())  # where no record has a time, all are at 0
     all_final = {"undecided": [], "final": batch.size - 1, "samples": [], "ended": []}
-    parts = Parts(order, encoder, [], all_final, moments, retained, search.state)
+    parts = Parts(order, encoder, [], all_final, moments, retained, facts_of(search.state))
     return Engine.of_parts(settings, parts)
 
 

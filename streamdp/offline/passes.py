@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, Self
 
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.sound import require
 from streamdp.beam.state import Output
+from streamdp.kernels.sound import require
 from streamdp.offline.adopt import arrangement_of, carry_out
 from streamdp.offline.plan import Plan
 from streamdp.offline.proposal import Proposal

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.sound import finite, require, within
+from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.problem import Solution
 from streamdp.offline.relabel import inherit
 from streamdp.offline.task import Task

@@ -33,6 +33,20 @@ def unpack(packed: Any) -> np.ndarray:
     return found.view(Counters) if dtype.names and not shape else found
 
 
+def pack_all(found: Any) -> Any:
+    """Arrays in a mapping, and in mappings within it, packed; what else there is as it is."""
+    if isinstance(found, dict):
+        return {name: pack_all(value) for name, value in found.items()}
+    return pack(found) if isinstance(found, np.ndarray) else found
+
+
+def unpack_all(stored: Any) -> Any:
+    """The inverse of :func:`pack_all`."""
+    if isinstance(stored, dict):
+        return {name: unpack_all(value) for name, value in stored.items()}
+    return unpack(stored) if isinstance(stored, list) else stored
+
+
 def pack_batch(batch: Batch) -> dict[str, Packed | None]:
     """Arrays by name, None where the batch has none."""
     arrays = {name: getattr(batch, name) for name in ("offsets", "words", "counts", "vectors", "times")}

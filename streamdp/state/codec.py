@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from streamdp.beam.state import State
 from streamdp.encode.choice import order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder, load_encoder
 from streamdp.encode.order import ReorderBuffer, dump_record, load_record
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.arrays import pack, pack_all, unpack, unpack_all
 from streamdp.state.retained import Retained
-from streamdp.state.transfer import dump_state, load_state
 
 
 class Parts(NamedTuple):
@@ -26,7 +24,8 @@ class Parts(NamedTuple):
     the announcer remembers, as plain values; ``moments`` are those of vectors once the warm-up has ended;
     ``passes`` is what refinements have come to, and the one under way, as plain values; ``strays`` are
     records that are of another kind than those pending, as long as it may be these that are wrong;
-    ``templates`` are those of log lines, as plain values.
+    ``templates`` are those of log lines, as plain values; ``beam`` holds the facts of a running beam
+    (``beam/facts.py``).
     """
 
     order: ReorderBuffer
@@ -35,7 +34,7 @@ class Parts(NamedTuple):
     announced: dict[str, Any]
     moments: Moments | None
     retained: Retained
-    beam: State | None
+    beam: dict[str, Any] | None
     passes: dict[str, Any] | None = None
     strays: Sequence[tuple[float, Record]] = ()
     templates: dict[str, Any] | None = None
@@ -50,7 +49,7 @@ def dumps(parts: Parts) -> bytes:
         "announced": parts.announced,
         "moments": None if parts.moments is None else [pack(moment) for moment in parts.moments],
         "retained": parts.retained.dump(),
-        "state": None if parts.beam is None else dump_state(parts.beam),
+        "state": None if parts.beam is None else pack_all(parts.beam),
         "passes": parts.passes,
     }
     if parts.strays:
@@ -80,7 +79,7 @@ def loads(data: bytes, settings: Settings) -> Parts:
         body["announced"],
         None if moments is None else Moments(*(unpack(moment) for moment in moments)),
         retained,
-        None if beam is None else load_state(beam),
+        None if beam is None else unpack_all(beam),
         body["passes"],
         [(time, load_record(record)) for time, record in body.get("strays", ())],
         body.get("templates"),

@@ -13,11 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.beam.beginning import new_state
 from streamdp.beam.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.sound import check_state, finite, require, within
-from streamdp.beam.sound_clusters import check_clusters
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder
@@ -26,6 +23,7 @@ from streamdp.encode.intervals import sound_cuts
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.errors import Exit
+from streamdp.kernels.sound import finite, require, within
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.settings.load import ConfigError
@@ -90,12 +88,7 @@ def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecide
     if search is None or encoder is None:
         require(held is None and not undecided, "records are retained without a beam")
         return
-    state = search.state
-    fresh = new_state(search.model, search.likelihood)
     require(encoder.sparse == search.likelihood.sparse, "clusters of another kind")
-    require(type(state.clusters) is type(fresh.clusters), "clusters of another kind")
-    check_state(state, fresh, search.model.max_undecided)
-    check_clusters(state)
     if isinstance(encoder, BagEncoder):
         _check_held_words(search, encoder.vocabulary)
     if held is not None:
@@ -183,7 +176,6 @@ def _check_encoder(dimension: Any, names: Any, moments: Moments | None) -> None:
 
 def _check_held_words(search: BeamSearch, vocabulary: Vocabulary) -> None:
     held = np.flatnonzero(search.held_words())
-    require(len(vocabulary.words) <= len(search.words.learned.counts), "more words than the beam knows")
     within(held, 0, len(vocabulary.words), "a word")
     require(
         all(vocabulary.words[i] is not None for i in held.tolist()), "a cluster holds a word that is free"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.sound import finite, require, within
+from streamdp.kernels.sound import finite, require, within
 from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots

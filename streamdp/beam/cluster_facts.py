@@ -1,0 +1,174 @@
+"""The clusters' part of a state as facts (see ``facts``): words, categories or vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamdp.beam.beginning import SLOTS
+from streamdp.beam.categories import CategoryClusters
+from streamdp.beam.index import Index
+from streamdp.beam.pool import ALIVE, Pool
+from streamdp.beam.sizes import Sizes, rehash
+from streamdp.beam.state import State
+from streamdp.beam.vectors import VectorClusters
+from streamdp.beam.words import WordClusters
+from streamdp.kernels.blocks import blocks_for, places_of
+from streamdp.kernels.rows import grown, made, power_of_two
+from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs
+from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
+from streamdp.likelihoods.words import Learned, totals_of
+
+Facts = Mapping[str, Any]
+
+COUNTS = 1 << 31
+
+
+def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
+    """Facts of the clusters in the slots in use."""
+    clusters, pool = state.clusters, state.pool
+    if isinstance(clusters, VectorClusters):
+        return {"rows": clusters.block[used]}
+    index, sizes, learned = clusters.inverted, clusters.sizes, clusters.learned
+    types, alive = index.types[used], pool.state[used] == ALIVE
+    entries = places_of(index.own["start"][used], types)
+    words, shown = index.word[entries], np.repeat(alive, types)
+    counts = index.where[entries].copy()  # of a closed cluster
+    counts[shown] = index.occurrences[index.lists["start"][words[shown]] + counts[shown]]
+    known = np.flatnonzero((learned.counts > 0) | (index.lists["most"] > 0))
+    last = int(known.max(initial=-1)) + 1
+    of = sizes.of[used[alive]]
+    found: dict[str, Any] = {
+        "types": narrow(types),
+        "word": narrow(words),
+        "count": narrow(counts),
+        "order": narrow(index.slot[places_of(index.lists["start"], index.lists["length"])]),
+        "most": narrow(index.lists["most"][:last]),
+        "learned": narrow(learned.counts[:last]),
+        "classes": len(sizes.classes),
+        "class_free": runs(sizes.classes["next"], int(sizes.counters.free)),
+        "class_of": narrow(of),
+        "class_weight": sizes.weight[np.unique(of)],
+    }
+    if isinstance(learned, FieldsLearned):
+        found["field"] = narrow(learned.field[:last])
+    return found
+
+
+def clusters_of(facts: Facts, fresh: Any, pool: Pool, used: np.ndarray) -> WordClusters | VectorClusters:
+    """The clusters that facts are of; ``fresh`` are clusters of the model's kind."""
+    require(("rows" in facts) == isinstance(fresh, VectorClusters), "clusters of another kind")
+    if isinstance(fresh, VectorClusters):
+        clusters: VectorClusters = grown(fresh, "slots", len(pool.slots))
+        clusters.block[:] = fresh.empty
+        clusters.block[used] = reals_of(facts, "rows", (len(used), fresh.block.shape[1]))
+        return clusters
+    require(("field" in facts) == isinstance(fresh, CategoryClusters), "clusters of another kind")
+    named = isinstance(fresh, CategoryClusters)
+    learned = _learned_of(facts, named)
+    index = _index_of(facts, learned, pool, used, RECORD if named else None)
+    sizes = _sizes_of(facts, index, pool, by_types=not named)
+    return type(fresh)(index, sizes, learned)
+
+
+def _learned_of(facts: Facts, named: bool) -> Any:
+    counts = ints_of(facts, "learned", 0, RECORDS)
+    size = max(power_of_two(len(counts)), SLOTS)
+    padded = np.zeros(size, np.int64)
+    padded[: len(counts)] = counts
+    if not named:
+        return Learned(padded, totals_of(padded))
+    field, values = np.full(size, UNKNOWN), np.zeros(size, np.int64)
+    field[: len(counts)] = ints_of(facts, "field", UNKNOWN, len(counts), len(counts))
+    of = np.flatnonzero(field >= 0)
+    require((field[of] != RECORD).all() and (field[field[of]] == FIELD).all(), "the field of a value is none")
+    require(((field == UNKNOWN) == (padded == 0)).all(), "a value of no field")
+    np.add.at(values, field[of], 1)
+    total = np.zeros(size, np.int64)
+    np.add.at(total, field[of], padded[of])
+    fields = np.flatnonzero(field == FIELD)
+    fields = fields[fields != RECORD]
+    require((total[fields] == padded[fields]).all(), "a field is not as common as its values")
+    return FieldsLearned(padded, totals_of(padded), field, values)
+
+
+def _index_of(facts: Facts, learned: Any, pool: Pool, used: np.ndarray, tokens_of: int | None) -> Index:
+    """Entries by slot and postings by word, which point at each other.
+
+    ``tokens_of`` is the one word that counts as a token; None: all do.
+    """
+    vocabulary, slots = len(learned.counts), len(pool.slots)
+    types = ints_of(facts, "types", 0, COUNTS, len(used))
+    entries = int(types.sum())
+    word = ints_of(facts, "word", 0, vocabulary, entries)
+    count = ints_of(facts, "count", 1, COUNTS, entries)
+    owner = np.repeat(used, types)
+    shown = np.flatnonzero(pool.state[owner] == ALIVE)
+    by_slot = ints_of(facts, "order", 0, slots, len(shown))
+    lengths = np.bincount(word[shown], minlength=vocabulary)
+    of_word = np.repeat(np.arange(vocabulary), lengths)
+    mine, theirs = np.lexsort((owner[shown], word[shown])), np.lexsort((by_slot, of_word))
+    matched = (owner[shown][mine] == by_slot[theirs]).all() and (word[shown][mine] == of_word[theirs]).all()
+    pairs = word[shown][mine] * slots + owner[shown][mine]
+    require(matched and (np.diff(pairs) > 0).all(), "the clusters of a word are others")
+    own_start, own_block, own_end = blocks_for(types)
+    start, block, end = blocks_for(lengths)
+    room = {"entries": max(power_of_two(own_end), SLOTS), "postings": max(power_of_two(end), SLOTS)}
+    index = made(Index, {"slots": slots, "words": vocabulary, **room})
+    index.counters.posted, index.postings[0], index.entries[0] = len(shown), end, own_end
+    index.types[used] = types
+    tokens = count if tokens_of is None else np.where(word == tokens_of, count, 0)
+    np.add.at(index.tokens, owner, tokens)
+    index.own["start"][used], index.own["block"][used] = own_start, own_block
+    for name, values in (("start", start), ("block", block), ("length", lengths)):
+        index.lists[name] = values
+    most = ints_of(facts, "most", 0, COUNTS)
+    require(len(most) <= vocabulary, "counts of words that are not known")
+    index.lists["most"][: len(most)] = most
+    entry, posting = places_of(own_start, types), places_of(start, lengths)
+    index.word[entry], index.where[entry] = word, count
+    within_own, within_list = entry - np.repeat(own_start, types), posting - np.repeat(start, lengths)
+    index.slot[posting] = by_slot
+    index.back[posting[theirs]] = within_own[shown[mine]]
+    index.occurrences[posting[theirs]] = count[shown[mine]]
+    index.where[entry[shown[mine]]] = within_list[theirs]
+    require((index.lists["most"][word[shown]] >= count[shown]).all(), "a word more often than ever")
+    return index
+
+
+def _sizes_of(facts: Facts, index: Index, pool: Pool, *, by_types: bool) -> Sizes:
+    """Classes of the clusters that are open, and heaps of those that all hypotheses hold."""
+    alive = np.flatnonzero(pool.state == ALIVE)
+    room = length_of(facts, "classes", SLOTS)
+    of = ints_of(facts, "class_of", 1, room, len(alive))
+    numbers = np.unique(of)
+    agreed = alive[pool.column[alive] < 0]
+    sizes = made(Sizes, {"classes": room, "slots": len(pool.slots), "table": 4 * room, "heap": 0})
+    sizes.of[alive] = of
+    types = index.types[alive] if by_types else np.zeros(len(alive), np.int64)
+    for array, values in ((sizes.tokens, index.tokens[alive]), (sizes.types, types)):
+        array[of] = values
+        require((array[of] == values).all(), "the clusters of a class are not alike")
+    pairs = sizes.tokens[numbers] * COUNTS + sizes.types[numbers]
+    require(len(np.unique(pairs)) == len(numbers), "two classes are alike")
+    sizes.weight[numbers] = reals_of(facts, "class_weight", (len(numbers),))
+    sizes.classes["refs"] = np.bincount(of, minlength=room)
+    sizes.classes["refs"][0] = 1  # the empty cluster
+    heap = agreed[np.lexsort((pool.founder[agreed], -pool.weight[agreed], sizes.of[agreed]))]
+    sizes.agreed[:] = np.bincount(sizes.of[heap], minlength=room)
+    start, block, end = blocks_for(sizes.agreed)
+    at = places_of(start, sizes.agreed)
+    sizes = sizes._replace(heap=np.zeros(max(power_of_two(end), 16 * SLOTS), np.int64))
+    sizes.heap[at] = heap
+    sizes.place[heap] = at - start[sizes.of[heap]]
+    held = sizes.agreed > 0
+    sizes.top[held] = pool.weight[sizes.heap[start[held]]]
+    sizes.classes["start"], sizes.classes["block"], sizes.header[0] = start, block, end
+    counters = sizes.counters
+    counters.used, counters.high = len(numbers) + 1, int(numbers.max(initial=0)) + 1
+    free = np.flatnonzero(sizes.classes["refs"] == 0)
+    counters.free = chain_of_runs(sizes.classes["next"], facts["class_free"], free)
+    rehash(sizes)
+    return sizes
