@@ -119,10 +119,10 @@ def test_no_snapshot_yet(folder: Path) -> None:
 def test_a_newer_format_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a later release would write it; older snapshots must not be used in its stead."""
     filled(folder)
-    monkeypatch.setattr(snapshot, "VERSION", 11)
+    monkeypatch.setattr(snapshot, "VERSION", VERSION + 1)
     filled(folder, 3)
     monkeypatch.setattr(snapshot, "VERSION", VERSION)
-    with pytest.raises(SnapshotError, match=rf"format 11\b.* {VERSION}: upgrade") as caught:
+    with pytest.raises(SnapshotError, match=rf"format {VERSION + 1}\b.* {VERSION}: upgrade") as caught:
         newest_seq(folder)
     assert caught.value.exit_code == 78
 
