@@ -1,13 +1,19 @@
-"""How old records are when they are answered: histograms that take a batch at once."""
+"""How old records are when they are answered, and where the seconds of a run go: both by the batch."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
+
+STAGES = ("fetch", "decode", "encode", "kernel", "announce", "write", "snapshot", "other")
+"""The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, its
+answers, handing them over; and what is between the batches."""
 
 
 class AgeCounts(NamedTuple):
@@ -63,3 +69,23 @@ class Arrivals:
             if through <= answered:
                 self._waiting.popleft()
         return found
+
+
+class Stages:
+    """Seconds by stage, each counted from its beginning to that of the next."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stage = "other"
+        self._since = clock()
+        self._seconds = dict.fromkeys(STAGES, 0.0)
+
+    def enter(self, stage: str) -> None:
+        """A stage begins, and the one before it ends."""
+        now = self._clock()
+        self._seconds[self._stage] += now - self._since
+        self._stage, self._since = stage, now
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage so far, up to when the running one began."""
+        return dict(self._seconds)
