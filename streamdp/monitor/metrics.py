@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from streamdp._version import __version__
 from streamdp.monitor import tables
@@ -20,6 +20,7 @@ from streamdp.monitor.times import Ages, Stages
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Histogram
     from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
 
 
 class PartitionLag(NamedTuple):
@@ -32,12 +33,11 @@ class PartitionLag(NamedTuple):
 
 
 class Metrics:
-    """The metrics of one run, in a registry of their own.
+    """The metrics of one run, in a registry of their own. One thread reports and others scrape.
 
-    One thread reports and others scrape. ``ready`` is for the run to set: whether it is able to
-    take records; and so is ``source_up``: whether its source can be reached, None where that means nothing;
-    ``standing_by``: whether another process runs with the same state;
-    and ``lags``, of every partition. ``reasons`` are those of all rejects that may come.
+    The run sets ``ready`` (it can take records), ``source_up`` (its source answers, None without meaning),
+    ``standing_by`` (another process runs with the same state) and ``lags`` of every partition. ``reasons``
+    are those of all possible rejects.
     """
 
     registry: CollectorRegistry
@@ -50,13 +50,6 @@ class Metrics:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-        from prometheus_client.registry import Collector
-
-        collect = self._collect
-
-        class Figures(Collector):
-            def collect(self) -> Iterator[Metric]:
-                return collect()
 
         def counter(metric: Declared) -> Counter:
             return Counter(metric.full_name, metric.text, metric.labels, registry=registry)
@@ -74,7 +67,7 @@ class Metrics:
         self._figures: tuple[Mapping[str, float], Mapping[str, float]] | None = None
         self._snapshot_at: tuple[float, int] | None = None
         self.registry = registry = CollectorRegistry()
-        registry.register(Figures())
+        registry.register(cast("Collector", self))
         ProcessCollector(registry=registry)
         self._rejects = counter(tables.REJECTS)
         for reason in reasons:
@@ -134,7 +127,8 @@ class Metrics:
             return text, "application/openmetrics-text; version=1.0.0; charset=utf-8"
         return exposition.generate_latest(self.registry), "text/plain; version=0.0.4; charset=utf-8"
 
-    def _collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
+        """What the registry asks for at every scrape."""
         from prometheus_client.core import HistogramMetricFamily
 
         yield _family(tables.BUILD, {(__version__, platform.python_version()): 1})

@@ -7,20 +7,12 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
 
 AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
 
 STAGES = ("fetch", "decode", "encode", "kernel", "announce", "write", "snapshot", "other")
 """The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, its
 answers, handing them over; and what is between the batches."""
-
-
-class AgeCounts(NamedTuple):
-    """Records up to each age, none left out at the last, which is infinite; and the sum of their ages."""
-
-    cumulative: list[tuple[str, float]]
-    total: float
 
 
 class Ages:
@@ -31,22 +23,22 @@ class Ages:
         self._total = 0.0
 
     def observe(self, age: float, records: int) -> None:
-        """So many records were answered at an age; a clock that is behind makes none younger than 0."""
+        """Count records answered at an age; ages below 0, of a clock that is behind, count as 0."""
         age = max(0.0, age)
         self._counts[bisect.bisect_left(AGE_BUCKETS, age)] += records
         self._total += age * records
 
-    def counts(self) -> AgeCounts:
-        """What was observed so far."""
+    def counts(self) -> tuple[list[tuple[str, float]], float]:
+        """Records up to each age, the last of which is infinite, and the sum of all ages."""
         bounds = [*(repr(bound) for bound in AGE_BUCKETS), "+Inf"]
         reached = itertools.accumulate(self._counts)
-        return AgeCounts(list(zip(bounds, map(float, reached), strict=True)), self._total)
+        return list(zip(bounds, map(float, reached), strict=True)), self._total
 
 
 class Arrivals:
-    """When the records that wait for their answers arrived: the n-th answer is set against the n-th arrival.
+    """Arrivals of the records that wait for answers: the n-th answer is matched with the n-th arrival.
 
-    That is exact where records are answered in the order of their arrival, and on average wherever.
+    This is exact if records are answered in the order of their arrival, and otherwise on average.
     """
 
     def __init__(self) -> None:
@@ -54,12 +46,12 @@ class Arrivals:
         self._taken = self._answered = 0
 
     def take(self, records: int, arrival: float) -> None:
-        """A batch came, its first record at ``arrival``."""
+        """Add a batch, whose first record came at ``arrival``."""
         self._taken += records
         self._waiting.append((self._taken, arrival))
 
     def answer(self, outstanding: int) -> list[tuple[float, int]]:
-        """All but so many records are answered: arrivals of those that were not before, and how many."""
+        """Arrivals of what was answered since the last call, each with its number of records."""
         answered = max(self._answered, self._taken - outstanding)
         found = []
         while self._waiting and self._answered < answered:
@@ -72,7 +64,7 @@ class Arrivals:
 
 
 class Stages:
-    """Seconds by stage, each counted from its beginning to that of the next."""
+    """Seconds by stage, each from its beginning to that of the next."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -81,11 +73,11 @@ class Stages:
         self._seconds = dict.fromkeys(STAGES, 0.0)
 
     def enter(self, stage: str) -> None:
-        """A stage begins, and the one before it ends."""
+        """Begin a stage, and end the one before."""
         now = self._clock()
         self._seconds[self._stage] += now - self._since
         self._stage, self._since = stage, now
 
     def seconds(self) -> dict[str, float]:
-        """Seconds by stage so far, up to when the running one began."""
+        """Seconds by stage, up to the beginning of the current one."""
         return dict(self._seconds)
