@@ -1,10 +1,11 @@
-"""The shape of the source: modules, functions, and the rooms of the package with the arrows between them."""
+"""The shape of the source: modules, functions, imports, and what is to become rarer."""
 
 from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -12,56 +13,83 @@ from typing import NamedTuple
 from benchmarks.tables import show
 
 LONG, MANY = 60, 10
-"""Lines of a function, and parameters, above which it is counted."""
+"""A function is long with more lines, and has many parameters from so many on."""
+
+KINDS = ("_templates", "_search")
+"""Attributes of an engine that are None or not by the kind of its stream."""
 
 
 class Module(NamedTuple):
-    """A file of the package."""
+    """A file of the package, and the modules of the package that it imports, for typing or not."""
 
+    name: str
     path: Path
-    room: str
     lines: int
     tree: ast.Module
+    imports: frozenset[str]
+
+    @property
+    def room(self) -> str:
+        """A folder of ``streamdp`` or a module beside them; ``streamdp`` for the package itself."""
+        package, _, inside = self.name.partition(".")
+        room = inside.partition(".")[0]
+        return package if package != "streamdp" or not room or room.startswith("_") else room
 
 
-def read(root: Path) -> list[Module]:
-    """Every module of ``streamdp`` and of ``streamdp_connectors`` in a checkout.
-
-    A room is a folder of ``streamdp`` or a module beside them; the connectors are one, and what belongs to
-    the package itself (its ``__init__`` and the like) another.
-    """
-    package, connectors = root / "streamdp", root / "connectors"
-    found = []
-    for path in [*sorted(package.rglob("*.py")), *sorted(connectors.rglob("*.py"))]:
-        inside = path.relative_to(package if package in path.parents else connectors)
-        room = inside.parts[0].removesuffix(".py")
+def read(root: Path) -> dict[str, Module]:
+    """Every module of ``streamdp`` and ``streamdp_connectors`` in a checkout, by name."""
+    sources = {
+        _name(path.relative_to(around)): path
+        for around, package in ((root, "streamdp"), (root / "connectors", "streamdp_connectors"))
+        for path in sorted((around / package).rglob("*.py"))
+    }
+    found = {}
+    for name, path in sources.items():
         source = path.read_text("utf-8")
-        found.append(
-            Module(
-                path.relative_to(root),
-                "streamdp" if room.startswith("_") else room,
-                len(source.splitlines()),
-                ast.parse(source),
-            )
-        )
+        tree = ast.parse(source)
+        named = (next((n for n in names if n in sources), None) for names in imported(tree))
+        imports = frozenset(target for target in named if target is not None)
+        found[name] = Module(name, path.relative_to(root), len(source.splitlines()), tree, imports)
     return found
 
 
-def imported(module: Module, rooms: set[str]) -> Iterator[str]:
-    """The rooms that a module imports from."""
-    for node in ast.walk(module.tree):
+def _name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    """Each import, wherever it is: the modules that it may name, the likeliest first."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield from ((alias.name,) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            assert node.level == 0, "imports name the full path"
+            yield from ((f"{node.module}.{alias.name}", str(node.module)) for alias in node.names)
+
+
+def folders(name: str) -> set[str]:
+    """The packages around a module."""
+    parts = name.split(".")
+    return {".".join(parts[:n]) for n in range(1, len(parts))}
+
+
+def circles(modules: Mapping[str, Module]) -> list[list[str]]:
+    """Circles of imports: one through each group of modules that import each other."""
+    graph = {}
+    for module in modules.values():
+        # importing a module runs the packages around it; those around the importer are running already
+        run = {each for target in module.imports for each in folders(target)} - folders(module.name)
+        graph[module.name] = (module.imports | run) - {module.name}
+    found: list[list[str]] = []
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            found.append(error.args[1])
+            gone = set(found[-1])
+            graph = {name: targets - gone for name, targets in graph.items() if name not in gone}
         else:
-            continue
-        for package, _, inside in (name.partition(".") for name in names):
-            room = inside.partition(".")[0]
-            if package == "streamdp":
-                yield room if room in rooms else "streamdp"
-            elif package in rooms:
-                yield package
+            return found
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -72,40 +100,58 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len(positional) - (positional[:1] in (["self"], ["cls"])) + len(a.kwonlyargs) + len(starred)
 
 
-def lines_of(paths: Iterable[Path]) -> int:
-    """All lines of some files."""
-    return sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+def called(node: ast.AST) -> str:
+    """The last part of a name, as in ``pool.meta``; empty for all else."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def shape(root: Path) -> dict[str, str]:
-    """What there is to say of a checkout."""
+def asks_for_prior(node: ast.AST) -> bool:
+    """Whether it is ``isinstance(prior, ...)``."""
+    return (
+        isinstance(node, ast.Call) and called(node.func) == "isinstance" and called(node.args[0]) == "prior"
+    )
+
+
+def asks_for_kind(node: ast.AST) -> bool:
+    """Whether it asks of which kind an engine's stream is."""
+    return (
+        isinstance(node, ast.Compare)
+        and called(node.left) in KINDS
+        and isinstance(node.ops[0], ast.Is | ast.IsNot)
+    )
+
+
+def counts(root: Path) -> dict[str, int]:
+    """What there is to count in a checkout."""
     modules = read(root)
     if not modules:
         raise SystemExit(f"no module of streamdp in {root}")
-    rooms = {module.room for module in modules}
-    arrows = {(m.room, room) for m in modules for room in imported(m, rooms) if room != m.room}
-    functions = [
-        node
-        for module in modules
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-    longest = max(modules, key=lambda module: module.lines)
-    source, tests = sum(m.lines for m in modules), lines_of((root / "tests").rglob("*.py"))
+    nodes = [(module, node) for module in modules.values() for node in ast.walk(module.tree)]
+    functions = [node for _, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    rooms = {(module.room, modules[target].room) for module in modules.values() for target in module.imports}
     return {
-        "modules": f"{len(modules):,}",
-        "lines of source": f"{source:,}",
-        "longest module, lines": f"{longest.lines:,}",
-        "which is": str(longest.path),
-        "median module, lines": f"{median(m.lines for m in modules):.0f}",
-        "functions": f"{len(functions):,}",
-        f"functions of more than {LONG} lines": str(
-            sum((node.end_lineno or 0) - node.lineno + 1 > LONG for node in functions)
+        "files": len(modules),
+        "lines of source": sum(module.lines for module in modules.values()),
+        "longest file, lines": max(module.lines for module in modules.values()),
+        "median file, lines": round(median(module.lines for module in modules.values())),
+        "functions": len(functions),
+        f"functions of more than {LONG} lines": sum(
+            (node.end_lineno or 0) - node.lineno + 1 > LONG for node in functions
         ),
-        f"functions of more than {MANY} parameters": str(sum(parameters(node) > MANY for node in functions)),
-        "lines of tests : lines of source": f"{tests / source:.2f}",
-        "rooms": str(len(rooms)),
-        "arrows between rooms": str(len(arrows)),
+        f"functions of {MANY} parameters or more": sum(parameters(node) >= MANY for node in functions),
+        "rooms": len({module.room for module in modules.values()}),
+        "arrows between rooms": sum(room != target for room, target in rooms),
+        "circles of imports": len(circles(modules)),
+        "`meta[...]`": sum(
+            isinstance(node, ast.Subscript) and called(node.value) == "meta" for _, node in nodes
+        ),
+        "`isinstance(prior, ...)` outside priors/": sum(
+            asks_for_prior(node) for module, node in nodes if module.room != "priors"
+        ),
+        "branches on the kind of stream": sum(asks_for_kind(node) for _, node in nodes),
+        "lines of tests": sum(
+            len(path.read_text("utf-8").splitlines()) for path in (root / "tests").rglob("*.py")
+        ),
     }
 
 
@@ -116,11 +162,11 @@ def main() -> None:
     parser.add_argument("path", nargs="?", type=Path, default=here, help="a checkout (default: this one)")
     parser.add_argument("--against", type=Path, metavar="PATH", help="an earlier checkout beside it")
     options = parser.parse_args()
-    after = shape(options.path)
+    after = counts(options.path)
     if options.against is None:
-        show("the source", ("", str(options.path)), after.items())
+        show("the source", ("", options.path.resolve().name), after.items())
     else:
-        before = shape(options.against)
+        before = counts(options.against)
         show("the source", ("", "before", "after"), [(name, before[name], after[name]) for name in after])
 
 

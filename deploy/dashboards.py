@@ -1,11 +1,17 @@
-"""The dashboards, as code: ``python deploy/dashboards.py`` writes the JSON files that Grafana is given."""
+"""The dashboards and the table of metrics, as code.
+
+``python deploy/dashboards.py`` writes the JSON files for Grafana, and the table in ``docs/operations.md``. A
+panel names metrics of ``streamdp/monitor/tables.py``; expressions, legends and units follow from there.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from string import ascii_uppercase
 
 from grafana_foundation_sdk.builders import common, prometheus, stat, timeseries
 from grafana_foundation_sdk.builders import dashboard as build
@@ -13,13 +19,55 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as shapes
 from grafana_foundation_sdk.models import dashboard as models
 
+from streamdp.monitor import tables
+from streamdp.monitor.tables import Declared
+
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
+PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 SOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 ONE = 'job=~"$job", instance=~"$instance"'
 """Which processes a dashboard shows."""
 
 Query = tuple[str, str]
 """An expression, ``ONE`` standing for ``$one``, and how its lines are named."""
+
+
+def queries(names: tuple[str | Query, ...], over: str) -> Iterator[Query]:
+    """What a panel asks for; metrics are given by name."""
+    for each in names:
+        if isinstance(each, tuple):
+            yield each
+            continue
+        metric, words = tables.metrics()[each], each.replace("_", " ")
+        others = len(names) > 1
+        if metric.kind == "histogram":
+            for expression, quantile in quantiles(each):
+                yield expression, f"{words} {quantile}" if others else quantile
+            continue
+        value = f"{metric.served}{{$one}}"
+        value = f"rate({value}[$__rate_interval])" if metric.kind == "counter" else value
+        if over:
+            by = f" by ({', '.join(metric.labels)}) " if metric.labels else ""
+            yield f"{over}{by}({value})", " ".join(f"{{{{{each}}}}}" for each in metric.labels) or words
+        else:
+            yield value, f"{{{{instance}}}} {words}" if others else "{{instance}}"
+
+
+def quantiles(name: str) -> tuple[Query, ...]:
+    """The median and the 99th percentile of a histogram."""
+    rate = f"sum by (le) (rate(streamdp_{name}_bucket{{$one}}[$__rate_interval]))"
+    return tuple((f"histogram_quantile({q}, {rate})", f"p{100 * q:.0f}") for q in (0.5, 0.99))
+
+
+def per_second(name: str, legend: str) -> Query:
+    """How fast a counter grows, all processes together."""
+    return f"sum(rate(streamdp_{name}{{$one}}[$__rate_interval]))", legend
+
+
+def usual_unit(metric: Declared) -> str:
+    """The unit of a metric, by its name and kind."""
+    unit = {"seconds": "s", "bytes": "bytes"}.get(metric.name.rpartition("_")[2])
+    return unit or ("cps" if metric.kind == "counter" else "short")
 
 
 def _target(query: Query, letter: str) -> prometheus.Dataquery:
@@ -34,15 +82,22 @@ def _target(query: Query, letter: str) -> prometheus.Dataquery:
 
 
 def lines(
-    title: str, description: str, *queries: Query, unit: str = "short", stacked: bool = False, span: int = 8
+    title: str,
+    *of: str | Query,
+    about: str = "",
+    unit: str = "",
+    span: int = 8,
+    over: str = "sum",
+    stacked: bool = False,
 ) -> timeseries.Panel:
-    """Lines over time."""
+    """Metrics over time, all processes combined by a function or, where it is empty, each for itself."""
+    metrics = [tables.metrics()[each] for each in of if isinstance(each, str)]
     panel = (
         timeseries.Panel()
         .title(title)
-        .description(description)
+        .description(about or " ".join(metric.text for metric in metrics))
         .datasource(SOURCE)
-        .unit(unit)
+        .unit(unit or usual_unit(metrics[0]))
         .height(8)
         .span(span)
         .fill_opacity(30 if stacked else 5)
@@ -56,17 +111,17 @@ def lines(
     )
     if stacked:
         panel = panel.stacking(common.StackingConfig().mode(shapes.StackingMode.NORMAL))
-    for number, query in enumerate(queries):
-        panel = panel.with_target(_target(query, chr(ord("A") + number)))
+    for letter, query in zip(ascii_uppercase, queries(of, over), strict=False):
+        panel = panel.with_target(_target(query, letter))
     return panel
 
 
-def number(title: str, description: str, query: Query, unit: str = "short") -> stat.Panel:
+def number(title: str, about: str, query: Query, unit: str = "short") -> stat.Panel:
     """The last value, large."""
     return (
         stat.Panel()
         .title(title)
-        .description(description)
+        .description(about)
         .datasource(SOURCE)
         .unit(unit)
         .height(4)
@@ -74,17 +129,6 @@ def number(title: str, description: str, query: Query, unit: str = "short") -> s
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .with_target(_target(query, "A"))
     )
-
-
-def quantiles(metric: str) -> tuple[Query, ...]:
-    """The median and the 99th percentile of a histogram."""
-    rate = f"sum by (le) (rate({metric}_bucket{{$one}}[$__rate_interval]))"
-    return tuple((f"histogram_quantile({q}, {rate})", f"p{100 * q:.0f}") for q in (0.5, 0.99))
-
-
-def per_second(metric: str, legend: str) -> Query:
-    """How fast a counter grows, all processes together."""
-    return f"sum(rate({metric}{{$one}}[$__rate_interval]))", legend
 
 
 def empty(uid: str, title: str, description: str) -> build.Dashboard:
@@ -126,20 +170,9 @@ def operations() -> build.Dashboard:
         {
             "Now": [
                 number("Source", "1 where the broker answers.", ("min(streamdp_source_up{$one})", "")),
-                number(
-                    "Records per second",
-                    "Answered, all processes together.",
-                    per_second("streamdp_records_total", ""),
-                ),
-                number(
-                    "Lag", "Records not read yet, all partitions.", ("sum(streamdp_lag_records{$one})", "")
-                ),
-                number(
-                    "Answered within",
-                    "99 of 100 records, from arrival to answer.",
-                    quantiles("streamdp_answer_seconds")[1],
-                    "s",
-                ),
+                number("Records per second", "Answered.", per_second("records_total", "")),
+                number("Lag", "Records not read yet.", ("sum(streamdp_lag_records{$one})", "")),
+                number("Answered within", "99 of 100 records.", quantiles("answer_seconds")[1], "s"),
                 number(
                     "Age of the snapshot",
                     "What a crash now would have to do again.",
@@ -154,120 +187,63 @@ def operations() -> build.Dashboard:
                 ),
             ],
             "Throughput and lag": [
-                lines(
-                    "Records",
-                    "Answered, and refused, per second.",
-                    per_second("streamdp_records_total", "answered"),
-                    per_second("streamdp_rejects_total", "refused"),
-                    per_second("streamdp_gap_records_total", "gone before they were read"),
-                    unit="cps",
-                ),
-                lines(
-                    "Lag in records",
-                    "Records of a partition not read yet.",
-                    ("sum by (topic, partition) (streamdp_lag_records{$one})", "{{topic}} {{partition}}"),
-                ),
-                lines(
-                    "Lag in event time",
-                    "From the last record read of a partition to now; 0 where none is left.",
-                    (
-                        "max by (topic, partition) (streamdp_lag_seconds{$one})",
-                        "{{topic}} {{partition}}",
-                    ),
-                    unit="s",
-                ),
+                lines("Records", "records", per_second("rejects_total", "refused"), "gap_records"),
+                lines("Lag in records", "lag_records"),
+                lines("Lag in event time", "lag_seconds", over="max"),
                 lines(
                     "Refused by reason",
-                    "A new reason, or a jump of one, says that a producer has changed.",
-                    ("sum by (reason) (rate(streamdp_rejects_total{$one}[$__rate_interval]))", "{{reason}}"),
-                    unit="cps",
+                    "rejects",
+                    about="A new reason, or a jump of one, says that a producer has changed.",
                 ),
-                lines(
-                    "Held back",
-                    "Records that wait for others to come before them.",
-                    ("sum(streamdp_held_back_records{$one})", "records"),
-                ),
-                lines(
-                    "Source",
-                    "1 while the broker answers, 0 while it is lost; and who waits for another to end.",
-                    ("streamdp_source_up{$one}", "{{instance}}"),
-                    ("streamdp_standing_by{$one}", "{{instance}} stands by"),
-                ),
+                lines("Held back", "held_back_records"),
+                lines("Source", "source_up", "standing_by", over=""),
             ],
             "Latency": [
-                lines(
-                    "From arrival to answer",
-                    "Of records; those of a batch at the age of its first.",
-                    *quantiles("streamdp_answer_seconds"),
-                    unit="s",
-                ),
-                lines(
-                    "From event to answer",
-                    "Of records with times; what producers and brokers add is in it.",
-                    *quantiles("streamdp_event_age_seconds"),
-                    unit="s",
-                ),
-                lines(
-                    "Batches",
-                    "Seconds to answer a batch, and the engine's part of them.",
-                    *quantiles("streamdp_batch_seconds"),
-                    *((query, f"engine {name}") for query, name in quantiles("streamdp_advance_seconds")),
-                    unit="s",
-                ),
+                lines("From arrival to answer", "answer_seconds"),
+                lines("From event to answer", "event_age_seconds"),
+                lines("Batches", "batch_seconds", "advance_seconds"),
             ],
             "Where the time goes": [
                 lines(
                     "Stages",
-                    "Seconds per second; fetch is mostly waiting where the service keeps up.",
-                    (
-                        "sum by (stage) (rate(streamdp_stage_seconds_total{$one}[$__rate_interval]))",
-                        "{{stage}}",
-                    ),
-                    unit="s",
+                    "stage_seconds",
+                    about="Seconds per second; fetch is mostly waiting where the service keeps up.",
                     stacked=True,
                     span=12,
                 ),
                 lines(
                     "CPU",
-                    "Cores in use.",
-                    ("rate(process_cpu_seconds_total{$one}[$__rate_interval])", "{{instance}}"),
+                    _process("rate(process_cpu_seconds_total{$one}[$__rate_interval])"),
+                    about="Cores.",
+                    unit="short",
                     span=12,
                 ),
             ],
             "Snapshots": [
+                lines("Seconds", "snapshot_seconds"),
+                lines("Size", "snapshot_bytes", over=""),
                 lines(
-                    "Seconds",
-                    "How long the writing of one takes.",
-                    *quantiles("streamdp_snapshot_seconds"),
-                    unit="s",
-                ),
-                lines(
-                    "Size", "The last one.", ("streamdp_snapshot_bytes{$one}", "{{instance}}"), unit="bytes"
-                ),
-                lines(
-                    "Written and failed",
-                    "Per second.",
-                    per_second("streamdp_snapshot_seconds_count", "written"),
-                    per_second("streamdp_snapshot_failures_total", "failed"),
-                    unit="cps",
+                    "Written and failed", "snapshot_failures", per_second("snapshot_seconds_count", "written")
                 ),
             ],
             "Process": [
                 lines(
-                    "Memory",
-                    "Resident.",
-                    ("process_resident_memory_bytes{$one}", "{{instance}}"),
-                    unit="bytes",
+                    "Memory", _process("process_resident_memory_bytes{$one}"), about="Resident.", unit="bytes"
                 ),
-                lines("Open files", "And sockets.", ("process_open_fds{$one}", "{{instance}}")),
+                lines("Open files", _process("process_open_fds{$one}"), about="And sockets.", unit="short"),
                 lines(
                     "Starts",
-                    "In the last hour.",
-                    ("changes(process_start_time_seconds{$one}[1h])", "{{instance}}"),
+                    _process("changes(process_start_time_seconds{$one}[1h])"),
+                    about="In the last hour.",
+                    unit="short",
                 ),
             ],
         },
     )
+
+
+def _process(expression: str) -> Query:
+    return expression, "{{instance}}"
 
 
 def model() -> build.Dashboard:
@@ -278,107 +254,60 @@ def model() -> build.Dashboard:
         ),
         {
             "Clusters": [
-                lines(
-                    "Live clusters",
-                    "Of the best hypothesis.",
-                    ("sum(streamdp_clusters_live{$one})", "live"),
-                ),
+                lines("Live clusters", "clusters_live"),
                 lines(
                     "Clusters that come and go",
-                    "Per second.",
-                    per_second("streamdp_clusters_created_total", "announced"),
-                    per_second("streamdp_clusters_closed_total", "closed or retired"),
-                    per_second("streamdp_clusters_retired_total", "retired by a limit"),
-                    per_second("streamdp_clusters_merged_total", "merged by a second look"),
-                    unit="cps",
+                    "clusters_created",
+                    "clusters_closed",
+                    "clusters_retired",
+                    "clusters_merged",
                 ),
                 lines(
                     "Vocabulary",
-                    "Words held; those dropped for want of room, per second, ask for a higher max_words.",
-                    ("sum(streamdp_vocabulary_words{$one})", "words"),
-                    per_second("streamdp_words_dropped_total", "dropped per second"),
+                    "vocabulary_words",
+                    "words_dropped",
+                    about="Words held, and those dropped per second: they ask for a higher max_words.",
                 ),
             ],
-            "How well it foretells": [
+            "How well it predicts": [
                 lines(
                     "Log predictive of a record",
-                    "Nats, the mean over five minutes. A lasting fall: the stream has changed.",
                     (
                         "sum(delta(streamdp_log_evidence_nats{$one}[5m]))"
                         " / sum(delta(streamdp_stream_records{$one}[5m]))",
                         "nats",
                     ),
+                    about="Nats, the mean over five minutes. A lasting fall: the stream has changed.",
+                    unit="short",
                     span=12,
                 ),
                 lines(
                     "New clusters per record",
-                    "A lasting rise: records are like nothing that is known.",
                     (
                         "sum(rate(streamdp_clusters_created_total{$one}[5m]))"
                         " / sum(rate(streamdp_records_total{$one}[5m]))",
                         "share",
                     ),
+                    about="A lasting rise: records are like nothing that is known.",
                     unit="percentunit",
                     span=12,
                 ),
             ],
             "The beam": [
-                lines(
-                    "Agreement",
-                    "Share of the beam's clusters that all hypotheses hold.",
-                    ("avg(streamdp_beam_agreement{$one})", "share"),
-                    unit="percentunit",
-                ),
-                lines(
-                    "Not settled yet",
-                    "Records on which hypotheses differ, and those not told final.",
-                    ("sum(streamdp_undecided_records{$one})", "undecided"),
-                    ("sum(streamdp_final_lag_records{$one})", "not final"),
-                ),
-                lines(
-                    "Changes of mind",
-                    "Per second.",
-                    per_second("streamdp_revisions_total", "answers revised"),
-                    per_second("streamdp_switches_total", "another hypothesis best"),
-                    per_second("streamdp_dissenters_dropped_total", "hypotheses dropped"),
-                    unit="cps",
-                ),
-                lines("Hypotheses", "In the beam.", ("sum(streamdp_hypotheses{$one})", "hypotheses")),
-                lines(
-                    "Second looks",
-                    "Per second.",
-                    per_second("streamdp_second_looks_total", "looks"),
-                    per_second("streamdp_records_moved_total", "records moved"),
-                    unit="cps",
-                ),
-                lines(
-                    "What adapts",
-                    "Only with adapt.",
-                    ("avg(streamdp_concentration{$one})", "concentration"),
-                    ("avg(streamdp_decay_scale{$one})", "scale of the decay"),
-                ),
+                lines("Agreement", "beam_agreement", unit="percentunit", over="avg"),
+                lines("Not settled yet", "undecided_records", "final_lag_records"),
+                lines("Changes of mind", "revisions", "switches", "dissenters_dropped"),
+                lines("Hypotheses", "hypotheses"),
+                lines("Second looks", "second_looks", "records_moved"),
+                lines("What adapts", "concentration", "decay_scale", over="avg"),
             ],
             "Refinement inside the stream": [
-                lines(
-                    "Refinements",
-                    "Per second; only with refine_every.",
-                    per_second("streamdp_refinements_total", "begun"),
-                    per_second("streamdp_refinements_adopted_total", "adopted"),
-                    unit="cps",
-                ),
-                lines(
-                    "Moves",
-                    "Per second.",
-                    per_second("streamdp_refinement_moves_total", "records weighed again"),
-                    per_second("streamdp_records_refined_total", "records moved"),
-                    per_second("streamdp_refinement_nats_total", "nats won"),
-                    unit="cps",
-                ),
+                lines("Refinements", "refinements", "refinements_adopted"),
+                lines("Moves", "refinement_moves", "records_refined", "refinement_nats"),
                 lines(
                     "Waiting",
-                    "Seconds per second that the stream waits for refinements: lower refine_moves.",
-                    per_second("streamdp_refinement_waited_seconds_total", "waiting"),
-                    unit="s",
+                    "refinement_waited_seconds",
+                    about="Seconds per second that the stream waits for refinements: lower refine_moves.",
                 ),
             ],
         },
@@ -394,8 +323,24 @@ def _filled(board: build.Dashboard, rows: dict[str, list[timeseries.Panel | stat
     return board
 
 
+def described(page: str) -> str:
+    """A page with its table of metrics as they are declared."""
+    rows = "".join(
+        f"| `{metric.served}` | {metric.kind} | {_with_labels(metric)} |\n"
+        for metric in tables.metrics().values()
+    )
+    head = "| metric | kind | |\n| --- | --- | --- |\n"
+    return re.sub(rf"(?<={re.escape(head)})(\|.*\n)+", lambda _: rows, page)
+
+
+def _with_labels(metric: Declared) -> str:
+    text = metric.text[0].lower() + metric.text[1:].removesuffix(".")
+    return f"{text}; by {', '.join(f'`{label}`' for label in metric.labels)}" if metric.labels else text
+
+
 def files() -> Iterator[tuple[Path, str]]:
     """Every file and what is in it."""
+    yield PAGE, described(PAGE.read_text("utf-8"))
     for board in (operations(), model()):
         built = board.build()
         text = JSONEncoder(sort_keys=True, indent=2).encode(built)
@@ -404,7 +349,6 @@ def files() -> Iterator[tuple[Path, str]]:
 
 def main() -> None:
     """Write them."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for path, text in files():
         path.write_text(text, "utf-8")
         print(path)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
+import re
+import subprocess
+import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from benchmarks.shape import circles, counts, imported, read
+
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (ROOT / "streamdp", ROOT / "connectors" / "streamdp_connectors")
 
 LAYERS = (
     "_version errors records checks registry",
@@ -56,57 +57,20 @@ ONLY = {
 LONGEST = 400
 
 
-class Module(NamedTuple):
-    """A module, its lines, and the modules of the two packages that it imports."""
-
-    name: str
-    lines: int
-    imports: frozenset[str]
-
-
-def modules() -> dict[str, Module]:
-    """Every module by name."""
-    paths = {_name(path, package): path for package in PACKAGES for path in sorted(package.rglob("*.py"))}
-    found = {}
-    for name, path in paths.items():
-        source = path.read_text("utf-8")
-        imported = {
-            target
-            for names in _imported(ast.parse(source))
-            if (target := next((n for n in names if n in paths), None)) is not None
-        }
-        found[name] = Module(name, len(source.splitlines()), frozenset(imported))
-    return found
-
-
-def _name(path: Path, package: Path) -> str:
-    parts = path.relative_to(package.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imported(node: ast.AST) -> Iterator[tuple[str, ...]]:
-    """What is imported anywhere below, but for type checking: what it may name, the likeliest first."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from ((alias.name,) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, "imports name the whole path"
-            for alias in child.names:
-                yield f"{child.module}.{alias.name}", str(child.module)
-        elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            yield from (names for each in child.orelse for names in _imported(ast.Module([each], [])))
-        else:
-            yield from _imported(child)
-
-
-def folders(name: str) -> set[str]:
-    """The packages around a module."""
-    parts = name.split(".")
-    return {".".join(parts[:n]) for n in range(1, len(parts))}
+LIMITS = {
+    "files": 363,
+    "functions of more than 60 lines": 9,
+    "functions of 10 parameters or more": 13,
+    "circles of imports": 0,
+    "`meta[...]`": 582,
+    "`isinstance(prior, ...)` outside priors/": 38,
+    "branches on the kind of stream": 36,
+}
+"""What there may be of each in the source. A limit is only ever lowered."""
 
 
 LAYER_OF = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms.split()}
-MODULES = modules()
+MODULES = read(ROOT)
 
 
 def room_of(name: str) -> str:
@@ -126,12 +90,7 @@ def may_know(room: str, target: str) -> bool:
 
 
 def test_no_circle_of_imports() -> None:
-    graph: dict[str, set[str]] = {}
-    for module in MODULES.values():
-        # importing a module runs the packages around it; those around the importer are running already
-        run = {each for target in module.imports for each in folders(target)} - folders(module.name)
-        graph[module.name] = (set(module.imports) | run) - {module.name}
-    TopologicalSorter(graph).prepare()  # a CycleError names the circle
+    assert circles(MODULES) == []
 
 
 def test_imports_point_down() -> None:
@@ -146,6 +105,18 @@ def test_imports_point_down() -> None:
 
 def test_no_module_is_too_long() -> None:
     assert {module.name: module.lines for module in MODULES.values() if module.lines > LONGEST} == {}
+
+
+def test_what_is_to_become_rarer_does_not_become_more() -> None:
+    found = counts(ROOT)
+    assert {name: found[name] for name, limit in LIMITS.items() if found[name] > limit} == {}
+
+
+def test_the_command_shows_what_is_counted() -> None:
+    command = [sys.executable, "-m", "benchmarks.shape"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = dict(re.findall(r"^│ (.+?) +│ +([\d,]+) │$", shown, re.M))
+    assert found == {name: f"{count:,}" for name, count in counts(ROOT).items()}
 
 
 @pytest.mark.parametrize(
@@ -173,6 +144,8 @@ def test_imports_are_found_where_they_hide() -> None:
 import a.b
 def f():
     from c import d, e
+    if TYPE_CHECKING:
+        import j
 class C:
     try:
         import g
@@ -183,5 +156,29 @@ if typing.TYPE_CHECKING:
 else:
     import i
 """
-    found = list(_imported(ast.parse(source)))
-    assert found == [("a.b",), ("c.d", "c"), ("c.e", "c"), ("g",), ("i",)]
+    found = set(imported(ast.parse(source)))
+    assert found == {("a.b",), ("c.d", "c"), ("c.e", "c"), ("g",), ("h",), ("i",), ("j",)}
+
+
+def test_a_checkout_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "streamdp" / "priors").mkdir(parents=True)
+    (tmp_path / "streamdp" / "priors" / "crp.py").write_text("x = isinstance(prior, CRP)\n")
+    (tmp_path / "streamdp" / "a.py").write_text(
+        "import typing\nif typing.TYPE_CHECKING:\n    import streamdp.b\n"
+        "def f(self, b, c, d, e, f, g, h, i, *j, k):\n"
+        "    return self._search is None and isinstance(c.prior, CRP)\n"
+    )
+    (tmp_path / "streamdp" / "b.py").write_text(
+        '"""meta[0]"""\ndef f():\n    from streamdp import a\n    meta: "meta[0]" = out.meta[A] + meta[B]\n'
+    )
+    found = counts(tmp_path)
+    assert (found["files"], found["lines of source"], found["functions"]) == (3, 10, 2)
+    assert {name: found[name] for name in LIMITS} == {
+        "files": 3,
+        "functions of more than 60 lines": 0,
+        "functions of 10 parameters or more": 1,
+        "circles of imports": 1,
+        "`meta[...]`": 2,
+        "`isinstance(prior, ...)` outside priors/": 1,
+        "branches on the kind of stream": 1,
+    }

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,15 +20,19 @@ from typer.main import get_command
 
 from streamdp.cli.app import app
 from streamdp.cli.interrupt import LIMIT
+from streamdp.engine import Engine
+from streamdp.monitor import tables
 from streamdp.monitor.health import HealthServer
-from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.metrics import Metrics, PartitionLag
+from streamdp.offline.passes import Counts
+from streamdp.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
 DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 OPTIONS = {name for option in get_command(app).commands["consume"].params for name in option.opts}  # type: ignore[attr-defined]
-METRICS = set(re.findall(r"^\| `(streamdp_\w+)`", (ROOT / "docs" / "formats.md").read_text("utf-8"), re.M))
+METRICS = {metric.served for metric in tables.metrics().values()}
 
 
 def rules() -> list[dict[str, Any]]:
@@ -70,9 +75,40 @@ def test_every_alert_is_explained() -> None:
     assert told == [rule["alert"] for rule in rules() if "alert" in rule]
 
 
-def test_the_dashboards_are_what_the_script_makes() -> None:
+def test_every_metric_is_served() -> None:
+    """And none that is not declared."""
+    metrics = Metrics()
+    engine = Engine(Settings())
+    engine.advance(["storm over the coast"])
+    counts = {**engine.counters(), **engine.levels(), **asdict(Counts()), "refinement_waited_seconds": 0.0}
+    metrics.update(counts, (60.0, 400.0))
+    metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
+    metrics.source_up = True
+    metrics.snapshot_written(0.1, 10)
+    text = metrics.render()[0].decode()
+    found = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")}
+    assert {name for name in found if not name.endswith("_created")} == METRICS
+
+
+def test_what_the_script_makes_is_up_to_date() -> None:
     made = dict(dashboards().files())
-    assert {path: path.read_text("utf-8") for path in DASHBOARDS} == made
+    assert {*DASHBOARDS} < {*made}
+    assert {path: path.read_text("utf-8") for path in made} == made
+
+
+def test_a_metric_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is served and described, and a panel needs only its name."""
+    toys = tables.Declared("gauge", "toys", "Toys on the floor.", key="thrown")
+    monkeypatch.setattr(tables, "WHERE_KNOWN", (*tables.WHERE_KNOWN, toys))
+    metrics = Metrics()
+    metrics.update({"thrown": 3})
+    assert "# HELP streamdp_toys Toys on the floor.\n" in metrics.render()[0].decode()
+    assert "\nstreamdp_toys 3.0\n" in metrics.render()[0].decode()
+    script = dashboards()
+    assert "| `streamdp_toys` | gauge | toys on the floor |\n" in dict(script.files())[script.PAGE]
+    panel = script.lines("Toys", "toys").build()
+    assert panel.description == "Toys on the floor."
+    assert panel.targets[0].expr == 'sum(streamdp_toys{job=~"$job", instance=~"$instance"})'
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from streamdp_connectors.rejects import reject_line
 
 from streamdp.cli.reading import format_of
-from streamdp.engine import Engine
 from streamdp.errors import Exit
-from streamdp.monitor.metrics import Metrics, PartitionLag
-from streamdp.offline.passes import Counts
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
 
@@ -48,20 +44,6 @@ def test_rejects() -> None:
     other = reject_line(Reject({}, "empty", "", b"\xff"))
     found = set(re.findall(rb'"(\w+)":', text) + re.findall(rb'"(\w+)":', other))
     assert {name.decode() for name in found} == set(names("Rejects"))
-
-
-def test_every_metric_is_documented() -> None:
-    metrics = Metrics()
-    engine = Engine(Settings())
-    engine.advance(["storm over the coast"])
-    counts = {**engine.counters(), **engine.levels(), **asdict(Counts()), "refinement_waited_seconds": 0.0}
-    metrics.update(counts, (60.0, 400.0))
-    metrics.lags = (PartitionLag("news", 0, 1, 1.0),)
-    metrics.source_up = True
-    metrics.snapshot_written(0.1, 10)
-    text = metrics.render()[0].decode()
-    found = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE streamdp_")}
-    assert {name for name in found if not name.endswith("_created")} == set(names("Metrics"))
 
 
 def test_exit_codes() -> None:

@@ -17,11 +17,10 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 
 import streamdp
 from streamdp.cli.watch import reasons
-from streamdp.monitor.ages import AGE_BUCKETS, Ages, Arrivals
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics, PartitionLag, takes_openmetrics
-from streamdp.monitor.stages import STAGES, Stages
 from streamdp.monitor.tables import TOTALS
+from streamdp.monitor.times import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
 
 COUNTERS = {
     "records": 1_000_000,
@@ -161,7 +160,7 @@ def test_totals_are_those_of_the_process(server: HealthServer, metrics: Metrics)
     """What the engine has counted before, in the state that it goes on from, is not counted again."""
     metrics.update(COUNTERS)
     found = scrape(server)
-    assert [found[f"{name}_total"] for name, _, _ in TOTALS] == [0] * len(TOTALS)
+    assert [found[metric.served] for metric in TOTALS] == [0] * len(TOTALS)
     assert found["streamdp_stream_records"] == 1_000_500
     metrics.update(COUNTERS | {"records": 1_000_070})
     metrics.update(COUNTERS | {"records": 1_000_070, "clusters_created": 22})

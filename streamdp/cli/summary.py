@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from streamdp.cli.errors import say, warn
 from streamdp.cli.hints import hint
+from streamdp.cli.interrupt import Interrupt
+from streamdp.cli.reading import Reader
 from streamdp.cli.status import adapted_line, counted, lateness_line, refined_line
+from streamdp.cli.writing import Sinks
+from streamdp.engine import Engine
 from streamdp.errors import Exit
+from streamdp.settings import Settings
+from streamdp.state.snapshot import StateFolder
 
-if TYPE_CHECKING:
-    from streamdp.cli.consume import Run
+
+class Finished(Protocol):
+    """What is read here of a run of ``consume``."""
+
+    settings: Settings
+    engine: Engine
+    reader: Reader
+    sinks: Sinks
+    folder: StateFolder | None
+    interrupt: Interrupt
+    interrupted: int
+    frozen: bool
+
+    @property
+    def answered(self) -> int:
+        """Records that this run has answered."""
 
 
-def tell_summary(run: Run, seconds: float) -> None:
+def tell_summary(run: Finished, seconds: float) -> None:
     """Say what a run of so many seconds has done."""
     counters, records = run.engine.counters(), run.answered
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
@@ -42,7 +62,7 @@ def tell_summary(run: Run, seconds: float) -> None:
         warn(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
 
 
-def exit_code(run: Run) -> int:
+def exit_code(run: Finished) -> int:
     """The exit code of a run that came to its end."""
     if run.interrupted and run.folder is None:
         return run.interrupt.code()

@@ -10,10 +10,9 @@ from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import compiling, working_time
-from streamdp.monitor.ages import Arrivals
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
-from streamdp.monitor.stages import Stages
+from streamdp.monitor.times import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 
 LAGS_EVERY = 1.0

@@ -1,1 +1,1 @@
-"""What a running service tells of itself."""
+"""Metrics and health of a running service."""

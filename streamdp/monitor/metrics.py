@@ -1,8 +1,8 @@
-"""What a run tells Prometheus of itself.
+"""What a run reports to Prometheus.
 
-Counters are those of the process: they begin at 0 and never go back, as ``rate`` and ``increase`` want
-it. What the engine counts since its stream began, and so may be older than this process or go back to a
-snapshot, is set against what it was at first; two levels tell of the stream as a whole.
+Counters are those of the process: they begin at 0 and never decrease, as ``rate`` and ``increase`` need. The
+counts of an engine may be older than the process, or go back to a snapshot, so their first values are
+subtracted. Two gauges describe the stream since it began.
 """
 
 from __future__ import annotations
@@ -10,20 +10,17 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from streamdp._version import __version__
 from streamdp.monitor import tables
-from streamdp.monitor.ages import Ages
-from streamdp.monitor.stages import Stages
+from streamdp.monitor.tables import Declared
+from streamdp.monitor.times import Ages, Stages
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
+    from prometheus_client import CollectorRegistry, Counter, Histogram
     from prometheus_client.core import Metric
-
-ADVANCE_BUCKETS = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
-BATCH_BUCKETS = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-SNAPSHOT_BUCKETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    from prometheus_client.registry import Collector
 
 
 class PartitionLag(NamedTuple):
@@ -35,19 +32,12 @@ class PartitionLag(NamedTuple):
     seconds: float | None
 
 
-class _Figures(NamedTuple):
-    totals: Mapping[str, float]
-    levels: Mapping[str, float]
-    adapted: tuple[float, float] | None
-
-
 class Metrics:
-    """The metrics of one run, in a registry of their own.
+    """The metrics of one run, in a registry of their own. One thread reports and others scrape.
 
-    One thread reports and others scrape. ``ready`` is for the run to set: whether it is able to
-    take records; and so is ``source_up``: whether its source can be reached, None where that means nothing;
-    ``standing_by``: whether another process runs with the same state;
-    and ``lags``, of every partition. ``reasons`` are those of all rejects that may come.
+    The run sets ``ready`` (it can take records), ``source_up`` (its source answers, None without meaning),
+    ``standing_by`` (another process runs with the same state) and ``lags`` of every partition. ``reasons``
+    are those of all possible rejects.
     """
 
     registry: CollectorRegistry
@@ -60,13 +50,12 @@ class Metrics:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-        from prometheus_client.registry import Collector
 
-        figures = self._collect
+        def counter(metric: Declared) -> Counter:
+            return Counter(metric.full_name, metric.text, metric.labels, registry=registry)
 
-        class Figures(Collector):
-            def collect(self) -> Iterator[Metric]:
-                return figures()
+        def histogram(metric: Declared) -> Histogram:
+            return Histogram(metric.full_name, metric.text, buckets=metric.buckets, registry=registry)
 
         self.ready = self.standing_by = False
         self.source_up: bool | None = None
@@ -75,53 +64,32 @@ class Metrics:
         self._stages = stages or Stages()
         self._clock = clock
         self._first: dict[str, float] | None = None
-        self._figures: _Figures | None = None
+        self._figures: tuple[Mapping[str, float], Mapping[str, float]] | None = None
         self._snapshot_at: tuple[float, int] | None = None
         self.registry = registry = CollectorRegistry()
-        registry.register(Figures())
+        registry.register(cast("Collector", self))
         ProcessCollector(registry=registry)
-        self._rejects = Counter(
-            "streamdp_rejects", "Records rejected by this process.", ["reason"], registry=registry
-        )
+        self._rejects = counter(tables.REJECTS)
         for reason in reasons:
             self._rejects.labels(reason)
-        self._gap = Counter(
-            "streamdp_gap_records",
-            "Records known to have been gone before this process could read them.",
-            registry=registry,
-        )
+        self._gap = counter(tables.GAP)
         self._passed = 0
-        self._snapshots = Histogram(
-            "streamdp_snapshot_seconds",
-            "Seconds that a snapshot written by this process took.",
-            buckets=SNAPSHOT_BUCKETS,
-            registry=registry,
-        )
-        self._failures = Counter(
-            "streamdp_snapshot_failures", "Snapshots that could not be written.", registry=registry
-        )
-        self._batch = Histogram(
-            "streamdp_batch_seconds",
-            "Seconds to process a batch of records, answers included.",
-            buckets=BATCH_BUCKETS,
-            registry=registry,
-        )
-        self._advance = Histogram(
-            "streamdp_advance_seconds",
-            "Seconds the engine took to advance.",
-            buckets=ADVANCE_BUCKETS,
-            registry=registry,
-        )
+        self._snapshots = histogram(tables.SNAPSHOTS)
+        self._failures = counter(tables.SNAPSHOT_FAILURES)
+        self._batch = histogram(tables.BATCH)
+        self._advance = histogram(tables.ADVANCE)
 
     def update(self, counters: Mapping[str, float], adapted: tuple[float, float] | None = None) -> None:
-        """Take the engine's totals and levels as they are; the first are those that this process began with.
+        """Take the engine's totals and levels as they are; this process began with the first ones.
 
-        ``adapted`` are concentration and scale of the decay of now, where they follow the stream.
+        ``adapted`` are the current concentration and scale of the decay, where they follow the stream.
         """
         first = self._first = dict(counters) if self._first is None else self._first
         totals = {key: max(0.0, value - first.get(key, 0)) for key, value in counters.items()}
-        # one assignment: a scrape sees all or nothing of it
-        self._figures = _Figures(totals, dict(counters), adapted)
+        levels = dict(counters)
+        if adapted is not None:
+            levels["concentration"], levels["decay_scale"] = adapted
+        self._figures = totals, levels  # one assignment: a scrape sees all or nothing of it
 
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""
@@ -159,64 +127,46 @@ class Metrics:
             return text, "application/openmetrics-text; version=1.0.0; charset=utf-8"
         return exposition.generate_latest(self.registry), "text/plain; version=0.0.4; charset=utf-8"
 
-    def _collect(self) -> Iterator[Metric]:
-        from prometheus_client.core import (
-            CounterMetricFamily,
-            GaugeMetricFamily,
-            HistogramMetricFamily,
-        )
+    def collect(self) -> Iterator[Metric]:
+        """What the registry asks for at every scrape."""
+        from prometheus_client.core import HistogramMetricFamily
 
-        build = GaugeMetricFamily(*tables.BUILD, labels=("version", "python"))
-        build.add_metric((__version__, platform.python_version()), 1)
-        yield build
-        yield GaugeMetricFamily(*tables.STANDING_BY, value=int(self.standing_by))
+        yield _family(tables.BUILD, {(__version__, platform.python_version()): 1})
+        yield _family(tables.STANDING_BY, {(): int(self.standing_by)})
         if self._figures is not None:
-            yield from _families(self._figures)
-        lags = self.lags
-        if lags:
-            records = GaugeMetricFamily(*tables.LAG, labels=("topic", "partition"))
-            seconds = GaugeMetricFamily(*tables.LAG_SECONDS, labels=("topic", "partition"))
-            for lag in lags:
-                where = lag.topic, str(lag.partition)
-                records.add_metric(where, lag.records)
-                if lag.seconds is not None:
-                    seconds.add_metric(where, lag.seconds)
-            yield records
-            yield seconds
-        stages = CounterMetricFamily(*tables.STAGE, labels=("stage",))
-        for stage, spent in self._stages.seconds().items():
-            stages.add_metric((stage,), spent)
-        yield stages
-        for names, ages in ((tables.EVENT_AGE, self.event_ages), (tables.ARRIVAL_AGE, self.arrival_ages)):
+            totals, levels = self._figures
+            for metric in (*tables.TOTALS, *tables.WHERE_KNOWN):
+                values = totals if metric.kind == "counter" else levels
+                value = values.get(metric.key or metric.name, 0 if metric in tables.TOTALS else None)
+                if value is not None:
+                    yield _family(metric, {(): value})
+        if lags := self.lags:
+            where = {lag: (lag.topic, str(lag.partition)) for lag in lags}
+            yield _family(tables.LAG, {where[lag]: lag.records for lag in lags})
+            yield _family(
+                tables.LAG_SECONDS, {where[lag]: lag.seconds for lag in lags if lag.seconds is not None}
+            )
+        yield _family(tables.STAGE, {(stage,): spent for stage, spent in self._stages.seconds().items()})
+        for metric, ages in (tables.EVENT_AGE, self.event_ages), (tables.ARRIVAL_AGE, self.arrival_ages):
             cumulative, total = ages.counts()
-            yield HistogramMetricFamily(*names, buckets=cumulative, sum_value=total)
+            yield HistogramMetricFamily(metric.full_name, metric.text, buckets=cumulative, sum_value=total)
         if self.source_up is not None:
-            yield GaugeMetricFamily(*tables.UP, value=int(self.source_up))
+            yield _family(tables.SOURCE_UP, {(): int(self.source_up)})
         if self._snapshot_at is not None:
             written, size = self._snapshot_at
-            yield GaugeMetricFamily(*tables.AGE, value=max(0.0, self._clock() - written))
-            yield GaugeMetricFamily(*tables.BYTES, value=size)
+            yield _family(tables.SNAPSHOT_AGE, {(): max(0.0, self._clock() - written)})
+            yield _family(tables.SNAPSHOT_BYTES, {(): size})
 
 
-def _families(figures: _Figures) -> Iterator[Metric]:
-    """What the engine says, under the names of the tables."""
+def _family(metric: Declared, samples: Mapping[tuple[str, ...], float]) -> Metric:
+    """A counter or a gauge, and its values by its labels."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-    totals, levels = figures.totals, figures.levels
-    for name, key, text in tables.TOTALS:
-        yield CounterMetricFamily(name, text, value=totals.get(key, 0))
-    for name, key, text in (*tables.REFINED, tables.WORDS_DROPPED):
-        if key in totals:
-            yield CounterMetricFamily(name, text, value=totals[key])
-    for name, key, text in tables.LEVELS:
-        if key in levels:
-            yield GaugeMetricFamily(name, text, value=levels[key])
-    name, key, text = tables.WORDS
-    if key in levels:
-        yield GaugeMetricFamily(name, text, value=levels[key])
-    if figures.adapted is not None:
-        for (name, text), value in zip(tables.ADAPTED, figures.adapted, strict=True):
-            yield GaugeMetricFamily(name, text, value=value)
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    found = kind(metric.full_name, metric.text, labels=metric.labels)
+    for labels, value in samples.items():
+        found.add_metric(labels, value)
+    return found
 
 
 def takes_openmetrics(accept: str) -> bool:
