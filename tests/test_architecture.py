@@ -26,7 +26,7 @@ LAYERS = (
     "settings.assemble",
     "settings.blueprint",
     "offline",
-    "inside",
+    "streams",
     "engine",
     "offline.handover",
     "offline.refine offline.fit",

@@ -71,7 +71,7 @@ def test_a_dimension_that_never_varies_has_some_variance() -> None:
 def test_forgotten_words_leave_the_base_measure() -> None:
     engine = Engine(Settings(prior="crp"))
     engine.advance(headlines(50, 1))
-    search = engine._search
+    search = engine.search
     assert search is not None
     lists, learned = search.words.inverted.lists, search.words.learned
     ids = np.flatnonzero(learned.counts > 0)[[0, 3]]

@@ -52,7 +52,7 @@ def test_labels_as_revised_are_the_best_clustering(name: str) -> None:
     told = nothing()
     for item in maker(150, 7):
         told.add(engine.advance([item]))
-        search = engine._search
+        search = engine.search
         if search is None:
             continue
         newest = told.newest()
@@ -61,7 +61,7 @@ def test_labels_as_revised_are_the_best_clustering(name: str) -> None:
         undecided = [newest[seq] for seq in sorted(founders)]
         assert founders_of(undecided) == founders_of([founders[seq] for seq in sorted(founders)])
         assert all(newest[seq] == newest[founder] for seq, founder in founders.items())
-        kept = engine._retained.collect()
+        kept = engine.retained()
         assert (kept is None) == (keep == 0)
         if kept is None:
             continue

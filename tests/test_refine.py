@@ -104,7 +104,7 @@ def test_what_cannot_be_bettered_is_kept() -> None:
 def test_a_refinement_is_under_the_base_measure_of_the_stream() -> None:
     engine = Engine(Settings(beam=2, base_smoothing=0.2, base_escape=50.0))
     engine.advance(texts(90, 5))
-    search = engine._search
+    search = engine.search
     assert search is not None
     counts = search.words.learned.counts
     seen, total = np.count_nonzero(counts), counts.sum()

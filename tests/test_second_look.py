@@ -77,7 +77,7 @@ class Oracle:
     """The records of an engine, whose places are weighed one by one."""
 
     def __init__(self, engine: Engine) -> None:
-        search, held = engine._search, engine._retained.collect()
+        search, held = engine.search, engine.retained()
         assert search is not None
         assert held is not None
         self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
@@ -270,7 +270,7 @@ def test_places_have_the_best_predictive_and_of_those_alike_the_most_weight(leas
     told = [" ".join(f"w{draw.randrange(400)}" for _ in range(draw.choice([3, 3, 3, 5]))) for _ in range(250)]
     engine = Engine(Settings(decay_scale=60.0, concentration=100.0, close_below=0.0, beam=1, second_look=0))
     engine.advance([record(text, i) for i, text in enumerate([*told, *told[:60]])])
-    search, held, places = engine.search, engine._retained.collect(), made(Places, {})
+    search, held, places = engine.search, engine.retained(), made(Places, {})
     assert search is not None
     assert held is not None
     for i in range(200, 310):

@@ -44,15 +44,15 @@ def test_what_a_word_adds_is_the_difference_without_it(engine: Engine) -> None:
     assert not isinstance(found, Reject)
     best = next(each for each in found if each.cluster >= 0)
     assert engine.search is not None
-    assert engine._encoder is not None
+    assert engine._stream.encoder is not None
     slots = engine.search.head_slots()
     labels = engine.search.state.lineages.rows["label"][engine.search.state.pool.slots["lineage"][slots]]
     column = int(np.flatnonzero(labels == best.cluster)[0])
 
     def gain(text: str) -> float:
-        assert engine._encoder is not None
+        assert engine._stream.encoder is not None
         assert engine.search is not None
-        encoder = engine._encoder.for_scoring()
+        encoder = engine._stream.encoder.for_scoring()
         encoder.add(headlines(1, 1)[0].__class__(text, {}))
         logs = engine.search.weigh(encoder.take(np.array([engine._order.latest])), slots)[1][0]
         return float(logs[column] - logs[-1])

@@ -7,17 +7,16 @@ import time
 
 import numpy as np
 
-from streamdp.beam.facts import facts_of
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.choice import meant_for, order_of
 from streamdp.encode.encoders import Encoded
-from streamdp.engine import Engine, new_search
+from streamdp.engine import Engine
 from streamdp.offline.task import Stream
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings
-from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
+from streamdp.streams.beam import new_search
 
 
 def stream_of(engine: Engine) -> Stream:
@@ -67,9 +66,7 @@ def engine_of(
         order.first, order.timed = float(batch.times[0]), batch.size
         order.latest = order.released = float(batch.times[-1])
         order.dated = bool(batch.times.any())  # where no record has a time, all are at 0
-    all_final = {"undecided": [], "final": batch.size - 1, "samples": [], "ended": []}
-    parts = Parts(order, encoder, [], all_final, moments, retained, facts_of(search.state))
-    return Engine.of_parts(settings, parts)
+    return Engine.of_search(settings, order, encoder, moments, retained, search)
 
 
 def save(folder: StateFolder, engine: Engine, writer: Writer) -> None:

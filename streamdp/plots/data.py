@@ -121,12 +121,11 @@ class Answered:
     @classmethod
     def of_engine(cls, engine: Engine) -> Answered:
         """What a state remembers: labels of retained records, whole answers of those that are not final."""
-        parts = engine.parts()
-        whole = cls.of(msgspec.convert(a, Assignment) for a in parts.announced["undecided"])
-        held = parts.retained.collect()
+        whole = cls.of(engine.open_answers())
+        held = engine.retained()
         if held is None or (len(whole.seq) and whole.seq[0] <= held.first):
             return whole
-        times = held.batch.times if parts.order.dated else None
+        times = held.batch.times if engine.dated else None
         found = cls.of_labels(held.labels, times, held.first)
         if not len(whole.seq):
             return found

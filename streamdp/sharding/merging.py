@@ -11,11 +11,15 @@ import numpy as np
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.review import slots_of
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.records import Answers, Record
 from streamdp.settings import Settings
+from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
 from streamdp.sharding.shard import shard_settings
+from streamdp.streams.beam import BeamStream
+from streamdp.streams.stream import Stream
 
 
 def merge_settings(settings: Settings) -> Settings:
@@ -31,28 +35,23 @@ def merge_settings(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, beam=1)
 
 
-class Merger(Engine):
-    """An engine of records whose parts are known.
+class _Joining(BeamStream):
+    """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
 
-    The first record of a part goes where it fits best, as any record of a stream does, or founds a cluster;
-    those that follow go where the last of them is now. Records and clusters that belong elsewhere are moved
-    by second looks: nothing else joins parts, and the kernels are those of a single stream.
-    """
-
-    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
-        super().__init__(merge_settings(settings or Settings()), **options)
-        self._last: dict[int, int] = {}
+    def __init__(self, *given: Any, **modes: Any) -> None:
+        super().__init__(*given, **modes)
+        self.lasts: dict[int, int] = {}
 
     def _run(self, answers: Answers) -> None:
-        first, coming = self.seq, [record for _, record in self._pending]
+        first, coming = self.seq, [record for _, record in self.intake.pending]
         super()._run(answers)
         seqs = {record.part: first + i for i, record in enumerate(coming) if record.part is not None}
-        self._last.update(seqs)
+        self.lasts.update(seqs)
         if self.seq % REVIEW_EVERY == 0:
             oldest = self.seq - self.settings.retain
-            self._last = {part: seq for part, seq in self._last.items() if seq >= oldest}
+            self.lasts = {part: seq for part, seq in self.lasts.items() if seq >= oldest}
 
-    def _decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+    def decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
         """Where the last record of each part is: its place in the batch, or its cluster's founder."""
         first, retain = search.seq, self.settings.retain
         decided, places = np.full(len(records), -1), dict[int, int]()
@@ -61,7 +60,7 @@ class Merger(Engine):
         for i, part in enumerate(record.part for record in records):
             if part is None:
                 continue
-            last = self._last.get(part, -1)
+            last = self.lasts.get(part, -1)
             if part in places:
                 decided[i] = -2 - places[part]
             elif last >= max(first + i - retain, 0):
@@ -69,10 +68,27 @@ class Merger(Engine):
                 lasts.append(last)
             places[part] = i
         if known:
-            labels, _ = self._retained.newest()
+            labels, _ = self.retained.newest()
             founders = _founders(search, labels[np.array(lasts) - (first - len(labels))])
             decided[known] = np.where(founders < 0, -1, -2 - len(records) - founders)
         return decided
+
+
+class Merger(Engine):
+    """An engine of records whose parts are known.
+
+    The first record of a part goes where it fits best, as any record of a stream does, or founds a cluster;
+    those that follow go where the last of them is now. Records and clusters that belong elsewhere are moved
+    by second looks: nothing else joins parts, and the kernels are those of a single stream.
+    """
+
+    _stream: _Joining
+
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+        super().__init__(merge_settings(settings or Settings()), **options)
+
+    def _stream_of(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> Stream:
+        return _Joining(blueprint, order, final_only=final_only)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A merger that is pickled or copied goes on from the same state."""
@@ -80,11 +96,11 @@ class Merger(Engine):
 
     def dump_parts(self) -> bytes:
         """Which record of each part was the last: with :meth:`dumps`, all of the state."""
-        return msgspec.msgpack.encode(sorted(self._last.items()))
+        return msgspec.msgpack.encode(sorted(self._stream.lasts.items()))
 
     def load_parts(self, data: bytes) -> None:
         """The inverse of :meth:`dump_parts`."""
-        self._last = dict(msgspec.msgpack.decode(data, type=list[tuple[int, int]]))
+        self._stream.lasts = dict(msgspec.msgpack.decode(data, type=list[tuple[int, int]]))
 
 
 def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) -> Merger:

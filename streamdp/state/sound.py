@@ -27,8 +27,6 @@ from streamdp.kernels.sound import finite, require, within
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.settings.load import ConfigError
-from streamdp.state.arrays import unpack
-from streamdp.state.codec import Parts
 from streamdp.state.retained import Labelled
 from streamdp.state.snapshot import SnapshotError
 
@@ -60,66 +58,8 @@ def refusing() -> Iterator[None]:
         ) from None
 
 
-def check_parts(parts: Parts, search: BeamSearch | None, open_for: int, undecided: list[int]) -> None:
-    """Raise UnsoundError where parts are not sound, or do not go together.
-
-    ``open_for`` and ``undecided`` are the announcer's: for how many records an assignment may still be
-    revised, and which are remembered.
-    """
-    _check_order(parts.order)
-    encoder, moments = parts.encoder, parts.moments
-    require((encoder is None) <= (search is None and not parts.pending), "a beam without an encoder")
-    if isinstance(encoder, BagEncoder):
-        require((search is None) == encoder.waits and moments is None, "words without a beam")
-        _check_vocabulary(encoder.vocabulary)
-        if isinstance(encoder, CategoryEncoder):
-            _check_fields(encoder)
-    elif encoder is not None:
-        require((search is None) == (moments is None), "a beam of vectors without their moments")
-        _check_encoder(encoder.dimension, encoder.names, moments)
-    require(not parts.strays or (encoder is not None and search is None), "strays without a warm-up")
-    for time, _ in [*parts.pending, *parts.strays]:
-        require(isinstance(time, float), "a time of another type")
-    held = parts.retained.collect()
-    if parts.templates is not None:
-        require(encoder is None and search is None, "a beam beside templates")
-        _check_lines(parts, held, open_for, undecided)
-        return
-    if search is None or encoder is None:
-        require(held is None and not undecided, "records are retained without a beam")
-        return
-    require(encoder.sparse == search.likelihood.sparse, "clusters of another kind")
-    if isinstance(encoder, BagEncoder):
-        _check_held_words(search, encoder.vocabulary)
-    if held is not None:
-        _check_retained(held, search, encoder)
-    seq, decided = search.seq, search.decided
-    through = max(-1, min(decided, seq - 1 - open_for)) if open_for else decided
-    _check_announced(parts, undecided, seq, through)
-
-
-def _check_announced(parts: Parts, undecided: list[int], seq: int, through: int) -> None:
-    """All is remembered that is open: after ``through``, and after what was called final, as by ``fit``."""
-    first, final = undecided[0] if undecided else seq, parts.announced["final"]
-    require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
-    last = max(through, final)
-    require(undecided == list(range(first, seq)) and first <= last + 1, "what was announced has gaps")
-
-
-def _check_lines(parts: Parts, held: Labelled | None, open_for: int, undecided: list[int]) -> None:
-    """What is retained and announced of log lines goes with their templates, which were checked before."""
-    assert parts.templates is not None
-    counters: Any = unpack(parts.templates["stream"]["counters"])
-    seq = int(counters.records)
-    if held is not None:
-        require(held.first + len(held.labels) == seq and held.first >= 0, "retained records are missing")
-        require(held.batch.size == len(held.labels), "retained records are missing")
-        require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
-        within(held.labels, 0, int(counters.clusters), "the label of a record")
-    _check_announced(parts, undecided, seq, max(-1, seq - 1 - open_for))
-
-
-def _check_order(order: ReorderBuffer) -> None:
+def check_order(order: ReorderBuffer) -> None:
+    """Raise UnsoundError unless what waits for its turn is sound."""
     for name in ("latest", "released", "first"):
         require(isinstance(getattr(order, name), float), f"{name} of another type")
     for name in ("arrivals", "timed"):
@@ -159,7 +99,7 @@ def _check_fields(encoder: CategoryEncoder) -> None:
             require(sound_cuts(found), "intervals that do not follow each other")
 
 
-def _check_encoder(dimension: Any, names: Any, moments: Moments | None) -> None:
+def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> None:
     require(type(dimension) is int and dimension > 0, "the dimension is out of range")
     if names is not None:
         require(
@@ -174,15 +114,26 @@ def _check_encoder(dimension: Any, names: Any, moments: Moments | None) -> None:
         require((moments.variance > 0.0).all(), "a variance is not positive")
 
 
-def _check_held_words(search: BeamSearch, vocabulary: Vocabulary) -> None:
-    held = np.flatnonzero(search.held_words())
-    within(held, 0, len(vocabulary.words), "a word")
-    require(
-        all(vocabulary.words[i] is not None for i in held.tolist()), "a cluster holds a word that is free"
-    )
+def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
+    """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
+    if isinstance(encoder, BagEncoder):
+        require(moments is None, "words with moments")
+        _check_vocabulary(encoder.vocabulary)
+        if isinstance(encoder, CategoryEncoder):
+            _check_fields(encoder)
+    elif encoder is not None:
+        _check_dimension(encoder.dimension, encoder.names, moments)
 
 
-def _check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None:
+def check_words(encoder: BagEncoder, search: BeamSearch) -> None:
+    """Raise UnsoundError where clusters hold words that the vocabulary does not know."""
+    words, held = encoder.vocabulary.words, np.flatnonzero(search.held_words())
+    within(held, 0, len(words), "a word")
+    require(all(words[i] is not None for i in held.tolist()), "a cluster holds a word that is free")
+
+
+def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None:
+    """Raise UnsoundError unless retained records go with the clusters that hold them."""
     batch, labels, counters = held.batch, held.labels, search.state.beam.counters
     require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
     require(labels.dtype == np.int64 and labels.ndim == 1, "labels of another type")

@@ -1,10 +1,10 @@
-"""Lines of a log through their templates: what is told of each, and of the templates."""
+"""The stream of lines of a log: templates, and what there is to say of each line."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -13,82 +13,60 @@ import numpy as np
 
 from streamdp.answers.announcer import Lines
 from streamdp.answers.assign import assignments
+from streamdp.answers.census import Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.rates import SECONDS, Rates
+from streamdp.answers.whereto import Candidate
 from streamdp.encode.batch import Batch
-from streamdp.encode.order import Ready, refuse
-from streamdp.kernels.sound import require
-from streamdp.lines.model import USUAL, Bounds, Terms
+from streamdp.encode.order import Ready, ReorderBuffer, refuse
+from streamdp.kernels.sound import require, within
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.stream import LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.templates import for_templates, template_bounds, template_terms
+from streamdp.settings.templates import template_bounds, template_terms
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound_lines import check_lines
+from streamdp.streams.stream import Stream
 
 
-class Templates:
-    """Clusters records that are texts by their templates, and says so.
+class TemplateStream(Stream):
+    """Clusters records that are texts by their templates.
 
     Parameters
     ----------
-    terms
-        The model's weights.
-    announcer
-        What remembers answers, and the newest labels of records.
-    open_for
-        Records whose labels are revised where templates become one.
-    params
-        Whether the values of holes are told with each record.
-    rates
-        Counts lines by template and time.
-    bounds
-        What is remembered at most.
+    settings
+        Those of the engine. ConfigError for those without a meaning with templates.
+    order
+        What puts records in order.
+    final_only
+        Answer each record once, when its label is final.
     """
 
-    def __init__(
-        self,
-        terms: Terms,
-        announcer: LineAnnouncer,
-        *,
-        open_for: int,
-        params: bool,
-        rates: Rates,
-        bounds: Bounds = USUAL,
-    ) -> None:
-        self.stream = LineStream(terms, bounds=bounds)
-        self.announcer, self.params, self._rates = announcer, params, rates
-        announcer.open_for = open_for
+    announcer: LineAnnouncer
+
+    def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
+        super().__init__(settings, order, LineAnnouncer(Retained(settings.retain), final_only=final_only))
+        self.announcer.open_for = settings.retain
+        self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings))
+        self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
         self._pieces: dict[int, list[str]] = {}
         self._holes: dict[int, list[bool]] = {}
         self._shown: dict[int, str] = {}
         self._marker = Marker()
 
-    @classmethod
-    def of(cls, settings: Settings, retained: Retained, *, final_only: bool) -> Templates | None:
-        """What the settings mean, where they mean lines of a log. ConfigError for those without a meaning."""
-        if not for_templates(settings):
-            return None
-        announcer = LineAnnouncer(retained, final_only=final_only)
-        terms = template_terms(settings)
-        rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
-        return cls(
-            terms,
-            announcer,
-            open_for=settings.retain,
-            params=settings.params,
-            rates=rates,
-            bounds=template_bounds(settings),
-        )
-
     @property
     def seq(self) -> int:
         """Number of the next record."""
-        return self.stream.records
+        return self.lines.records
 
-    def texts(self, records: Ready, answers: Answers) -> list[tuple[float, Record]]:
+    @property
+    def log_evidence(self) -> float:
+        """Prequential log evidence in nats: the sum of log p(line | past)."""
+        return self.lines.log_evidence
+
+    def _texts(self, records: Ready, answers: Answers) -> list[tuple[float, Record]]:
         """Those of the records, with their times, that are texts; others are refused."""
         found = []
         for time, record in records:
@@ -101,17 +79,18 @@ class Templates:
                 answers.rejects.append(refuse(record, "wrong_kind", detail))
         return found
 
-    def take(self, given: Sequence[tuple[float, Record]], answers: Answers, *, tell: bool) -> None:
-        """Learn texts, with their times, and append what is to be told of them; events where ``tell``."""
+    def take(self, ready: Ready, answers: Answers) -> None:
+        """Learn texts, with their times, and append what there is to say of them."""
+        given = self._texts(ready, answers)
         if not given:
             return
         times, records = np.array([time for time, _ in given]), [record for _, record in given]
-        lines, events = answers.lines, answers.events if tell else None
+        lines, events = answers.lines, answers.events if self.with_events else None
         first, labels = self.seq, np.zeros(len(records), np.int64)
         offsets = np.zeros(len(records) + 1, np.int64)
-        self.announcer.retained.append(Labelled(first, Batch(offsets, times=times), labels))
+        self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         done = 0
-        for told in self.stream.take([str(record.value) for record in records], times):
+        for told in self.lines.take([str(record.value) for record in records], times):
             if len(told.retired):
                 self._retire(first + done, records[done], events)
                 continue
@@ -134,21 +113,36 @@ class Templates:
             for younger, older in told.changes.tolist():
                 self._one_label(younger, older, seq, last, lines, events)
 
-    def score(self, records: Iterable[Record | Reject], first: int, answers: Answers) -> None:
+    def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
-        taken = [record for _, record in self.texts([(0.0, record) for record in records], answers)]
-        told = self.stream.score([str(record.value) for record in taken])
+        taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
+        told = self.lines.score([str(record.value) for record in taken])
         answers.lines.extend(self._answers(told, 0, len(taken), first, taken))
+
+    def end(self, answers: Answers) -> None:
+        """Nothing waits, and merges are found as they come."""
+
+    def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
+        """The template that a line fits, or a new one (-1); learns nothing."""
+        answers = Answers([], [], [])
+        self.score([record], 0, answers)
+        found = [Candidate(cluster=a.cluster, probability=a.probability) for a in answers.assignments]
+        return found or answers.rejects[0]
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries; templates of one label are one cluster."""
-        rows = self.stream.state.clusters[: int(self.stream.state.counters.clusters)]
-        told = (rows["older"] == np.arange(len(rows))) & (rows["alive"] == 1)
-        return self.stream.counters() | {"clusters_live": int(np.count_nonzero(told))}
+        living = self._living()
+        return self.lines.counters() | {"clusters_live": len(set(map(self._label_of, living)))}
+
+    def _living(self) -> list[int]:
+        """The templates that live."""
+        rows = self.lines.state.clusters[: int(self.lines.state.counters.clusters)]
+        found: list[int] = np.flatnonzero(rows["alive"]).tolist()
+        return found
 
     def _changed(self, record: Record, told: Told) -> None:
         """A line has founded a template, or made a hole of a constant, or templates one."""
-        cluster, clusters = int(told.answers["cluster"][-1]), self.stream.state.clusters
+        cluster, clusters = int(told.answers["cluster"][-1]), self.lines.state.clusters
         if told.answers["founded"][-1]:
             self._pieces[cluster] = pieces_of(str(record.value), self._marker)
         self._let_go(gone for gone in told.changes[:, 0].tolist() if not clusters[gone]["alive"])
@@ -156,18 +150,18 @@ class Templates:
 
     def _show(self, cluster: int) -> None:
         """Make out how a template reads now: lines that come before the next change are told it so."""
-        self._holes[cluster] = holes(self.stream.state, cluster)
-        self._shown[cluster] = template_of(self.stream.state, cluster, self._pieces[cluster])
+        self._holes[cluster] = holes(self.lines.state, cluster)
+        self._shown[cluster] = template_of(self.lines.state, cluster, self._pieces[cluster])
 
     def _alive(self, cluster: int) -> int:
         """The template that one has become part of, or itself."""
-        rows = self.stream.state.clusters
+        rows = self.lines.state.clusters
         while (into := int(rows[cluster]["into"])) != cluster:
             cluster = into
         return cluster
 
     def _label_of(self, label: int) -> int:
-        rows = self.stream.state.clusters
+        rows = self.lines.state.clusters
         while (older := int(rows[label]["older"])) != label:
             label = older
         return label
@@ -181,7 +175,7 @@ class Templates:
         clusters = rows["cluster"].tolist()
         labels = rows["label"].tolist()
         params: Iterable[Any] = repeat(unset)
-        if self.params:
+        if self.settings.params:
             params = [
                 [] if label < 0 else self._values(record, cluster)
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
@@ -227,7 +221,7 @@ class Templates:
 
     def _retire(self, seq: int, record: Record, events: list[Event] | None) -> None:
         """Labels are gone: tell of it, and let go of what was held for their templates."""
-        rows = self.stream.state.clusters
+        rows = self.lines.state.clusters
         gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
         families = self._families(gone)
         self._rates.forget(np.array(list(families)))
@@ -264,7 +258,7 @@ class Templates:
 
     def _event(self, kind: str, label: int, seq: int, record: Record, members: Sequence[int] = ()) -> Event:
         """What happened to a label, of these templates; of its own alone where none are given."""
-        part = self.stream.state.clusters[list(members) or [label]]
+        part = self.lines.state.clusters[list(members) or [label]]
         dated = record.time is not None
         return Event(
             event=kind,
@@ -286,11 +280,17 @@ class Templates:
             found[self._label_of(cluster)].append(cluster)
         return found
 
-    def summaries(self) -> list[ClusterSummary]:
-        """The templates that are told apart, that of the most lines first."""
-        rows = self.stream.state.clusters[: int(self.stream.state.counters.clusters)]
+    def census(self) -> Census:
+        """Figures of all labels, without their templates."""
+        return census_of_all(self.summaries())
+
+    def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
+        """The templates, those of one label as one, that of the most lines first; ``among``: those labels."""
+        rows = self.lines.state.clusters
         found = []
-        for label, members in self._families(np.flatnonzero(rows["alive"]).tolist()).items():
+        for label, members in self._families(self._living()).items():
+            if among is not None and label not in among:
+                continue
             part = rows[members]
             size = int(part["size"].sum())
             found.append(
@@ -301,29 +301,40 @@ class Templates:
                     last_time=_time(part["last_time"].max()),
                     first_seq=int(part["first"].min()),
                     last_seq=int(part["last"].max()),
-                    weight=size - self.stream.terms.discount * len(members),
+                    weight=size - self.lines.terms.discount * len(members),
                     template=self._shown[label],
                 )
             )
         found.sort(key=lambda c: (-c.size, c.cluster))
         return found
 
+    # ---------------------------------------------------------------- state
+
     def dump(self) -> dict[str, Any]:
-        """All state, as plain values."""
-        stored = {name: pack(array) for name, array in self.stream.dump().items()}
-        return {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
+        """All state of its own, as plain values."""
+        stored = {name: pack(array) for name, array in self.lines.dump().items()}
+        templates = {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
+        return {"templates": templates}
 
     def load(self, stored: dict[str, Any]) -> None:
-        """The inverse of :meth:`dump`."""
-        arrays = {name: unpack(array) for name, array in stored["stream"].items()}
+        """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
+        templates = stored["templates"]
+        arrays = {name: unpack(array) for name, array in templates["stream"].items()}
         check_lines(arrays)
-        self.stream = LineStream.load(self.stream.terms, arrays, self.stream.bounds)
-        self._rates.load(stored["rates"], len(arrays["clusters"]))
-        self._pieces = dict(stored["pieces"])
-        living = np.flatnonzero(arrays["clusters"]["alive"]).tolist()
+        self.lines = LineStream.load(self.lines.terms, arrays, self.lines.bounds)
+        self._rates.load(templates["rates"], len(arrays["clusters"]))
+        self._pieces = dict(templates["pieces"])
+        living = self._living()
         require(sorted(self._pieces) == living, "templates are shown otherwise")
         for cluster in living:
             self._show(cluster)
+        held = self.retained.collect()
+        if held is not None:
+            whole = held.first + len(held.labels) == self.seq and held.first >= 0
+            require(whole and held.batch.size == len(held.labels), "retained records are missing")
+            require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
+            within(held.labels, 0, len(arrays["clusters"]), "the label of a record")
+        self.check_announced(max(-1, self.seq - 1 - self.announcer.open_for))
 
 
 def _time(value: float) -> float | None:

@@ -1,0 +1,386 @@
+"""The stream of a beam: words, categories or vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamdp.answers.announcer import Announcer
+from streamdp.answers.census import Census, census_of, census_of_all
+from streamdp.answers.describe import events_of, summarise
+from streamdp.answers.whereto import Candidate, candidates
+from streamdp.beam.adapt import Adapted, adapt, adapted
+from streamdp.beam.cluster_facts import Facts
+from streamdp.beam.facts import facts_of, state_of
+from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.review import review
+from streamdp.beam.search import NO_FOUNDERS, BeamSearch
+from streamdp.beam.state import Output
+from streamdp.encode.bag_encoder import BagEncoder
+from streamdp.encode.encoders import Encoded, Encoder
+from streamdp.encode.order import Ready, ReorderBuffer, refuse
+from streamdp.encode.vocabulary import EVICT_EVERY
+from streamdp.encode.word_encoder import WordEncoder
+from streamdp.kernels.sound import require
+from streamdp.likelihoods.base import Moments
+from streamdp.offline.passes import Passes
+from streamdp.offline.task import Stream as Refinable
+from streamdp.priors import DistanceDependent, Exponential
+from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.settings import Settings
+from streamdp.settings.blueprint import Blueprint
+from streamdp.state.arrays import pack_all, unpack_all
+from streamdp.state.retained import Labelled, Retained
+from streamdp.state.sound import check_retained, check_words
+from streamdp.streams.intake import Intake
+from streamdp.streams.stream import Stream
+
+
+def new_search(
+    settings: Settings | Blueprint, moments: Moments | None, facts: Facts | None = None
+) -> BeamSearch:
+    """The beam that the settings mean, for words where there are no moments of vectors.
+
+    It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
+    """
+    blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
+    likelihood = blueprint.likelihood_for(moments)
+    model = blueprint.model(likelihood)
+    return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
+
+
+class BeamStream(Stream):
+    """Encodes records, lets a beam absorb them, looks back, announces.
+
+    Parameters
+    ----------
+    blueprint
+        The model and the settings. ConfigError where no model can be made of them.
+    order
+        What puts records in order.
+    final_only
+        Answer each record once, when its assignment is final.
+    """
+
+    def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
+        blueprint.check()
+        settings = blueprint.settings
+        linked = isinstance(blueprint.prior_for(sparse=True), DistanceDependent)
+        super().__init__(
+            settings, order, Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
+        )
+        self.intake = Intake(blueprint)
+        self._search: BeamSearch | None = None
+        self._age = 0
+        self._passes = Passes.of(settings)
+        self._adaptive: DistanceDependent | None = None
+
+    @property
+    def search(self) -> BeamSearch | None:
+        """The beam, once it has begun."""
+        return self._search
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What makes words or vectors of records, once the first has come."""
+        return self.intake.encoder
+
+    @property
+    def seq(self) -> int:
+        """Number of the next record."""
+        return 0 if self._search is None else self._search.seq
+
+    @property
+    def waiting(self) -> int:
+        """Vectors of the warm-up, and what came among them."""
+        return len(self.intake.pending) + len(self.intake.strays)
+
+    # ---------------------------------------------------------------- records
+
+    def take(self, ready: Ready, answers: Answers) -> None:
+        """Take records whose turn has come, with their times; what was refused before passes through."""
+        self._encode(ready, answers)
+        self._run(answers)
+
+    def _encode(self, ready: Ready, answers: Answers) -> None:
+        """Encode records; let the beam absorb them where it is to look back, or to forget words."""
+        at = 0
+        while at < len(ready):
+            search, pending = self._search, self.intake.pending
+            room = REVIEW_EVERY - (self.seq + len(pending)) % REVIEW_EVERY
+            if search is None:
+                room = 1  # each may change what kind of stream this is
+            again = self.intake.add(ready[at : at + room], answers, warm=search is not None)
+            at += room
+            if again:
+                self._encode([*again], answers)
+            if self._search is None:
+                self._begin(answers)
+            elif self.intake.pending and (self.seq + len(self.intake.pending)) % REVIEW_EVERY == 0:
+                self._run(answers)
+
+    def _begin(self, answers: Answers, *, last: bool = False) -> None:
+        """Start the search, where enough is known: from the first record of words, after the warm-up."""
+        intake = self.intake
+        encoder, pending = intake.encoder, len(intake.pending)
+        if encoder is None or not pending:
+            return
+        if encoder.waits:
+            if not last and pending < intake.blueprint.warmup:
+                return
+            intake.learn(answers)
+        self._start(new_search(intake.blueprint, intake.moments))
+
+    def _start(self, search: BeamSearch) -> None:
+        """Go on with a search; say how long its answers stay open to a second look."""
+        self._search, blueprint = search, self.intake.blueprint
+        self._age = blueprint.second_look(search.likelihood)
+        self.announcer.open_for = self.settings.retain if self._age or self._passes else 0
+        prior = blueprint.prior_for(sparse=search.sparse)
+        if self.settings.adapt and search.sparse and isinstance(prior, DistanceDependent):
+            self._adaptive = prior
+
+    def end(self, answers: Answers) -> None:
+        """The stream has ended: answer what waits, and look back for the last time."""
+        if self._search is None:
+            self._begin(answers, last=True)
+        self._run(answers)
+        if self._search is not None:
+            self._look_back(self._search, answers, last=True)
+
+    def decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+        """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
+        return NO_FOUNDERS
+
+    def _run(self, answers: Answers) -> None:
+        """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
+        search, encoder, pending = self._search, self.intake.encoder, self.intake.pending
+        if search is None or encoder is None or not pending:
+            return
+        first, words = search.seq, encoder.vocabulary if isinstance(encoder, BagEncoder) else None
+        records = [record for _, record in pending]
+        decided = self.decided(search, records)
+        batch = encoder.take(np.array([time for time, _ in pending]))
+        self.intake.pending = []
+        labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
+        if words is not None:
+            search.ensure_words(words.unknown + 1)
+            words.touch(batch.words, batch.offsets, first)
+        self.retained.append(Labelled(first, batch, labels))
+        self.stage("kernel")
+        for start, stop, out in search.run(batch, decided, tell=self.with_events):
+            self.stage("announce")
+            labels[start:stop] = out.answers["label"][start:stop]
+            self.announcer.announce(
+                out, start, first + start, records[start:stop], sizes[start:stop], answers.lines
+            )
+            if self.with_events:
+                self._report(search, out, first, [record.time for record in records], answers)
+            self.stage("kernel")
+        seq = first + len(records)
+        if seq % REVIEW_EVERY == 0:
+            self._look_back(search, answers)
+            if self._adaptive is not None:
+                adapt(search, self._adaptive, *self.retained.newest())
+        if words is not None and seq % EVICT_EVERY == 0 and words.wants_eviction():
+            search.forget_words(words.evict(search.held_words(), seq - self.settings.retain))
+        self.stage("encode")
+
+    def _report(
+        self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
+    ) -> None:
+        """Append events, which records from number ``first`` on, of these times, have caused."""
+        events = events_of(search, out, first, times, self._words)
+        if self.remember_ended:
+            self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        answers.events.extend(events)
+
+    def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
+        """Look again at what has come of age; begin and adopt refinements."""
+        age, tell = self._age, self.with_events
+        held = self.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
+        if held is not None:
+            since = self.announcer.open_from(search.seq)
+            looked = review(search, held.first, held.batch, held.labels, age, since, tell=tell, last=last)
+            self._revise(search, looked, answers)
+        if self._passes is not None:
+            turned = self._passes.turn(self.refinable, self.seq, tell=tell, last=last)
+            self._revise(search, turned, answers)
+
+    def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
+        """Report records that have moved, and what became of clusters."""
+        for out in outputs:
+            self.announcer.revise(out, answers.lines)
+            if self.with_events:
+                time = self.retained.time if self.order.dated else None
+                self._report(search, out, search.seq - 1, [time], answers)
+
+    def _for_scoring(self) -> Encoder | None:
+        encoder = self.intake.encoder
+        return None if encoder is None or self._search is None else encoder.for_scoring()
+
+    def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
+        """Answer without learning anything; ``seq`` counts the answers from ``first`` on."""
+        encoder = self._for_scoring()
+        read = [record for record in records if isinstance(record, Record)]
+        outcomes: list[Reject | None]
+        if encoder is None:
+            outcomes = [_untrained(record) for record in read]
+        else:
+            outcomes = encoder.add_all(read)
+        found = iter(outcomes)
+        taken: list[Record] = []
+        for record in records:
+            reject = record if isinstance(record, Reject) else next(found)
+            if reject is not None:
+                answers.rejects.append(reject)
+            elif isinstance(record, Record):
+                taken.append(record)
+        if taken and encoder is not None and self._search is not None:
+            batch = encoder.take(np.array([self._time_of(record) for record in taken]))
+            out = self._search.score(batch)
+            self.announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
+
+    def _time_of(self, record: Record) -> float:
+        return self.order.latest if record.time is None else record.time
+
+    def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
+        """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
+        nothing.
+        """
+        encoder, search = self._for_scoring(), self._search
+        if encoder is None or search is None:
+            return _untrained(record)
+        reject = encoder.add(record)
+        if reject is not None:
+            return reject
+        return candidates(search, encoder.take(np.array([self._time_of(record)])), self._words, most)
+
+    # ---------------------------------------------------------------- clusters
+
+    @property
+    def _words(self) -> Sequence[str | None] | None:
+        """The words of the vocabulary by id; None for vectors."""
+        return None if self.intake.encoder is None else self.intake.encoder.words
+
+    def census(self) -> Census:
+        """Figures of all live clusters, without what they are about."""
+        return census_of_all([]) if self._search is None else census_of(self._search)
+
+    def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
+        """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
+        return [] if self._search is None else summarise(self._search, self._words, among)
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+        counts = {} if self._search is None else self._search.counters()
+        if isinstance(self.intake.encoder, BagEncoder):
+            counts |= self.intake.encoder.vocabulary.counters()
+        return counts
+
+    def levels(self) -> dict[str, float]:
+        """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
+        found = super().levels()
+        if self._search is not None:
+            seq, pool = self._search.seq, self._search.state.pool.counters
+            found["stream_records"] = seq
+            found["final_lag"] = seq - 1 - self.announcer.final
+            found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
+        return found
+
+    @property
+    def log_evidence(self) -> float:
+        """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+        return 0.0 if self._search is None else self._search.log_evidence
+
+    @property
+    def adapted(self) -> Adapted | None:
+        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
+        if self._adaptive is None or self._search is None:
+            return None
+        return adapted(self._search, self._adaptive)
+
+    def refined(self) -> dict[str, float]:
+        """What refinements have come to; nothing where there are none."""
+        return {} if self._passes is None else self._passes.counters()
+
+    def refinable(self) -> Refinable | None:
+        """The records that are retained and the beam, as refinements take them; None where there are none."""
+        held, encoder, search = self.retained.collect(), self.intake.encoder, self._search
+        if held is None or encoder is None or search is None:
+            return None
+        prior, now = self.intake.blueprint.prior_for(search.sparse), self.adapted
+        if now is not None and isinstance(prior, DistanceDependent):
+            decay = Exponential(now.decay_scale)
+            prior = replace(prior, concentration=now.concentration, decay=decay)
+        encoded = Encoded(encoder, held.batch, self.intake.moments)
+        return Refinable(self.settings, prior, encoded, held, search, self.announcer.open_from(search.seq))
+
+    def base_of(self, words: Iterable[str]) -> dict[str, float]:
+        """Share of each word in the base measure that all clusters have learned; {} where there is none."""
+        encoder = self.intake.encoder
+        if self._search is None or not isinstance(encoder, WordEncoder):
+            return {}
+        learned, ids = self._search.words.learned, encoder.vocabulary.ids
+        total = float(learned.counters.total)
+        known = {word: ids[word] for word in words if word in ids}
+        return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
+
+    def tokens_of(self, label: int) -> int:
+        """Words, repetitions counted, of a live cluster of words; 0 for any other."""
+        if self._search is None or not self._search.sparse:
+            return 0
+        state, slots = self._search.state, self._search.head_slots()
+        labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
+        return int(self._search.words.inverted.tokens[slots[labels == label]].sum())
+
+    # ---------------------------------------------------------------- state
+
+    def begin_with(self, encoder: Encoder, moments: Moments | None, search: BeamSearch) -> None:
+        """Go on with a search that was made elsewhere."""
+        self.intake.encoder, self.intake.moments = encoder, moments
+        self._start(search)
+
+    def dump(self) -> dict[str, Any]:
+        """All state of its own, as plain values."""
+        return {
+            **self.intake.dump(),
+            "state": None if self._search is None else pack_all(facts_of(self._search.state)),
+            "passes": None if self._passes is None else self._passes.dump(),
+        }
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
+        self.intake.load(stored)
+        if self._passes is not None and stored["passes"] is not None:
+            self._passes.load(stored["passes"])
+        encoder, facts, held = self.intake.encoder, stored["state"], self.retained.collect()
+        if facts is None:
+            require(held is None and not self.announcer.undecided, "records are retained without a beam")
+            waits = encoder is None or encoder.waits
+            require(waits and self.intake.moments is None, "words, or moments, without a beam")
+            require(encoder is not None or not self.waiting, "records wait without an encoder")
+            return
+        require(encoder is not None, "a beam without an encoder")
+        require(not self.intake.strays, "strays after the warm-up")
+        search = new_search(self.intake.blueprint, self.intake.moments, unpack_all(facts))
+        assert encoder is not None
+        require(encoder.sparse == search.sparse, "clusters of another kind")
+        self._start(search)
+        if isinstance(encoder, BagEncoder):
+            check_words(encoder, search)
+            search.ensure_words(encoder.vocabulary.unknown + 1)
+        if held is not None:
+            check_retained(held, search, encoder)
+        open_for = self.announcer.open_for
+        through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
+        self.check_announced(through)
+        if self._passes is not None:
+            self._passes.check(self.seq, int(search.state.beam.counters.next_label))
+
+
+def _untrained(record: Record) -> Reject:
+    return refuse(record, "untrained", "nothing has been learned yet")

@@ -1,0 +1,118 @@
+"""From records to what a beam takes: which kind of stream it is, and the warm-up."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+from streamdp.encode.choice import STRAYS, encode_all, kind_of, meant_for, tokenizer_of
+from streamdp.encode.encoders import Encoder, VectorEncoder, load_encoder
+from streamdp.encode.order import Ready, dump_record, load_record
+from streamdp.kernels.sound import require
+from streamdp.likelihoods.base import Moments
+from streamdp.records import Answers, Record, Reject
+from streamdp.settings.blueprint import Blueprint
+from streamdp.state.arrays import pack, unpack
+from streamdp.state.sound import check_encoder
+
+Waiting = list[tuple[float, Record]]
+
+
+class Intake:
+    """Encodes records as the settings say, or the first record.
+
+    ``pending`` are encoded, with their times, and not taken yet; ``strays`` are of another kind than the
+    vectors of the warm-up, of which the first may be what is wrong.
+    """
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.blueprint = blueprint
+        self.encoder: Encoder | None = None
+        self.moments: Moments | None = None
+        self.pending: Waiting = []
+        self.strays: Waiting = []
+
+    def add(self, ready: Ready, answers: Answers, *, warm: bool) -> Waiting:
+        """Encode records, so many that nothing is to be done between them; refused ones pass through.
+
+        ``warm`` says that the warm-up is over. Returns records that are all to be added again, as of another
+        kind.
+        """
+        records = [record for _, record in ready if isinstance(record, Record)]
+        begun = self.encoder
+        self.encoder, found = encode_all(records, begun, self.blueprint.settings, self.blueprint.sparse)
+        if begun is None and self.encoder is not None:
+            if found[0] is None:
+                self._mean(self.encoder)
+            else:  # the first record of all comes alone: it could not be encoded
+                self.encoder = None
+        outcomes = iter(found)
+        for time, record in ready:
+            reject = next(outcomes) if isinstance(record, Record) else record
+            if isinstance(record, Reject) or (
+                reject is not None and not self._may_be_right(record, reject, warm)
+            ):
+                assert reject is not None
+                answers.rejects.append(reject)
+            elif reject is None:
+                self.pending.append((time, record))
+            else:
+                self.strays.append((time, record))
+                if again := self._of_another_kind(record):
+                    return again
+        return []
+
+    def _mean(self, encoder: Encoder) -> None:
+        """Let the model be that for such records, where the settings leave it to them."""
+        if encoder.sparse:
+            self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
+
+    def _may_be_right(self, record: Record, reject: Reject, warm: bool) -> bool:
+        """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""
+        known = not warm and isinstance(self.encoder, VectorEncoder) and reject.reason in STRAYS
+        return known and (self.blueprint.sparse is None or not isinstance(record.value, str))
+
+    def _of_another_kind(self, record: Record) -> Waiting:
+        """All records, those like this one first, where they outnumber the vectors of the warm-up."""
+        alike = [kind_of(stray) == kind_of(record) for _, stray in self.strays]
+        if sum(alike) <= len(self.pending):
+            return []
+        ours = list(itertools.compress(self.strays, alike))
+        others = [waiting for waiting, ours in zip(self.strays, alike, strict=True) if not ours]
+        again = [*ours, *self.pending, *others]
+        self.encoder, self.pending, self.strays = None, [], []
+        return again
+
+    def learn(self, answers: Answers) -> None:
+        """The warm-up ends: learn scales from the records held back, refuse what is of another kind."""
+        assert self.encoder is not None
+        refused = [self.encoder.add(record) for _, record in self.strays]
+        answers.rejects.extend(reject for reject in refused if reject is not None)
+        self.strays, self.moments = [], self.encoder.learn()
+
+    def dump(self) -> dict[str, Any]:
+        """All of it, as plain values."""
+        stored: dict[str, Any] = {
+            "encoder": None if self.encoder is None else self.encoder.dump(),
+            "pending": [(time, dump_record(record)) for time, record in self.pending],
+            "moments": None if self.moments is None else [pack(moment) for moment in self.moments],
+        }
+        if self.strays:
+            stored["strays"] = [(time, dump_record(record)) for time, record in self.strays]
+        return stored
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        encoder, moments = stored["encoder"], stored["moments"]
+        self.pending = [(time, load_record(record)) for time, record in stored["pending"]]
+        self.strays = [(time, load_record(record)) for time, record in stored.get("strays", ())]
+        self.moments = None if moments is None else Moments(*map(unpack, moments))
+        if encoder is not None:
+            self.encoder = load_encoder(encoder, tokenizer_of(self.blueprint.settings))
+            for _, record in self.pending:
+                self.encoder.add(record)
+            self._mean(self.encoder)
+        for time, _ in [*self.pending, *self.strays]:
+            require(isinstance(time, float), "a time of another type")
+        check_encoder(self.encoder, self.moments)

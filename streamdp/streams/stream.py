@@ -1,0 +1,157 @@
+"""What an engine asks of a stream, whichever it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from streamdp.answers.announcer import Announcer
+from streamdp.answers.census import Census
+from streamdp.answers.whereto import Candidate
+from streamdp.beam.adapt import Adapted
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.order import Ready, ReorderBuffer
+from streamdp.kernels.sound import require
+from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.settings import Settings
+from streamdp.state.retained import Retained
+
+if TYPE_CHECKING:
+    from streamdp.offline.task import Stream as Refinable
+
+
+def _unheard(stage: str) -> None:
+    """Nobody asks how long it takes."""
+
+
+class Stream(ABC):
+    """Records in order of time go in, answers come out.
+
+    Parameters
+    ----------
+    settings
+        Those of the engine.
+    order
+        What puts records in order: it says which time the stream has reached, and whether records have times.
+    announcer
+        Remembers what was announced of records whose answers may change, and which records those were.
+    """
+
+    def __init__(self, settings: Settings, order: ReorderBuffer, announcer: Announcer) -> None:
+        self.settings, self.order, self.announcer = settings, order, announcer
+        self.with_events = False
+        self.stage: Callable[[str], None] = _unheard
+        """Called when the search (kernel), its answers (announce) and encoding (encode) begin, by the
+        batch.
+        """
+        self.remember_ended = False
+        """Whether the state remembers clusters that have ended."""
+
+    @property
+    def retained(self) -> Retained:
+        """The latest records."""
+        return self.announcer.retained
+
+    # ---------------------------------------------------------------- records
+
+    @property
+    @abstractmethod
+    def seq(self) -> int:
+        """Number of the next record."""
+
+    @property
+    def waiting(self) -> int:
+        """Records that wait for others, to be answered together with them."""
+        return 0
+
+    @abstractmethod
+    def take(self, ready: Ready, answers: Answers) -> None:
+        """Take records whose turn has come, with their times; what was refused before passes through."""
+
+    @abstractmethod
+    def end(self, answers: Answers) -> None:
+        """The stream has ended: answer what waits, and look back for the last time."""
+
+    @abstractmethod
+    def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
+        """Answer without learning anything; ``seq`` counts the answers from ``first`` on."""
+
+    @abstractmethod
+    def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
+        """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
+        nothing.
+        """
+
+    # ---------------------------------------------------------------- clusters
+
+    @abstractmethod
+    def census(self) -> Census:
+        """Figures of all live clusters, without what they are about."""
+
+    @abstractmethod
+    def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
+        """The live clusters, largest first; ``among``: those labels, None: all."""
+
+    @abstractmethod
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+
+    def levels(self) -> dict[str, float]:
+        """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
+        return {"stream_records": 0.0, "log_evidence": self.log_evidence, "agreement": 1.0}
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float:
+        """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+
+    # ---------------------------------------------------------------- what only a beam has
+
+    @property
+    def search(self) -> BeamSearch | None:
+        """The beam, once it has begun."""
+        return None
+
+    @property
+    def adapted(self) -> Adapted | None:
+        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
+        return None
+
+    def refined(self) -> dict[str, float]:
+        """What refinements have come to; nothing where there are none."""
+        return {}
+
+    def refinable(self) -> Refinable | None:
+        """The records that are retained and the beam, as refinements take them; None where there are none."""
+        return None
+
+    def base_of(self, words: Iterable[str]) -> dict[str, float]:
+        """Share of each word in the base measure that all clusters have learned; {} where there is none."""
+        return {}
+
+    def tokens_of(self, label: int) -> int:
+        """Words, repetitions counted, of a live cluster of words; 0 for any other."""
+        return 0
+
+    # ---------------------------------------------------------------- state
+
+    @abstractmethod
+    def dump(self) -> dict[str, Any]:
+        """All state of its own, as plain values."""
+
+    @abstractmethod
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`, once what is retained and announced has been loaded."""
+
+    def check_announced(self, through: int) -> None:
+        """All is remembered that is open: after ``through``, and after what was called final.
+
+        Raises UnsoundError.
+        """
+        undecided, final, seq = list(self.announcer.undecided), self.announcer.final, self.seq
+        first = undecided[0] if undecided else seq
+        require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
+        last = max(through, final)
+        whole = undecided == list(range(first, seq)) and first <= last + 1
+        require(whole, "what was announced has gaps")
