@@ -131,7 +131,7 @@ def test_a_set_counts_its_words_by_its_clusters() -> None:
     clusters = [set(data.words[found.labels[data.rows] == k]) for k in range(int(found.labels.max()) + 1)]
     assert tables.tolist() == [sum(w in words for words in clusters) for w in range(len(tables))]
     engine = found.to_engine()
-    assert engine.parts().beam["clusters"]["learned"].tolist() == tables.tolist()  # type: ignore[index]
+    assert engine.search.words.learned.counts[: len(tables)].tolist() == tables.tolist()  # type: ignore[union-attr]
 
 
 def test_what_was_best_is_judged_again_when_words_are_counted_again() -> None:

@@ -149,7 +149,7 @@ def test_answers_and_state_do_not_depend_on_batches_or_restarts() -> None:
         told = fed(first, swapped[:at], [at])
         assert first.held_back > 10
         for revived in (copy.copy(first), Merger.loads(first.dumps(), settings, with_events=True)):
-            if not revived._last:
+            if not revived._stream.lasts:
                 revived.load_parts(first.dump_parts())
             later = fed(revived, swapped[at:], [200])
             assert told.lines + later.lines == expected.lines
@@ -181,7 +181,7 @@ def test_parts_that_nothing_comes_for_are_forgotten() -> None:
     records, _ = stream(4000)
     merger = Merger(SETTINGS)
     fed(merger, [msgspec.structs.replace(r, part=i) for i, r in enumerate(records)], [512])
-    assert len(merger._last) <= SETTINGS.retain + 512
+    assert len(merger._stream.lasts) <= SETTINGS.retain + 512
 
 
 # ---------------------------------------------------------------- shards

@@ -56,7 +56,7 @@ def words() -> Case:
 def test_every_mutant_is_refused_or_runs(words: Case, tmp_path: Path) -> None:
     cases = [words, of_words(decay="window", decay_scale=100.0, distance="records"), of_vectors()]
     (tmp_path / "cases").write_bytes(pickle.dumps(cases))
-    command = [sys.executable, str(MUTANTS), str(tmp_path / "cases"), "0", "60"]
+    command = [sys.executable, str(MUTANTS), str(tmp_path / "cases"), "0", "80"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=dict(os.environ))
     assert done.returncode == 0, done.stdout + done.stderr
     counts = eval(done.stdout.splitlines()[-1], {})
