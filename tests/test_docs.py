@@ -93,7 +93,7 @@ def test_a_family_and_a_prior_as_the_map_shows_them(tmp_path: Path) -> None:
     (tmp_path / "saturating.py").write_text(prior)
     (tmp_path / "waits.jsonl").write_text("".join(json.dumps({"vector": x}) + "\n" for x in waits(300)))
     model = ("--likelihood", "waits:Waits", "--prior", "saturating:Saturating", "--warmup", "50")
-    output = succeed(tmp_path, "consume", "--file", "waits.jsonl", *model)
+    output = succeed(tmp_path, "consume", "--file", "waits.jsonl", *model, process=True)
     assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3
 
 

@@ -97,7 +97,7 @@ def test_killed_at_the_start(undisturbed: Path, tmp_path: Path) -> None:
     """While modules load, the folder is made and the first snapshot written."""
     folder = beside(undisturbed, tmp_path)
     for delay in (0.2, 0.3, 0.4, 0.5, 0.6):
-        process = start(folder, *RUN, **EVERY)
+        process = start(folder, *RUN, process=True, **EVERY)
         time.sleep(delay)
         process.kill()
         process.communicate()
