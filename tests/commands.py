@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,18 @@ def parsed(lines: bytes) -> list[dict[str, Any]]:
 def assignments(lines: bytes) -> list[dict[str, Any]]:
     """The assignments among the output's lines."""
     return [line for line in parsed(lines) if "seq" in line]
+
+
+def wait_for(
+    holds: Callable[[], object], process: subprocess.Popen[bytes] | None = None, seconds: float = 120.0
+) -> None:
+    """Wait until something holds; a process must not end before."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if process is not None and process.poll() is not None:
+            raise AssertionError((process.communicate()[1] or b"").decode())
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.01)
 
 
 def wait_for_size(process: subprocess.Popen[bytes], path: Path, size: int) -> bool:
