@@ -53,7 +53,18 @@ def test_the_table_of_decays_holds_all_that_are_registered() -> None:
     assert sorted(table("decay |")) == sorted(DECAYS)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(block.runs for block in blocks(page))])
+RARE = ("docs/categories.md", "docs/embeddings.md", "docs/offline.md", "docs/pictures.md", "docs/sensors.md")
+"""Pages whose kernels are compiled for nothing else."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in RARE else ())
+        for page in PAGES
+        if any(block.runs for block in blocks(page))
+    ],
+)
 def test_pages_print_what_they_say(page: str, learned: Path, tmp_path: Path) -> None:
     prepare(tmp_path, learned / "in.jsonl")
     if page == "docs/offline.md":
