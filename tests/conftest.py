@@ -16,10 +16,10 @@ WITH_BROKER = ("test_consume_kafka", "test_members", "test_page_browser", "test_
 
 LONGEST = (
     "faults",
+    "kafka",
     "test_docs",
     "test_beam_oracle",
     "test_nine_families",
-    "kafka",
     "test_spark",
     "test_samplers",
     "test_own_family",
