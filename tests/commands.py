@@ -1,4 +1,4 @@
-"""Running the command line as its users do: in processes of its own."""
+"""Running the command line: inside the tests' process, or in one of its own where that is what matters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from inside import fork, run_inside
 
 from streamdp.demo.stream import demo_stream
 
@@ -24,22 +27,20 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "streamdp", *arguments]
 
 
-def start(folder: Path, *arguments: str, **settings: str) -> subprocess.Popen[bytes]:
-    """Begin a run in a folder, all its streams piped."""
-    return subprocess.Popen(
-        command(*arguments),
-        cwd=folder,
-        env=environment(**settings),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+def start(folder: Path, *arguments: str, process: bool = False, **settings: str) -> subprocess.Popen[bytes]:
+    """Begin a run in a folder, all its streams piped; with ``process`` in no fork of this process."""
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    if not process:
+        return fork(arguments, folder, environment(**settings), **streams)
+    return subprocess.Popen(command(*arguments), cwd=folder, env=environment(**settings), **streams)
 
 
 def call(
-    folder: Path, *arguments: str, stdin: bytes = b"", **settings: str
+    folder: Path, *arguments: str, stdin: bytes = b"", process: bool = False, **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """A whole run in a folder."""
+    """A whole run in a folder; with ``process`` in a process of its own."""
+    if not process:
+        return run_inside(arguments, folder, environment(**settings), stdin)
     return subprocess.run(
         command(*arguments),
         cwd=folder,
@@ -50,20 +51,24 @@ def call(
     )
 
 
-def succeed(folder: Path, *arguments: str, stdin: bytes = b"", **settings: str) -> bytes:
+def succeed(
+    folder: Path, *arguments: str, stdin: bytes = b"", process: bool = False, **settings: str
+) -> bytes:
     """What a run that must succeed writes to its standard output."""
-    done = call(folder, *arguments, stdin=stdin, **settings)
+    done = call(folder, *arguments, stdin=stdin, process=process, **settings)
     assert done.returncode == 0, done.stderr.decode()
     assert b"Traceback" not in done.stderr
     return done.stdout
 
 
-def fail(folder: Path, *arguments: str, stdin: bytes = b"", **settings: str) -> tuple[int, str]:
+def fail(
+    folder: Path, *arguments: str, stdin: bytes = b"", process: bool = False, **settings: str
+) -> tuple[int, str]:
     """Exit code and the one line on stderr of a run that must fail for a foreseen reason.
 
     Another line may say that kernels are compiled: it depends on what ran before.
     """
-    done = call(folder, *arguments, stdin=stdin, **settings)
+    done = call(folder, *arguments, stdin=stdin, process=process, **settings)
     lines = done.stderr.decode().splitlines(keepends=True)
     message = "".join(line for line in lines if not line.startswith("streamdp: compiling "))
     assert done.returncode > 0, message
@@ -82,6 +87,18 @@ def parsed(lines: bytes) -> list[dict[str, Any]]:
 def assignments(lines: bytes) -> list[dict[str, Any]]:
     """The assignments among the output's lines."""
     return [line for line in parsed(lines) if "seq" in line]
+
+
+def wait_for(
+    holds: Callable[[], object], process: subprocess.Popen[bytes] | None = None, seconds: float = 120.0
+) -> None:
+    """Wait until something holds; a process must not end before."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if process is not None and process.poll() is not None:
+            raise AssertionError((process.communicate()[1] or b"").decode())
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.01)
 
 
 def wait_for_size(process: subprocess.Popen[bytes], path: Path, size: int) -> bool:

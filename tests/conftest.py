@@ -9,38 +9,54 @@ from typing import Any
 import pytest
 from broker.fixture import broker, own_broker  # noqa: F401 - fixtures
 from commands import succeed, write_headlines
-from seldom import is_seldom
 from xdist.scheduler import LoadScopeScheduling
 
+WITH_BROKER = ("test_consume_kafka", "test_members", "test_page_browser", "test_scraped", "test_watch")
+"""Modules that read or write a real topic, besides those with kafka in their names and those of faults."""
+
 LONGEST = (
-    "test_nine_families",
+    "faults",
+    "kafka",
     "test_docs",
-    "test_samplers",
-    "test_tampered_snapshots",
-    "test_own_family",
-    "test_rotation",
-    "test_spark",
-    "test_vector_families",
     "test_beam_oracle",
-    "test_events",
-    "test_face",
-    "test_river",
+    "test_nine_families",
+    "test_spark",
+    "test_samplers",
+    "test_own_family",
+    "test_tampered_snapshots",
+    "test_fit",
+    "test_mixed",
+    "test_astar",
+    "test_anchors",
     "test_first_week",
+    "test_rotation",
+    "test_river",
+    "test_lines",
+    "test_face",
+    "test_events",
+    "test_vector_families",
     "test_engine",
 )
-"""Modules that take minutes: begun first, so that none of them is alone in the end."""
+"""What takes minutes: begun first, so that none of it is alone in the end."""
+
+DIVIDED = ("test_nine_families", "test_docs", "test_beam_oracle", "test_astar")
+"""Modules of which not all tests need be in one process, but those of one family, pair or page."""
 
 
-DIVIDED = ("test_nine_families", "test_docs")
-"""Modules of which not all tests need be in one process, but those of one family, or of one page."""
+def group_of(path: Path) -> str:
+    """The name of the tests that share a process: a module, or those that share brokers."""
+    if path.parent.name == "faults":
+        return "faults"
+    return "kafka" if path.stem in WITH_BROKER or path.stem.startswith("test_kafka") else path.stem
 
 
-class Modules(LoadScopeScheduling):
-    """The tests of a module go to one process."""
+class Groups(LoadScopeScheduling):
+    """The tests of a group go to one process."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, name = nodeid.partition("::")
-        return path + name[name.find("[") :] if Path(path).stem in DIVIDED and "[" in name else path
+        group = group_of(Path(path))
+        return group + name[name.find("[") :] if group in DIVIDED and "[" in name else group
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,18 +65,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Modules:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
     """Who says what goes where."""
-    return Modules(config, log)
+    return Groups(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before markers are asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest; mark what .ci/run leaves out."""
-    for item in items:
-        if is_seldom(item):
-            item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    """Begin with what takes longest."""
+    place = {group: i for i, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(group_of(item.path), len(place)))
 
 
 @pytest.fixture(scope="session")

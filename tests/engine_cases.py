@@ -35,14 +35,15 @@ def categories(n: int, seed: int) -> list[Record]:
 
 
 WORDS: dict[str, Any] = {"likelihood": "hierarchical-pitman-yor"}
+DIRICHLET: dict[str, Any] = {"likelihood": "hierarchical-dirichlet"}
 CASES: dict[str, tuple[dict[str, Any], Maker]] = {
     "crp": ({"prior": "crp"}, texts),
     "crp greedy": ({"prior": "crp", "beam": 1}, texts),
     "crp counts": ({**WORDS, "prior": "crp", "temper": 0.7}, counted),
     "crp retiring": ({"prior": "crp", "retire_after": 6, "retain": 20}, texts),
     "pitman-yor full": ({"prior": "pitman-yor", "max_clusters": 3}, texts),
-    "uniform": ({"prior": "uniform", "likelihood": "hierarchical-dirichlet"}, texts),
-    "uniform retiring": ({"prior": "uniform", "retire_after": 6, "max_clusters": 5}, texts),
+    "uniform": ({**DIRICHLET, "prior": "uniform"}, texts),
+    "uniform retiring": ({**DIRICHLET, "prior": "uniform", "retire_after": 6, "max_clusters": 5}, texts),
     "window": ({"decay": "window", "decay_scale": 7.0, "concentration": 1.0}, texts),
     "window greedy": ({"decay": "window", "decay_scale": 7.0, "concentration": 1.0, "beam": 1}, texts),
     "window seconds": (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from covering import in_turn, marked
 from oracle import families, priors
 from oracle import vector_families as va
 from oracle.beam import Beam
@@ -73,20 +75,34 @@ class Problem(NamedTuple):
         return beam
 
 
-def pairs(chosen: tuple[str, ...] = PRIORS) -> list[tuple[str, str]]:
-    """Every prior with a family of words, every kind with one of vectors, every family with one prior.
+TOGETHER = {
+    "crp": ("pitman", "flat", "categorical", "mixed", "wishart"),
+    "pitman": ("pitman", "wishart"),
+    "uniform": ("dirichlet", "gamma"),
+    "finite": ("pitman", "poisson"),
+    "window": ("pitman", "wishart"),
+    "exponential": ("pitman", "categorical", "gaussian", "sphere"),
+    "logistic": ("pitman", "bernoulli"),
+}
+"""Priors and families, by the first words of their names, whose kernels stand for those of all pairs.
 
-    Kernels are compiled for each prior and family anew: all pairs would take an hour.
-    """
-    found = []
-    for prior in chosen:
-        kind = prior.split("_")[0]
-        for family in SPARSE + DENSE + MIXED:
-            words = family.split("_")[0] == "pitman"
-            vectors = family.split("_")[0] == "gamma" and kind in ("crp", "uniform", "window")
-            if words or vectors or kind == "exponential":
-                found.append((prior, family))
-    return found
+Those are chosen that tests of the engine compile as well.
+"""
+
+
+def prior_of(family: str) -> str:
+    """A prior that a family is tested with."""
+    return next(prior for prior, families in TOGETHER.items() if family.split("_")[0] in families)
+
+
+def pairs(families: tuple[str, ...] = SPARSE + DENSE + MIXED) -> list[Any]:
+    """All pairs of a prior and a family, as parameters of a test."""
+    chosen: set[tuple[Any, ...]] = set()
+    for prior, others in TOGETHER.items():
+        for family in others:
+            alike = [name for name in SPARSE + DENSE + MIXED if name.split("_")[0] == family]
+            chosen |= set(in_turn([name for name in PRIORS if name.startswith(prior)], alike))
+    return marked(itertools.product(PRIORS, families), chosen)
 
 
 def shaped(family: str, record: Any) -> Any:

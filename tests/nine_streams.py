@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from streamdp.registry import LIKELIHOODS
 
@@ -90,10 +91,50 @@ def lines_of(family: str) -> list[str]:
     return lines
 
 
-def settings_of(family: str) -> tuple[str, ...]:
-    """Options for the family."""
-    warmup = () if family in (*WORDS, "categorical") else ("--warmup", "40")
-    return ("--likelihood", family, "--prior", "crp", "--snapshot-every", "50", *warmup)
+PRIORS = {
+    "crp": ("--prior", "crp"),
+    "uniform": ("--prior", "uniform"),
+    "finite": ("--prior", "finite-mixture", "--components", "3"),
+    "exponential": ("--decay-scale", "200", "--concentration", "0.1"),
+    "logistic": ("--decay", "logistic", "--decay-scale", "200", "--concentration", "0.1"),
+}
+"""Options of priors."""
+TOGETHER = {
+    "hierarchical-dirichlet": "uniform",
+    "gaussian": "exponential",
+    "normal-inverse-gamma": "uniform",
+    "von-mises-fisher": "exponential",
+    "beta-bernoulli": "logistic",
+    "gamma-poisson": "finite",
+}
+"""Families whose kernels are compiled with another prior than crp for other tests, too."""
+
+
+class Model(NamedTuple):
+    """A family and a prior."""
+
+    family: str
+    prior: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options that name both."""
+        return ("--likelihood", self.family, *PRIORS[self.prior])
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Options of a stream under them."""
+        warmup = () if self.family in (*WORDS, "categorical") else ("--warmup", "40")
+        return (*self.options, "--snapshot-every", "50", *warmup)
+
+
+def models() -> list[Any]:
+    """Every family with one prior; and all of them with crp, which is slow."""
+    chosen = [Model(family, TOGETHER.get(family, "crp")) for family in FAMILIES]
+    others = [Model(family, "crp") for family in TOGETHER]
+    return [pytest.param(model, id="-".join(model)) for model in chosen] + [
+        pytest.param(model, id="-".join(model), marks=pytest.mark.slow) for model in others
+    ]
 
 
 def write(folder: Path, lines: list[str], name: str = "in.jsonl") -> None:

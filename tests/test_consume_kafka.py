@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import call, command, environment, start, succeed, write_headlines
+from commands import call, command, environment, start, succeed, wait_for, write_headlines
 from pages import ROOT, blocks
 
 N, PARTITIONS = 4000, 4
@@ -87,11 +87,7 @@ def listens(pid: int) -> bool:
 def run_for(folder: Path, seconds: float, number: signal.Signals, *more: str) -> int:
     """Begin a run with a state, and send it a signal this long after its state appeared."""
     process = start(folder, *more, snapshot_every="300")
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if listens(process.pid) and list((folder / "state").glob("snapshot-*")):
-            break
-        time.sleep(0.01)
+    wait_for(lambda: listens(process.pid) and list((folder / "state").glob("snapshot-*")))
     time.sleep(seconds)
     process.send_signal(number)
     began = time.monotonic()

@@ -53,7 +53,18 @@ def test_the_table_of_decays_holds_all_that_are_registered() -> None:
     assert sorted(table("decay |")) == sorted(DECAYS)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(block.runs for block in blocks(page))])
+RARE = ("docs/categories.md", "docs/embeddings.md", "docs/offline.md", "docs/pictures.md", "docs/sensors.md")
+"""Pages whose kernels are compiled for nothing else."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page in RARE else ())
+        for page in PAGES
+        if any(block.runs for block in blocks(page))
+    ],
+)
 def test_pages_print_what_they_say(page: str, learned: Path, tmp_path: Path) -> None:
     prepare(tmp_path, learned / "in.jsonl")
     if page == "docs/offline.md":
@@ -93,7 +104,7 @@ def test_a_family_and_a_prior_as_the_map_shows_them(tmp_path: Path) -> None:
     (tmp_path / "saturating.py").write_text(prior)
     (tmp_path / "waits.jsonl").write_text("".join(json.dumps({"vector": x}) + "\n" for x in waits(300)))
     model = ("--likelihood", "waits:Waits", "--prior", "saturating:Saturating", "--warmup", "50")
-    output = succeed(tmp_path, "consume", "--file", "waits.jsonl", *model)
+    output = succeed(tmp_path, "consume", "--file", "waits.jsonl", *model, process=True)
     assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3
 
 

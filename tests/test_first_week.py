@@ -14,7 +14,18 @@ from pathlib import Path
 import pyarrow as arrow
 import pytest
 import zstandard
-from commands import assignments, call, command, environment, fail, parsed, start, succeed, write_headlines
+from commands import (
+    assignments,
+    call,
+    command,
+    environment,
+    fail,
+    parsed,
+    start,
+    succeed,
+    wait_for,
+    write_headlines,
+)
 from pyarrow import parquet
 
 
@@ -24,11 +35,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def wait_for(path: Path, lines: int) -> None:
-    deadline = time.monotonic() + 120
-    while not path.exists() or path.read_bytes().count(b"\n") < lines:
-        assert time.monotonic() < deadline, path
-        time.sleep(0.05)
+def wait_for_lines(path: Path, lines: int) -> None:
+    wait_for(lambda: path.exists() and path.read_bytes().count(b"\n") >= lines)
 
 
 def test_a_pipe_goes_on_with_what_comes(folder: Path) -> None:
@@ -67,7 +75,7 @@ def test_answers_of_a_killed_pipe_are_kept(folder: Path) -> None:
     assert process.stdin is not None
     process.stdin.write((folder / "in.jsonl").read_bytes())
     process.stdin.flush()
-    wait_for(folder / "out", 60)
+    wait_for_lines(folder / "out", 60)
     process.kill()
     process.wait()
     before = (folder / "out").read_bytes()
@@ -92,7 +100,7 @@ def test_what_is_held_back_is_answered_in_silence(tmp_path: Path) -> None:
     assert process.stdin is not None
     process.stdin.write(b'{"text": "storm over the coast", "time": 5}\n')
     process.stdin.flush()
-    wait_for(tmp_path / "out", 1)
+    wait_for_lines(tmp_path / "out", 1)
     shown = json.loads(succeed(tmp_path, "show", "s", "--json"))
     assert shown["size"] == 1
     process.stdin.close()
@@ -107,7 +115,7 @@ def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
     for number in range(2):
         process.stdin.write(b'{"text": "storm %d over the coast"}\n' % number)
         process.stdin.flush()
-        wait_for(tmp_path / "out", number + 1)
+        wait_for_lines(tmp_path / "out", number + 1)
     deadline = time.monotonic() + 60
     while b"2 records" not in (told := succeed(tmp_path, "show", "s")):
         assert time.monotonic() < deadline, told
@@ -154,7 +162,7 @@ def test_a_table_survives_a_kill(folder: Path) -> None:
     run = ("consume", "in.jsonl", "--keep", "text", "--state", "s", "--snapshot-every", "500")
     expected = succeed(folder, *run[:4], "--output-format", "csv", "--beam", "4")
     process = start(folder, *run, "--output", "out.csv", "--beam", "4")
-    wait_for(folder / "out.csv", 1_200)
+    wait_for_lines(folder / "out.csv", 1_200)
     process.kill()
     process.wait()
     succeed(folder, *run, "--output", "out.csv", "--beam", "4")
@@ -210,7 +218,7 @@ def test_a_signal_without_a_state(tmp_path: Path, number: signal.Signals, code: 
     assert process.stdin is not None
     process.stdin.write(b'{"text": "storm over the coast"}\n')
     process.stdin.flush()
-    wait_for(tmp_path / "out", 1)
+    wait_for_lines(tmp_path / "out", 1)
     process.send_signal(number)
     assert process.wait(60) == code
     assert (tmp_path / "out").read_bytes().endswith(b'{"final_through":0}\n')

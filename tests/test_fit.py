@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import assignments, call, fail, parsed, start, succeed, write_headlines
+from commands import assignments, call, fail, parsed, start, succeed, wait_for, write_headlines
 
 from streamdp.offline.relabel import inherit
 from streamdp.scoring.agreement import agreement
@@ -156,9 +156,13 @@ def test_methods(tmp_path: Path, options: tuple[str, ...]) -> None:
     assert agreement(z.tolist(), labels_of(out)).nmi > 0.95
 
 
+RARE = ("normal-inverse-gamma", "gamma-poisson", "beta-bernoulli")
+"""Kernels of links are compiled for nothing else with these, which test_nine_families.py fits, too."""
+
+
 @pytest.mark.parametrize(
     "family",
-    ["normal-inverse-gamma", "normal-inverse-wishart", "von-mises-fisher", "gamma-poisson", "beta-bernoulli"],
+    ["normal-inverse-wishart", "von-mises-fisher", *(pytest.param(f, marks=pytest.mark.slow) for f in RARE)],
 )
 def test_families(tmp_path: Path, family: str) -> None:
     rng = np.random.default_rng(4)
@@ -223,9 +227,7 @@ def test_records_in_any_order_are_sorted_by_time(tmp_path: Path) -> None:
 def test_a_signal_ends_with_what_was_found(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     process = start(tmp_path, "fit", "in.jsonl", "--budget", "1h", "--method", "gibbs", "--output", "out")
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "out").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for((tmp_path / "out").exists, process)
     time.sleep(2.0)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=120)

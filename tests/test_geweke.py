@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import covering
 from posterior import Problem
 
 from streamdp import likelihoods as lk
@@ -197,8 +198,7 @@ def gaps(
     return np.asarray((backwards.mean(axis=0) - forwards.mean(axis=0)) / error)
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize(("family", "sampler"), covering(MODELS, SAMPLERS))
 def test_both_ways_agree(family: str, sampler: str) -> None:
     prior = list(PRIORS)[(list(MODELS).index(family) + list(SAMPLERS).index(sampler)) % 2]
     z = gaps(family, prior, SAMPLERS[sampler])

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
-from commands import environment
+from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
@@ -260,8 +260,9 @@ def test_who_comes_second_waits(
     with (here / f".{kept.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second.start()
-        while (told := compilation.compiling()) is None:
-            time.sleep(0.01)
+        wait_for(lambda: compilation.compiling() is not None)
+        told = compilation.compiling()
+        assert told is not None
         assert told.kernel == "swap"
         shutil.copy(kept, here)
     second.join()

@@ -73,7 +73,7 @@ def test_engines_and_fits_show_themselves() -> None:
     records = [
         Record({words[i % 3]: 2.0, "shared": 1.0}, {"line": i + 1}, float(i), str(i)) for i in range(45)
     ]
-    settings = Settings(likelihood="dirichlet-multinomial", concentration=1.0)
+    settings = Settings(likelihood="dirichlet-multinomial", prior="crp", concentration=1.0)
     engine = Engine(settings, with_events=True)
     engine.advance(records)
     assert isinstance(engine.clusters(), ClusterList)

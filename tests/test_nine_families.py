@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import assignments, call, newest_lines, parsed, start, succeed
-from nine_streams import FAMILIES, REFUSED_AT, TOPICS, N, kind_of, lines_of, settings_of, write
+from nine_streams import REFUSED_AT, TOPICS, Model, N, kind_of, lines_of, models, write
 
 from streamdp.scoring.agreement import agreement
 
@@ -17,17 +17,23 @@ RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
 TRUTH = [i % 3 for i in range(N)]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module", params=models())
+def model(request: pytest.FixtureRequest) -> Model:
+    assert isinstance(request.param, Model)
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def whole(family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def family(model: Model) -> str:
+    return model.family
+
+
+@pytest.fixture(scope="module")
+def whole(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the stream of a family and one run over it."""
-    folder = tmp_path_factory.mktemp(family)
-    write(folder, lines_of(family))
-    succeed(folder, *RUN, *settings_of(family))
+    folder = tmp_path_factory.mktemp(model.family)
+    write(folder, lines_of(model.family))
+    succeed(folder, *RUN, *model.settings)
     return folder
 
 
@@ -59,12 +65,12 @@ def wait_for_answers(folder: Path, n: int) -> None:
     raise TimeoutError(f"no {n} answers in {folder}")
 
 
-def test_killed_twice(whole: Path, family: str, tmp_path: Path) -> None:
+def test_killed_twice(whole: Path, model: Model, tmp_path: Path) -> None:
     """Each time with answers written that no snapshot knows of."""
-    lines = lines_of(family)
+    lines = lines_of(model.family)
     for before, after in ((130, 160), (230, 260)):
         write(tmp_path, lines[:before])
-        with start(tmp_path, *RUN, *settings_of(family), "--follow") as process:
+        with start(tmp_path, *RUN, *model.settings, "--follow") as process:
             try:
                 wait_for_answers(tmp_path, before - 1)
                 with (tmp_path / "in.jsonl").open("a") as file:
@@ -75,7 +81,7 @@ def test_killed_twice(whole: Path, family: str, tmp_path: Path) -> None:
                 process.communicate()
         assert process.returncode == -signal.SIGKILL
     write(tmp_path, lines)
-    done = call(tmp_path, *RUN, *settings_of(family))
+    done = call(tmp_path, *RUN, *model.settings)
     assert done.returncode == 0, done.stderr
     assert b"resuming from record" in done.stderr
     for name in ("out", "out.rejects.jsonl"):
@@ -100,11 +106,11 @@ def test_clusters_are_told(whole: Path, family: str) -> None:
             assert cluster["mean"] == pytest.approx(centres[kind], abs=0.1 * scale)
 
 
-def test_fit_and_a_stream_that_begins_there(whole: Path, family: str, tmp_path: Path) -> None:
-    lines = lines_of(family)
+def test_fit_and_a_stream_that_begins_there(whole: Path, model: Model, tmp_path: Path) -> None:
+    lines = lines_of(model.family)
     write(tmp_path, lines[:200])
     write(tmp_path, lines[200:], "more.jsonl")
-    fit = ("fit", "in.jsonl", "--likelihood", family, "--prior", "crp", "--budget", "8", "--method", "gibbs")
+    fit = ("fit", "in.jsonl", *model.options, "--budget", "8", "--method", "gibbs")
     succeed(tmp_path, *fit, "--output", "fitted", "--state", "f")
     fitted = labels_of((tmp_path / "fitted").read_bytes())
     assert agreement(TRUTH[:199], fitted).nmi > 0.7

@@ -157,7 +157,8 @@ def test_consume_and_resume(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         for part in parts:
             (tmp_path / folder / "in.jsonl").write_text("".join(lines[:part]))
-            succeed(tmp_path / folder, *run, "--state", "state", "--warmup", "50", "--snapshot-every", "60")
+            more = ("--state", "state", "--warmup", "50", "--snapshot-every", "60")
+            succeed(tmp_path / folder, *run, *more, process=folder == "resumed")
     output = (tmp_path / "whole" / "out").read_bytes()
     assert (tmp_path / "resumed" / "out").read_bytes() == output
     assert len({line["cluster"] for line in newest_lines(output)[-30:]}) == 3

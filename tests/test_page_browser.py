@@ -9,16 +9,15 @@ import re
 import signal
 import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from broker.process import free_ports
 from browser.process import axe, browser
-from commands import command, environment
+from commands import command, environment, wait_for
 from playwright.sync_api import Browser, Page, expect
 
 from streamdp.demo.stream import demo_stream
@@ -81,7 +80,7 @@ class Run:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     made = Run(tmp_path_factory.mktemp("run"), "--beam", "4", "--second-look", "300")
     made.give(800)
-    until(lambda: answers(made.port))
+    wait_for(lambda: answers(made.port))
     yield made
     made.close()
 
@@ -102,7 +101,7 @@ class Told:
 def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
     page = chromium.new_page(viewport={"width": 1280, "height": 900})
     told = Told(page, run.port)
-    until(lambda: visit(page, run.port))
+    wait_for(lambda: visit(page, run.port))
     page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
     yield page, told
     page.close()
@@ -124,13 +123,6 @@ def visit(page: Page, port: int) -> bool:
     return True
 
 
-def until(holds: Callable[[], Any], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def records(page: Page) -> int:
     return int(re.sub(r"\D", "", page.inner_text("#strip dd")) or 0)
 
@@ -143,8 +135,8 @@ def test_the_graph_moves_while_the_run_goes_on(opened: tuple[Page, Told], run: R
     for _ in range(7):  # a few at a time: of a fast stream a page is shown some records only
         run.give(100)
         page.wait_for_timeout(300)
-    until(lambda: records(page) > before)
-    until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
+    wait_for(lambda: records(page) > before)
+    wait_for(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
     page.wait_for_selector("#records li.was del", timeout=30_000)  # a revision strikes the old label through
     assert page.inner_text("#records li.was .revised").strip() == "revised"
     assert told.errors == []
@@ -199,12 +191,12 @@ def test_time_is_zoomed_and_stands_still(opened: tuple[Page, Told], run: Run) ->
     drawn = page.evaluate("document.getElementById('graph').toDataURL()")
     before = page.locator("#records li").first.get_attribute("data-seq")
     run.give(100)
-    until(lambda: "1" in page.inner_text("#strip dd"))
+    wait_for(lambda: "1" in page.inner_text("#strip dd"))
     page.wait_for_timeout(2500)
     assert page.locator("#records li").first.get_attribute("data-seq") == before
     assert page.evaluate("document.getElementById('graph').toDataURL()") == drawn
     page.click("#pause")
-    until(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
+    wait_for(lambda: page.evaluate("document.getElementById('graph').toDataURL()") != drawn)
     page.focus("#graph")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowLeft")
@@ -293,8 +285,8 @@ def test_what_is_no_text_is_shown_too(
                 user = chance.choice(["ann", "bob", "cyd", "dan", "eve"])
                 said = (f"login of {user} failed", f"disk {n} has {n * n} blocks", "all is well")[n % 3]
                 run.file.write(f"2026-11-23T10:{n // 60:02}:{n % 60:02} {said}\n".encode())
-        until(lambda: answers(run.port))
-        until(lambda: visit(page, run.port))
+        wait_for(lambda: answers(run.port))
+        wait_for(lambda: visit(page, run.port))
         page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(3)", timeout=120_000)
         page.wait_for_selector("#legend li")
         page.fill("#text", asked)
@@ -364,7 +356,7 @@ def test_a_run_that_was_killed_and_goes_on_is_picked_up(opened: tuple[Page, Told
     run.give(400)
     run.start()
     expect(page.locator("#state")).to_have_text("live", timeout=60_000)
-    until(lambda: records(page) >= before + 400)
+    wait_for(lambda: records(page) >= before + 400)
     assert page.evaluate("window.same") is True
     assert page.locator("#table tbody tr[data-cluster]").count() > 3
     others = [text for text in told.errors if "ERR_" not in text]  # that nobody answered for a while

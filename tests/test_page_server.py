@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from commands import wait_for
 from feeds import headlines
 
 from streamdp.engine import Engine
@@ -124,10 +125,7 @@ def test_scoring_is_limited_and_answered_by_the_run(page: Page, engine: Engine) 
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=90)
     text = json.dumps({"text": str(headlines(600, 5)[-1].value)})
     connection.request("POST", "/api/score", text, {"Content-Type": "application/json"})
-    deadline = time.monotonic() + 20
-    while page.questions._line.empty():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: not page.questions._line.empty(), seconds=20.0)
     page.questions.answer(engine)
     answer = connection.getresponse()
     candidates = json.loads(answer.read())["candidates"]
@@ -229,10 +227,8 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     slow, quick = listen(page), listen(page)
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     read_until(quick, b"event: hello")
+    wait_for(lambda: page.hub.listening == 2, seconds=20.0)
     deadline = time.monotonic() + 20
-    while page.hub.listening < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
     number = 0
     while page.hub.dropped == 0:
         assert time.monotonic() < deadline
@@ -244,8 +240,8 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     page.hub.publish({"end": True})
     read_until(quick, b'{"end":true}')
     assert page.hub.listening == 1
-    while len(page._transports) > 1:  # the connection is gone, and what waited for it
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(
+        lambda: len(page._transports) == 1, seconds=20.0
+    )  # the connection is gone, and what waited for it
     slow.close()
     quick.close()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from models import SPARSE, WORDS, pair, pairs
+from models import SPARSE, WORDS, pair, pairs, prior_of
 from streams import encode, random_stream
 
 from streamdp.beam.pool import ALIVE
@@ -33,7 +33,7 @@ def trained(prior: str, family: str, width: int, dense: bool) -> BeamSearch:
 
 
 @pytest.mark.parametrize("width", [1, 7])
-@pytest.mark.parametrize(("prior", "family"), [p for p in pairs() if p[1] in OF_WORDS])
+@pytest.mark.parametrize(("prior", "family"), pairs(OF_WORDS))
 def test_one_word_records_sum_to_one(prior: str, family: str, width: int) -> None:
     """Over the vocabulary; where the base is learned, over all words that could ever come."""
     beam = trained(prior, family, width, dense=False)
@@ -64,7 +64,7 @@ def of_each_cluster(beam: BeamSearch) -> list[float]:
 @pytest.mark.parametrize("family", OF_WORDS)
 def test_every_cluster_foretells_some_word(family: str, records: int) -> None:
     """Over the words seen so far and all that were not, in each cluster and in one that has no record yet."""
-    beam = pair("crp", family, 7).search()
+    beam = pair(prior_of(family), family, 7).search()
     some, times = random_stream(np.random.default_rng(5), 20, False, WORDS)
     for _ in beam.run(encode(some[:records], times[:records], False)):
         pass
@@ -84,7 +84,7 @@ def test_every_cluster_foretells_some_word(family: str, records: int) -> None:
     assert totals[: clusters + 1] == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize(("prior", "family"), [p for p in pairs() if p[1] in CONTINUOUS])
+@pytest.mark.parametrize(("prior", "family"), pairs(CONTINUOUS))
 def test_vectors_integrate_to_one(prior: str, family: str) -> None:
     """Numerically, over a plane wide enough for the Student tails."""
     beam = trained(prior, family, 7, dense=True)

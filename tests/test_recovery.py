@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from commands import call, fail, parsed, start, succeed, wait_for_size, write_headlines
+from commands import call, fail, parsed, start, succeed, wait_for, wait_for_size, write_headlines
 
 from streamdp.engine import Engine
 from streamdp.settings import Settings
@@ -97,7 +97,7 @@ def test_killed_at_the_start(undisturbed: Path, tmp_path: Path) -> None:
     """While modules load, the folder is made and the first snapshot written."""
     folder = beside(undisturbed, tmp_path)
     for delay in (0.2, 0.3, 0.4, 0.5, 0.6):
-        process = start(folder, *RUN, **EVERY)
+        process = start(folder, *RUN, process=True, **EVERY)
         time.sleep(delay)
         process.kill()
         process.communicate()
@@ -173,9 +173,7 @@ def test_wall_clock_is_no_part_of_the_state(tmp_path: Path, kind: str) -> None:
 def test_two_runs_on_one_state_folder(undisturbed: Path, tmp_path: Path) -> None:
     folder = beside(undisturbed, tmp_path)
     with start(folder, "consume", "--file", "-", "--state", "state") as first:
-        deadline = time.monotonic() + 60
-        while not list((folder / "state").glob("snapshot-*")) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: list((folder / "state").glob("snapshot-*")), first)
         code, message = fail(folder, *RUN)
         assert code == 73
         assert "another streamdp process" in message

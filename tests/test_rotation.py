@@ -13,7 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import command, environment, fail, newest_lines, start, succeed, write_headlines
+from commands import (
+    command,
+    environment,
+    fail,
+    newest_lines,
+    start,
+    succeed,
+    wait_for,
+    write_headlines,
+)
 from streamdp_connectors.files import FileSink, SinkError
 from streamdp_connectors.rotate import Rotation
 
@@ -48,11 +57,7 @@ class Follower:
         self.until(lambda: len(newest_lines(whole(lines_of(self.folder)))) >= count)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 300
-        while not holds():
-            assert self.process.poll() is None, self.process.communicate()[1].decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(holds, self.process, 300.0)
 
     def end(self, number: int | None = None) -> tuple[int, list[str]]:
         """Exit code, and what was said apart from what depends on caches."""
@@ -263,14 +268,10 @@ os.rename("code.tmp", "code")
         os.chdir(folder)
         arguments = command(*RUN, "--follow")
         os.execve(sys.executable, [sys.executable, "-c", leader, *arguments], environment())
-    deadline = time.monotonic() + 300
-    while not (folder / "out.jsonl").exists() or (folder / "out.jsonl").stat().st_size == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    out = folder / "out.jsonl"
+    wait_for(lambda: out.exists() and out.stat().st_size, seconds=300.0)
     os.close(master)
-    while not (folder / "code").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for((folder / "code").exists, seconds=300.0)
     os.waitpid(pid, 0)
     return int((folder / "code").read_text()), (folder / "said").read_text()
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import covering
 from oracle.enumeration import link_configurations, partition_of_links, partitions
 from posterior import (
     EXCHANGEABLE,
@@ -74,15 +75,13 @@ def agreement(
     return p_value(draw(chain, moves, draws, thin), posterior_of(family, prior, n))
 
 
-@pytest.mark.parametrize("prior", [*EXCHANGEABLE, "uniform"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "prior"), covering(FAMILIES, [*EXCHANGEABLE, "uniform"]))
 def test_gibbs(family: str, prior: str) -> None:
     shuffled = (FAMILIES.index(family) + list(PRIORS).index(prior)) % 2 == 1
     assert agreement(family, prior, [Gibbs(shuffled=shuffled)]) > LEAST
 
 
-@pytest.mark.parametrize("splitter", SPLITTERS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "splitter"), covering(FAMILIES, SPLITTERS))
 def test_splits_and_mergers(family: str, splitter: str) -> None:
     prior = NAMES[(FAMILIES.index(family) + list(SPLITTERS).index(splitter)) % 3]
     move = SPLITTERS[splitter]()
@@ -91,8 +90,7 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
     assert all(0.0 < share < 1.0 for share in move.acceptance.values())
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "form"), covering(FAMILIES, FORMS))
 def test_permutations(family: str, form: Any) -> None:
     case = FAMILIES.index(family) + list(FORMS).index(form)
     move, thin = Permutation(form, order=("uniform", "markov")[case % 2]), FORMS[form]
@@ -180,15 +178,12 @@ def by_distances(decay: str, n: int = 5) -> Any:
     return log_prior_by_links(n, prior.concentration, lambda i, j: f[decay](float(d[i, j])))
 
 
-@pytest.mark.parametrize("shift", [0, 2])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_links(family: str, shift: int) -> None:
-    case = FAMILIES.index(family) + shift
-    name = LINKED[case % 5]
+@pytest.mark.parametrize(("family", "name"), covering(FAMILIES, LINKED))
+def test_links(family: str, name: str) -> None:
     if name != "distances":
         assert agreement(family, name, [LinkGibbs()], n=5, draws=DRAWS_OF_FIVE) > LEAST
         return
-    problem, decay = problem_of(family, 5), LINKED[(FAMILIES.index(family) + shift // 2) % 3]
+    problem, decay = problem_of(family, 5), LINKED[FAMILIES.index(family) % 3]
     chain = problem.chain(PRIORS[decay], distances=distances_of(5))
     drawn = draw(chain, [LinkGibbs()], DRAWS_OF_FIVE)
     assert p_value(drawn, problem.posterior(None, by_distances(decay))) > LEAST

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Record, holds_categories
 
 CLUSTERS = 2_000
@@ -105,8 +106,14 @@ class Samples:
         ]
 
     def load(self, stored: list[Any]) -> None:
-        """The inverse of :meth:`dump`."""
-        self._held = OrderedDict((label, [tuple(sample) for sample in held]) for label, held in stored)
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        found = OrderedDict((label, [tuple(sample) for sample in held]) for label, held in stored)
+        require(len(found) == len(stored) <= CLUSTERS, "samples of one cluster come twice")
+        for label, held in found.items():
+            require(type(label) is int and 1 <= len(held) <= 3, "samples of a cluster")
+            for sample in held:
+                require(list(map(type, sample)) == [int, float, str], "a sample of another type")
+        self._held = found
 
 
 def shown(said: str) -> str:

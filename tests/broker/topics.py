@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterable
 from typing import Any
 
+from commands import wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 _numbers = itertools.count()
@@ -30,10 +30,7 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         admin.delete_topics([topic])
-        deadline = time.monotonic() + 30
-        while topic in admin.list_topics():
-            assert time.monotonic() < deadline, f"{topic} is still there"
-            time.sleep(0.05)
+        wait_for(lambda: topic not in admin.list_topics(), seconds=30.0)
     finally:
         admin.close()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import command, environment
+from inside import fork
 
 
 class Live:
@@ -34,14 +35,15 @@ class Live:
             free.bind(("127.0.0.1", port))
             self.port = free.getsockname()[1]
         self._errors = folder / f"stderr-{self.port}"
+        arguments = (*arguments, "--metrics-port", str(self.port))
         with self._errors.open("wb") as errors:
+            streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+            streams["stderr"] = errors
+            if not program and "cache_dir" not in settings:
+                self._process = fork(arguments, folder, environment(**settings), **streams)
+                return
             self._process = subprocess.Popen(
-                [*(program or command()), *arguments, "--metrics-port", str(self.port)],
-                cwd=folder,
-                env=environment(**settings),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
+                [*(program or command()), *arguments], cwd=folder, env=environment(**settings), **streams
             )
 
     def __enter__(self) -> Live:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
-from commands import succeed
+from commands import command, succeed
 from live import Live
 from streamdp_connectors.kafka_link import Link
 from streamdp_connectors.protocol import SourceError
@@ -77,8 +77,9 @@ def test_a_signal_is_obeyed_while_answers_wait_for_it(own_broker: Broker, tmp_pa
 
 
 def test_a_signal_is_obeyed_while_it_is_waited_for_at_the_start(tmp_path: Path) -> None:
-    command = ["consume", "--topic", "news", "--bootstrap", "127.0.0.1:9", "--give-up-after", "300"]
-    with Live(tmp_path, *command, "--state", "state") as run:
+    arguments = ["consume", "--topic", "news", "--bootstrap", "127.0.0.1:9", "--give-up-after", "300"]
+    # what is said depends on when modules are imported, so in a process of its own
+    with Live(tmp_path, *arguments, "--state", "state", program=command()) as run:
         run.until(lambda: run.get("livez")[0] == 200)
         assert run.get("readyz")[0] == 503
         assert run.terminate() == 0

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from broker.topics import add_partitions, contents, make_topic, produce
-from commands import call, command, environment, succeed
+from commands import call, command, environment, succeed, wait_for
 
 PARTITIONS = 3
 
@@ -82,12 +82,11 @@ def answered(path: Path) -> int:
     return len(re.findall(rb'"revision":0\b', path.read_bytes())) if path.exists() else 0
 
 
-def until(folder: Path, each: int, told: Member) -> None:
+def until(folder: Path, each: int) -> None:
     """Wait until so many records of each partition are answered."""
-    deadline = time.monotonic() + 90
-    while any(answered(folder / f"out-{p}.jsonl") < each for p in range(PARTITIONS)):
-        assert time.monotonic() < deadline, told.said
-        time.sleep(0.1)
+    wait_for(
+        lambda: all(answered(folder / f"out-{p}.jsonl") >= each for p in range(PARTITIONS)), seconds=90.0
+    )
 
 
 def test_processes_share_the_partitions_and_one_that_is_killed_is_stood_in_for(
@@ -98,20 +97,20 @@ def test_processes_share_the_partitions_and_one_that_is_killed_is_stood_in_for(
     produce(broker.bootstrap, topic, values(900))
     with member(tmp_path, run) as first:
         first.hears("this process's: 0, 1, 2")
-        until(tmp_path, 300, first)
+        until(tmp_path, 300)
         with member(tmp_path, run) as second:
             mine = second.hears(r"this process's: (\d(?:, \d)*)")[1]
             assert mine != "0, 1, 2"
             for partition in mine.split(", "):
                 second.hears(rf"partition {partition}: resuming from record \d+ of state/partition-")
             produce(broker.bootstrap, topic, values(600, 900))
-            until(tmp_path, 500, second)
+            until(tmp_path, 500)
             runs = first.runs()
             for pid in (first.process.pid, *runs):
                 os.kill(pid, signal.SIGKILL)
             produce(broker.bootstrap, topic, values(600, 1500))
             second.hears("this process's: 0, 1, 2")
-            until(tmp_path, 700, second)
+            until(tmp_path, 700)
             assert second.terminate() == 0, second.said
             assert "Traceback" not in first.said + second.said
     succeed(tmp_path, *run, "--until", "end")
