@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from streamdp_connectors.rejects import reject_line
+from streamdp_connectors.files.sink import reject_line
 
 from streamdp.cli.reading import format_of
 from streamdp.engine import Engine

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from commands import command, environment, fail, newest_lines, start, succeed, write_headlines
-from streamdp_connectors.files import FileSink, SinkError
-from streamdp_connectors.rotate import Rotation
+from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.sink import FileSink
+from streamdp_connectors.protocol import SinkError
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out.jsonl", "--state", "state", "--beam", "2")
 

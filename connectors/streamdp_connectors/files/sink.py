@@ -1,7 +1,8 @@
-"""Write lines to a file, or to standard output."""
+"""Write lines, or rejected records, to a file or to standard output."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import logging
@@ -12,32 +13,38 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from streamdp.errors import Exit
-from streamdp_connectors.left import STANDARD_OUTPUT, Left, remember
+from streamdp.records import Reject
+from streamdp_connectors.files.resume import (
+    STANDARD_OUTPUT,
+    Claim,
+    Left,
+    Rotation,
+    remember,
+    rotated_name,
+    unused,
+)
 from streamdp_connectors.protocol import SinkClosed, SinkError
-from streamdp_connectors.rotate import Rotation, rotated_name
-from streamdp_connectors.take_over import Claim
 
 _log = logging.getLogger(__name__)
 _BUFFER = 1 << 18
 
 
-class FileSink:
-    """One output file; ``-`` is standard output. No file is harmed that this stream did not write.
+class OutputFile:
+    """One output file; ``-`` is standard output. It harms no file that this stream did not write.
 
     A file that holds something is refused, unless ``overwrite`` gives it up. ``left`` is what ``state``
-    returned at the snapshot from which a run goes on: then a file that begins with just what was written is
-    gone on with, whatever its name is now, and what stands after it is cut off, for it is going to be written
-    again. All that is cut must begin like this sink's own lines (``beginnings``). Where the file has been
-    moved away, ``anew`` begins another. Unless what was written of is ``replayed``, nothing is cut but a torn
-    line. Standard output, pipes and devices are never cut.
+    returned at the snapshot that a run resumes from. A file that begins with what was written by then is
+    continued, whatever its name is now; what follows is cut off, because it will be written again. All lines
+    that are cut must begin like this sink's own (``beginnings``). If the file has been moved away, ``anew``
+    begins another. If the records are not ``replayed``, only a torn line is cut. Standard output, pipes and
+    devices are never cut.
 
-    One process writes to a file: it is locked. Whenever lines are handed over, it must be what was written
-    before: a file that something else deleted, replaced, cut or wrote gets no line more. Raises SinkError.
+    One process writes to a file, and locks it. Whenever lines are handed over, the file must be as it was
+    written: a file that something else deleted, replaced, cut or wrote gets no more lines. Raises SinkError.
     """
-
-    marks: tuple[Mapping[str, Any], ...] = ()
-    """Nothing is marked in a file."""
 
     def __init__(
         self,
@@ -48,30 +55,34 @@ class FileSink:
         anew: bool = False,
         replayed: bool = True,
         beginnings: Sequence[bytes] = (b"{",),
+        at_once: bool = True,
     ) -> None:
-        self._path = path
-        self._name = "standard output" if path == STANDARD_OUTPUT else path
+        self.path = path
+        """Where the file is, or will be."""
         self._buffer: list[bytes] = []
         self._waiting = 0  # bytes in the buffer
         self._flushed = 0  # bytes in the file
         self._begun = 0.0  # when, in seconds since the epoch
         self._broken = self._moved = self._rotating = False
         self._full: Left | None = None  # what is being rotated, under its new name
+        self._fd, self._file = -1, False
         how = {"overwrite": overwrite, "anew": anew, "replayed": replayed, "beginnings": beginnings}
-        claim = Claim.of(path, left, **how)
-        if path != STANDARD_OUTPUT:
-            claim.check_name()
-        self._fd = 1 if path == STANDARD_OUTPUT else _open(path)
-        self._file = path != STANDARD_OUTPUT and stat.S_ISREG(os.fstat(self._fd).st_mode)
-        self._folder = os.path.dirname(path) or "."
+        self._claim = Claim.of(path, left, **how)
+        if at_once:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Open the file."""
+        standard = self.path == STANDARD_OUTPUT
+        if not standard:
+            self._claim.check_name()
+        self._fd = 1 if standard else _open(self.path)
+        self._file = not standard and stat.S_ISREG(os.fstat(self._fd).st_mode)
         self._new = self._file  # the name itself has not been synced yet
         if self._file:
-            self._take_over(claim)
+            self._take_over()
 
-    def mark(self, positions: Mapping[str, Any]) -> None:
-        """A file does not tell how the source was read."""
-
-    def write(self, lines: bytes) -> None:
+    def append(self, lines: bytes) -> None:
         """Append whole lines. Raises SinkError, or SinkClosed when nobody reads any more."""
         self._buffer.append(lines)
         self._waiting += len(lines)
@@ -79,13 +90,13 @@ class FileSink:
             self._drain()
 
     def flush(self, sync: bool) -> None:
-        """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
+        """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``append``."""
         self._drain()
         if sync:
             self._sync()
 
     def lasting(self) -> Callable[[], None]:
-        """Return what brings all that was handed over by now to the disk."""
+        """Return a function that brings everything handed over so far to the disk."""
         return self._sync
 
     def _sync(self) -> None:
@@ -94,25 +105,25 @@ class FileSink:
         try:
             os.fsync(self._fd)
             if self._new:
-                _sync_folder(self._folder)
+                _sync_folder(os.path.dirname(self.path) or ".")
                 self._new = False
         except OSError as error:
             raise self._failed(error) from None
 
     def state(self) -> dict[str, Any]:
-        """Return how the file is known again; to be asked for right after a flush. Raises SinkError."""
+        """Return how to recognise the file; to be called right after a flush. Raises SinkError."""
         if not self._file:
-            return Left(self._path).plain()
+            return Left(self.path if self._fd >= 0 else os.path.abspath(self.path)).plain()
         try:
             self._check()
             if self._rotating:
-                return Left(os.path.abspath(self._path), rotated=self._full).plain()
-            return remember(self._path, self._fd, self._flushed).plain()
+                return Left(os.path.abspath(self.path), rotated=self._full).plain()
+            return remember(self.path, self._fd, self._flushed).plain()
         except OSError as error:
             raise self._failed(error) from None
 
     def full(self, rotation: Rotation | None) -> bool:
-        """Whether the file is to be rotated; without a rule, whether there is anything to rotate."""
+        """Whether the file must be rotated; without a rule, whether there is anything to rotate."""
         if not self._file:
             return False
         if rotation is None:
@@ -120,14 +131,14 @@ class FileSink:
         return self._flushed > 0 and rotation.due(self._flushed, self._begun, time.time())
 
     def begin_rotation(self) -> str:
-        """Choose what the file will be called; to be asked for right after a synced flush. Raises SinkError.
+        """Choose the full file's new name; to be called right after a synced flush. Raises SinkError.
 
-        From now on ``state`` says that the file has been rotated. With that in a snapshot, ``rotate`` does
-        it, and where it could not any more, the run that goes on does.
+        From now on ``state`` says that the file has been rotated. ``rotate`` does it once a snapshot holds
+        this state; after a crash in between, the next run does it.
         """
         try:
             if self._is_at_its_name(os.fstat(self._fd)):
-                name = os.path.abspath(rotated_name(self._path, time.time()))
+                name = os.path.abspath(rotated_name(self.path, time.time()))
                 self._full = remember(name, self._fd, self._flushed)
             else:  # somebody has renamed it already
                 self._full, name = None, ""
@@ -137,13 +148,13 @@ class FileSink:
         return name
 
     def rotate(self) -> None:
-        """Give the file its new name and begin another of the old one. Raises SinkError."""
+        """Rename the file and begin another of the old name. Raises SinkError."""
         try:
             if self._full is not None:
-                os.rename(self._path, self._full.path)
-            fd = _open(self._path)
+                os.rename(self.path, self._full.path)
+            fd = _open(self.path)
             try:
-                _lock(fd, self._path)
+                _lock(fd, self.path)
                 if os.fstat(fd).st_size:
                     self._stop("was moved away, and another file stands there")
             except BaseException:
@@ -168,28 +179,22 @@ class FileSink:
                 os.close(self._fd)
             self._fd = -1
 
-    def _take_over(self, claim: Claim) -> None:
-        """Lock the file, and cut it to what stays. Closes it where it may not be touched."""
+    def _take_over(self) -> None:
+        """Lock the file and cut it to what stays; close it if that is not allowed."""
         try:
-            _lock(self._fd, self._path)
-            if claim.end_rotation(self._fd):
+            _lock(self._fd, self.path)
+            if self._claim.end_rotation(self._fd):
                 os.close(self._fd)
-                self._fd = _open(self._path)
-                _lock(self._fd, self._path)
+                self._fd = _open(self.path)
+                _lock(self._fd, self.path)
             self._begun = os.fstat(self._fd).st_mtime
-            self._flushed = claim.length_kept(self._fd)
+            self._flushed = self._claim.length_kept(self._fd)
             if os.fstat(self._fd).st_size > self._flushed:
                 os.ftruncate(self._fd, self._flushed)
-        except SinkError:
-            self._give_up()
-            raise
-        except OSError as error:
-            self._give_up()
-            raise self._failed(error) from None
-
-    def _give_up(self) -> None:
-        self._broken = True
-        self.close()
+        except (SinkError, OSError) as error:
+            self._broken = True
+            self.close()
+            raise (self._failed(error) if isinstance(error, OSError) else error) from None
 
     def _drain(self) -> None:
         left = memoryview(b"".join(self._buffer))
@@ -207,12 +212,12 @@ class FileSink:
                 left = left[done:]
                 self._check()
         except BrokenPipeError:
-            raise SinkClosed(f"nobody reads {self._name} any more") from None
+            raise SinkClosed(f"nobody reads {self._name()} any more") from None
         except OSError as error:
             raise self._failed(error) from None
 
     def _check(self) -> None:
-        """See that the file is still there, and as it was written. Raises SinkError, OSError."""
+        """Check that the file is still there, and as it was written. Raises SinkError, OSError."""
         if not self._file:
             return
         held = os.fstat(self._fd)
@@ -224,24 +229,69 @@ class FileSink:
             )
         if not self._moved and not self._is_at_its_name(held):
             self._moved = True
-            _log.warning("%s was moved away: its lines go where it is now until SIGHUP", self._path)
+            _log.warning("%s was moved away: its lines go where it is now until SIGHUP", self.path)
 
     def _stop(self, what: str) -> None:
         self._broken = True
         raise SinkError(
-            f"{self._path} {what}; nothing more is written, a state goes on with --new-output "
+            f"{self.path} {what}; nothing more is written, a state goes on with --new-output "
             "(to rotate a file: --rotate, or rename it and send SIGHUP)",
             Exit.IO_ERROR,
         )
 
     def _is_at_its_name(self, held: os.stat_result) -> bool:
         try:
-            return os.path.samestat(held, os.stat(self._path))
+            return os.path.samestat(held, os.stat(self.path))
         except OSError:
             return False
 
     def _failed(self, error: OSError) -> SinkError:
-        return SinkError(f"cannot write {self._name}: {error.strerror}", Exit.IO_ERROR)
+        return SinkError(f"cannot write {self._name()}: {error.strerror}", Exit.IO_ERROR)
+
+    def _name(self) -> str:
+        return "standard output" if self.path == STANDARD_OUTPUT else self.path
+
+
+class FileSink(OutputFile):
+    """A file of lines."""
+
+    write = OutputFile.append
+
+
+class RejectSink(OutputFile):
+    """The file of rejected records, created when the first one comes.
+
+    Each line is ``{"position", "reason", "detail", "data"}``, with ``data_base64`` instead of ``data`` for
+    bytes that are not UTF-8. A file that is in the way is refused at once. If the path is ``spare``, a mere
+    proposal, a number is put before its ending until no such file exists. The rest is as of OutputFile.
+    """
+
+    def __init__(
+        self, path: str, left: Mapping[str, Any] | None = None, *, spare: bool = False, **how: bool
+    ) -> None:
+        self._spare = spare
+        there = (left is not None and left["length"] > 0) or (os.path.exists(path) and not spare)
+        at_once = path == STANDARD_OUTPUT or path.endswith(".gz") or there
+        super().__init__(path, left, beginnings=(b'{"position":',), at_once=at_once, **how)
+
+    def write(self, reject: Reject) -> None:
+        """Append one rejected record. Raises SinkError or SinkClosed."""
+        if self._fd < 0:
+            if self._spare:
+                self.path = unused(self.path)
+                self._claim = self._claim._replace(path=self.path)
+            self._begin()
+        self.append(reject_line(reject))
+
+
+def reject_line(reject: Reject) -> bytes:
+    """Return the JSON line that stands for a rejected record, with its newline."""
+    line: dict[str, Any] = {"position": reject.position, "reason": reject.reason, "detail": reject.detail}
+    try:
+        line["data"] = reject.data.decode()
+    except UnicodeDecodeError:
+        line["data_base64"] = base64.b64encode(reject.data).decode()
+    return msgspec.json.encode(line) + b"\n"
 
 
 def _open(path: str) -> int:
@@ -258,7 +308,7 @@ def _open(path: str) -> int:
 
 
 def _lock(fd: int, path: str) -> None:
-    """Keep other runs off a file, for as long as it is open. Raises SinkError."""
+    """Lock a file against other runs while it is open. Raises SinkError."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -271,7 +321,7 @@ def _lock(fd: int, path: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make a new file's name last; without that a crash may lose the whole file."""
+    """Make a new file's name durable; without that a crash may lose the whole file."""
     with contextlib.suppress(OSError):  # some file systems cannot, and then need not
         fd = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""What to do where records of a topic are gone that the stream has not read."""
+"""Where to go on when records of a topic are gone that the stream has not read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,52 @@ from collections.abc import Mapping
 from typing import Literal
 
 from streamdp.errors import Exit
-from streamdp_connectors.kafka_client import Ids
-from streamdp_connectors.kafka_log import OutOfRangeError, TopicLog
+from streamdp_connectors.kafka.log import Ids, OutOfRangeError, TopicLog
 from streamdp_connectors.protocol import Gap, SourceError
 
 _log = logging.getLogger(__name__)
 
 OnGap = Literal["stop", "earliest", "latest"]
-"""Stop; go on with the first record there that was not read; or with what comes from now on."""
+"""Stop; go on with the first unread record that is there; or with what comes from now on."""
 
 _SETTLING = 2.0
-"""Seconds that a broker just restarted may need to know its ends again."""
+"""Seconds that a broker may need after a restart to know its ends again."""
+
+
+GONE_SECONDS = 10.0
+"""Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
+
+
+class Absence:
+    """A topic that is gone is waited for (``wait``), or raises SourceError (66)."""
+
+    def __init__(self, topic: str, *, wait: bool) -> None:
+        self._topic, self._wait = topic, wait
+        self._since: float | None = None
+        self._told = False
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the topic is gone now."""
+        return self._since is not None
+
+    def note(self, there: bool) -> None:
+        """Take note of whether the topic is there now."""
+        if there:
+            self._since, self._told = None, False
+            return
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since < GONE_SECONDS or self._told:
+            return
+        what = f"topic {self._topic} is gone: it was deleted, or may not be read"
+        if not self._wait:
+            raise SourceError(
+                f"{what}; make it again and start with --on-gap earliest, or begin with another --state",
+                Exit.NO_INPUT,
+            )
+        self._told = True
+        _log.warning("%s; waiting until it is there again", what)
 
 
 class Bridge:
@@ -27,14 +62,14 @@ class Bridge:
     def __init__(self, log: TopicLog, on_gap: OnGap) -> None:
         self._log, self._on_gap = log, on_gap
         self.gaps: list[Gap] = []
-        """What was passed over, until somebody takes it."""
+        """What was skipped, until somebody takes it."""
 
     def within(
         self, positions: Mapping[int, int], astray: OutOfRangeError | None = None, *, same: bool = True
     ) -> dict[int, int]:
-        """Offsets from which reading can go on; ``astray`` is what fetching ran into.
+        """Offsets from which reading can go on; ``astray`` is the error of a fetch.
 
-        ``same`` says whether the topic is known to be the one of the positions, by its id.
+        ``same`` says whether the topic's id shows that it is the one of the positions.
         """
         cut = {} if astray is None else astray.cut
         begins, ends = self._log.begins(positions), self._log.ends(positions)
@@ -58,12 +93,12 @@ class Bridge:
                 what = f"the log of {where} was cut {told}, before offset {offset}: "
                 what += "the broker lost records" if same else "it was made anew, or the broker lost records"
                 chosen[partition] = self._choose(what, at if same else begin, end)
-            self._pass(partition, offset, chosen[partition], what, max(0, chosen[partition] - offset))
+            self._skip(partition, offset, chosen[partition], what, max(0, chosen[partition] - offset))
         return chosen
 
     def anew(self, positions: Mapping[int, int], before: Ids, now: Ids) -> dict[int, int]:
-        """Where a topic is begun that only has the name of the one that was read to these positions."""
-        topic, bootstrap = self._log.topic, self._log.bootstrap
+        """Where to begin a topic that only has the name of the one that was read to these positions."""
+        topic, bootstrap = self._log.topic, self._log.broker.bootstrap
         if before.cluster and now.cluster and before.cluster != now.cluster:
             what = f"topic {topic} is another: {before.against(now, bootstrap)}"
         else:
@@ -76,8 +111,8 @@ class Bridge:
         chosen = {p: self._choose(what, begins[p], ends[p]) for p in begins}
         for partition in sorted({*positions, *chosen}):
             going_on = chosen.get(partition)
-            # what the old topic still held is not known: only what is passed over in the new one
-            self._pass(partition, positions.get(partition, 0), going_on, what, going_on or 0)
+            # only what is skipped in the new topic is counted: what the old one still held is not known
+            self._skip(partition, positions.get(partition, 0), going_on, what, going_on or 0)
         return chosen
 
     def _choose(self, what: str, earliest: int, latest: int) -> int:
@@ -89,7 +124,7 @@ class Bridge:
             )
         return earliest if self._on_gap == "earliest" else latest
 
-    def _pass(self, partition: int, offset: int, chosen: int | None, what: str, records: int) -> None:
+    def _skip(self, partition: int, offset: int, chosen: int | None, what: str, records: int) -> None:
         onwards = "its partition is no more" if chosen is None else f"going on at {chosen}"
         missing = f", offsets {offset} to {chosen - 1} are not read" if chosen and chosen > offset else ""
         detail = f"{what}{missing}; {onwards}"
