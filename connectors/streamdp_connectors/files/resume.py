@@ -66,7 +66,7 @@ def begins_alike(fd: int, left: Left) -> bool:
     return zlib.crc32(os.pread(fd, min(left.length, EDGE), 0)) == left.head
 
 
-def stranger(fd: int, start: int, beginnings: Sequence[bytes]) -> bytes | None:
+def foreign_line(fd: int, start: int, beginnings: Sequence[bytes]) -> bytes | None:
     """The first line after byte ``start`` that begins with none of ``beginnings``; None if there is none.
 
     A crash may have left a torn last line, or zeros for bytes that had not reached the disk.
@@ -104,11 +104,6 @@ class Claim(NamedTuple):
     anew: bool
     replayed: bool
     beginnings: Sequence[bytes]
-
-    @classmethod
-    def of(cls, path: str, left: Mapping[str, Any] | None, **how: Any) -> Claim:
-        """A claim with what a snapshot stores of the file, if there is one."""
-        return cls(path, None if left is None else Left.of(left), **how)
 
     def check_name(self) -> None:
         """Check, before the file is made, that it may begin empty."""
@@ -161,11 +156,11 @@ class Claim(NamedTuple):
             raise SinkError(
                 f"{self.path} {what}: restore it, or name a new file with --new-output", Exit.BAD_DATA
             )
-        strange = stranger(fd, left.length, self.beginnings)
-        if strange is not None:
+        foreign = foreign_line(fd, left.length, self.beginnings)
+        if foreign is not None:
             raise SinkError(
                 f"{self.path} goes on after byte {left.length} with what this stream did not write "
-                f"({strange[:40]!r}): it would be cut; move it away, or name a new file with --new-output",
+                f"({foreign[:40]!r}): it would be cut; move it away, or name a new file with --new-output",
                 Exit.BAD_DATA,
             )
         return left.length if self.replayed else whole_lines(fd, size)

@@ -10,7 +10,7 @@ import os
 import select
 import stat
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -66,8 +66,8 @@ class OutputFile:
         self._broken = self._moved = self._rotating = False
         self._full: Left | None = None  # what is being rotated, under its new name
         self._fd, self._file = -1, False
-        how = {"overwrite": overwrite, "anew": anew, "replayed": replayed, "beginnings": beginnings}
-        self._claim = Claim.of(path, left, **how)
+        before = None if left is None else Left.of(left)
+        self._claim = Claim(path, before, overwrite, anew, replayed, beginnings)
         if at_once:
             self._begin()
 
@@ -102,25 +102,21 @@ class OutputFile:
     def _sync(self) -> None:
         if not self._file:
             return
-        try:
+        with self._writing():
             os.fsync(self._fd)
             if self._new:
                 _sync_folder(os.path.dirname(self.path) or ".")
                 self._new = False
-        except OSError as error:
-            raise self._failed(error) from None
 
     def state(self) -> dict[str, Any]:
         """Return how to recognise the file; to be called right after a flush. Raises SinkError."""
         if not self._file:
             return Left(self.path if self._fd >= 0 else os.path.abspath(self.path)).plain()
-        try:
+        with self._writing():
             self._check()
             if self._rotating:
                 return Left(os.path.abspath(self.path), rotated=self._full).plain()
             return remember(self.path, self._fd, self._flushed).plain()
-        except OSError as error:
-            raise self._failed(error) from None
 
     def full(self, rotation: Rotation | None) -> bool:
         """Whether the file must be rotated; without a rule, whether there is anything to rotate."""
@@ -136,20 +132,18 @@ class OutputFile:
         From now on ``state`` says that the file has been rotated. ``rotate`` does it once a snapshot holds
         this state; after a crash in between, the next run does it.
         """
-        try:
+        with self._writing():
             if self._is_at_its_name(os.fstat(self._fd)):
                 name = os.path.abspath(rotated_name(self.path, time.time()))
                 self._full = remember(name, self._fd, self._flushed)
             else:  # somebody has renamed it already
                 self._full, name = None, ""
-        except OSError as error:
-            raise self._failed(error) from None
         self._rotating = True
         return name
 
     def rotate(self) -> None:
         """Rename the file and begin another of the old name. Raises SinkError."""
-        try:
+        with self._writing():
             if self._full is not None:
                 os.rename(self.path, self._full.path)
             fd = _open(self.path)
@@ -161,8 +155,6 @@ class OutputFile:
                 os.close(fd)
                 raise
             os.close(self._fd)
-        except OSError as error:
-            raise self._failed(error) from None
         self._fd, self._flushed, self._begun = fd, 0, time.time()
         self._rotating = self._moved = False
         self._full, self._new = None, True
@@ -182,25 +174,26 @@ class OutputFile:
     def _take_over(self) -> None:
         """Lock the file and cut it to what stays; close it if that is not allowed."""
         try:
-            _lock(self._fd, self.path)
-            if self._claim.end_rotation(self._fd):
-                os.close(self._fd)
-                self._fd = _open(self.path)
+            with self._writing():
                 _lock(self._fd, self.path)
-            self._begun = os.fstat(self._fd).st_mtime
-            self._flushed = self._claim.length_kept(self._fd)
-            if os.fstat(self._fd).st_size > self._flushed:
-                os.ftruncate(self._fd, self._flushed)
-        except (SinkError, OSError) as error:
+                if self._claim.end_rotation(self._fd):
+                    os.close(self._fd)
+                    self._fd = _open(self.path)
+                    _lock(self._fd, self.path)
+                self._begun = os.fstat(self._fd).st_mtime
+                self._flushed = self._claim.length_kept(self._fd)
+                if os.fstat(self._fd).st_size > self._flushed:
+                    os.ftruncate(self._fd, self._flushed)
+        except SinkError:
             self._broken = True
             self.close()
-            raise (self._failed(error) if isinstance(error, OSError) else error) from None
+            raise
 
     def _drain(self) -> None:
         left = memoryview(b"".join(self._buffer))
         self._buffer.clear()
         self._waiting = 0
-        try:
+        with self._writing():
             self._check()
             while left:
                 try:
@@ -211,10 +204,6 @@ class OutputFile:
                 self._flushed += done
                 left = left[done:]
                 self._check()
-        except BrokenPipeError:
-            raise SinkClosed(f"nobody reads {self._name()} any more") from None
-        except OSError as error:
-            raise self._failed(error) from None
 
     def _check(self) -> None:
         """Check that the file is still there, and as it was written. Raises SinkError, OSError."""
@@ -245,11 +234,16 @@ class OutputFile:
         except OSError:
             return False
 
-    def _failed(self, error: OSError) -> SinkError:
-        return SinkError(f"cannot write {self._name()}: {error.strerror}", Exit.IO_ERROR)
-
-    def _name(self) -> str:
-        return "standard output" if self.path == STANDARD_OUTPUT else self.path
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise what the system says as SinkError, or SinkClosed when nobody reads any more."""
+        name = "standard output" if self.path == STANDARD_OUTPUT else self.path
+        try:
+            yield
+        except BrokenPipeError:
+            raise SinkClosed(f"nobody reads {name} any more") from None
+        except OSError as error:
+            raise SinkError(f"cannot write {name}: {error.strerror}", Exit.IO_ERROR) from None
 
 
 class FileSink(OutputFile):

@@ -218,8 +218,10 @@ class FileSource:
             line = lines[at]
             size = len(line) + 1 + (extra if at == last else 0)
             # Most rows end with their line: only the others are worth the work of joining.
-            whole = b'"' not in line or (alone and at == 0) or not leaves_quote_open(line, False, delimiter)
-            if not rows.size and whole:
+            complete = (
+                b'"' not in line or (alone and at == 0) or not leaves_quote_open(line, False, delimiter)
+            )
+            if not rows.size and complete:
                 self._take_row(line, 1, size, found)
                 continue
             row = rows.add(line, size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import logging
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -160,7 +159,7 @@ class Broker(NamedTuple):
         common = {key: value for key, value in _COMMON.items() if key in client.DEFAULT_CONFIG}
         settings = {**common, **defaults, **chosen, **fixed, "bootstrap_servers": bootstrap.split(",")}
         deadline = time.monotonic() + self.timeout
-        told = False
+        reported = False
         while True:
             left = deadline - time.monotonic()
             try:
@@ -175,8 +174,8 @@ class Broker(NamedTuple):
                 raise failure(f"cannot set up Kafka at {bootstrap}: {one_line(error)}", Exit.USAGE) from None
             if not trouble.passing or time.monotonic() + _PAUSE >= deadline:
                 raise failure(trouble.message, Exit.UNAVAILABLE)
-            if not told and self.timeout > _SILENT:
-                told = True
+            if not reported and self.timeout > _SILENT:
+                reported = True
                 _log.warning("%s; trying for %g s", trouble.message, self.timeout)
             time.sleep(_PAUSE)
 
@@ -185,16 +184,6 @@ class Broker(NamedTuple):
         hint = "see whether it runs, and whether it demands a login (--kafka-config)"
         found = wrong_protocol(self.bootstrap, self.options)
         return found or Trouble(f"{self.unreachable(error).message}: {hint}", passing=True)
-
-
-def refresh_metadata(consumer: Any, timeout: float) -> bool:
-    """Ask for the cluster's metadata, and wait for at most so many seconds; whether an answer came."""
-    asked = internals.ask_for_metadata(consumer)
-    came = threading.Event()
-    asked.add_both(lambda _: came.set())
-    came.wait(timeout)
-    gone = library(ConnectorError).errors.UnknownTopicOrPartitionError
-    return bool(asked.is_done) and (asked.succeeded() or isinstance(asked.exception, gone))
 
 
 class Members:

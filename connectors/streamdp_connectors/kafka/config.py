@@ -130,9 +130,9 @@ def _take_special(name: str, value: str, place: str, options: dict[str, Any]) ->
             options["bootstrap_servers"] = value
         case "sasl.jaas.config":
             for key in ("username", "password"):
-                told = re.search(rf"\b{key}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", value)
-                if told:
-                    options.setdefault(f"sasl_plain_{key}", next(group for group in told.groups() if group))
+                found = re.search(rf"\b{key}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", value)
+                if found:
+                    options.setdefault(f"sasl_plain_{key}", next(group for group in found.groups() if group))
         case "sasl.password.file":
             options["sasl_plain_password"] = _secret(value, place)
         case "sasl.token.file":

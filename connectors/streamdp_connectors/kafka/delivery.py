@@ -69,21 +69,18 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
         self._thread.start()
 
-    def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
-        """Take up a topic, and return what was written to it after ``resume``."""
+    def open(
+        self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool
+    ) -> tuple[Topic, Tail]:
+        """Return a topic, which is kept up to date from now on, and what was written to it after ``resume``.
+
+        Everything before the topic's ``offset`` has been delivered.
+        """
         tail = read_tail(topic, self._broker, resume, anew, self._partition)
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
         self._topics[topic] = Topic(epoch, written, offset, self._broker.largest_batch(topic), tail.ids)
-        return tail
-
-    def largest(self, topic: str) -> int:
-        """Bytes that a batch of records may have there."""
-        return self._topics[topic].largest
-
-    def offset(self, topic: str) -> int:
-        """An offset before which everything has been delivered."""
-        return self._topics[topic].offset
+        return self._topics[topic], tail
 
     def put(self, topic: str, entry: Entry) -> None:
         """Take a record, which goes with the next ``flush``."""
@@ -248,10 +245,10 @@ class Delivery:
             resume = {**written, **place.ids.plain()}
             found = read_tail(topic, self._broker, resume, partition=self._partition).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
-            strange = [number for number, of in found.items() if ours.get(number) != of]
-            if strange:
+            foreign = [number for number, of in found.items() if ours.get(number) != of]
+            if foreign:
                 what = (
-                    f"another run of this state has written to topic {topic}, from number {min(strange)} on"
+                    f"another run of this state has written to topic {topic}, from number {min(foreign)} on"
                 )
                 raise FencedError(f"{what}: that one goes on, and this one ends", Exit.CANNOT_CREATE)
             rest = [entry for entry in entries if entry.number not in found]

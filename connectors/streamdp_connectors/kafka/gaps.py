@@ -24,45 +24,36 @@ GONE_SECONDS = 10.0
 """Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
 
 
-class Absence:
-    """A topic that is gone is waited for (``wait``), or raises SourceError (66)."""
+class Bridge:
+    """Finds where reading can go on, or says why it cannot. Raises SourceError (65, and 66 for no topic)."""
 
-    def __init__(self, topic: str, *, wait: bool) -> None:
-        self._topic, self._wait = topic, wait
-        self._since: float | None = None
-        self._told = False
+    def __init__(self, log: TopicLog, on_gap: OnGap, until_end: bool = False) -> None:
+        self._log, self._on_gap = log, on_gap
+        self._waits = on_gap != "stop" and not until_end
+        self.gaps: list[Gap] = []
+        """What was skipped, until somebody takes it."""
+        self.gone_since: float | None = None
+        """When the topic was found to be gone; None while it is there."""
+        self._reported = False
 
-    @property
-    def lasts(self) -> bool:
-        """Whether the topic is gone now."""
-        return self._since is not None
-
-    def note(self, there: bool) -> None:
-        """Take note of whether the topic is there now."""
-        if there:
-            self._since, self._told = None, False
-            return
+    def gone(self) -> None:
+        """The topic is gone: wait until it is there again, or raise SourceError after ``GONE_SECONDS``."""
         now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        if now - self._since < GONE_SECONDS or self._told:
+        self.gone_since = now if self.gone_since is None else self.gone_since
+        if now - self.gone_since < GONE_SECONDS or self._reported:
             return
-        what = f"topic {self._topic} is gone: it was deleted, or may not be read"
-        if not self._wait:
+        what = f"topic {self._log.topic} is gone: it was deleted, or may not be read"
+        if not self._waits:
             raise SourceError(
                 f"{what}; make it again and start with --on-gap earliest, or begin with another --state",
                 Exit.NO_INPUT,
             )
-        self._told = True
+        self._reported = True
         _log.warning("%s; waiting until it is there again", what)
 
-
-class Bridge:
-    """Finds where reading can go on, or says why it cannot. Raises SourceError (65)."""
-
-    def __init__(self, log: TopicLog, on_gap: OnGap) -> None:
-        self._log, self._on_gap = log, on_gap
-        self.gaps: list[Gap] = []
-        """What was skipped, until somebody takes it."""
+    def there(self) -> None:
+        """The topic is there."""
+        self.gone_since, self._reported = None, False
 
     def within(
         self, positions: Mapping[int, int], astray: OutOfRangeError | None = None, *, same: bool = True
@@ -88,9 +79,9 @@ class Bridge:
                 what = f"retention passed offset {offset} of {where}, which now begins at {begin}"
                 chosen[partition] = self._choose(what, begin, end)
             else:
-                told = "somewhere" if at is None else f"at {at}"
+                place = "somewhere" if at is None else f"at {at}"
                 at = min(offset, end) if at is None else min(at, end)
-                what = f"the log of {where} was cut {told}, before offset {offset}: "
+                what = f"the log of {where} was cut {place}, before offset {offset}: "
                 what += "the broker lost records" if same else "it was made anew, or the broker lost records"
                 chosen[partition] = self._choose(what, at if same else begin, end)
             self._skip(partition, offset, chosen[partition], what, max(0, chosen[partition] - offset))

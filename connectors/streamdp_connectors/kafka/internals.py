@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -38,9 +39,16 @@ def has_leaders(consumer: Any, topic: str) -> bool:
     return bool(metadata.available_partitions_for_topic(topic) == metadata.partitions_for_topic(topic))
 
 
-def ask_for_metadata(consumer: Any) -> Any:
-    """Ask what topics and partitions there are; return the client's future of the answer."""
-    return _metadata(consumer).request_update()
+def refresh_metadata(consumer: Any, timeout: float) -> bool:
+    """Ask what topics and partitions there are, and return whether an answer came in so many seconds."""
+    from kafka.errors import UnknownTopicOrPartitionError
+
+    asked, came = _metadata(consumer).request_update(), threading.Event()
+    asked.add_both(lambda _: came.set())
+    came.wait(timeout)
+    return bool(asked.is_done) and (
+        asked.succeeded() or isinstance(asked.exception, UnknownTopicOrPartitionError)
+    )
 
 
 def _metadata(client: Any) -> Any:

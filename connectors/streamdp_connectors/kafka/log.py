@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka import internals
-from streamdp_connectors.kafka.client import Broker, one_line, refresh_metadata
+from streamdp_connectors.kafka.client import Broker, one_line
 from streamdp_connectors.protocol import SourceError
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,6 @@ class OutOfRangeError(Exception):
     """
 
     def __init__(self, cut: Mapping[int, int | None]) -> None:
-        super().__init__()
         self.cut = cut
 
 
@@ -92,7 +91,7 @@ class TopicLog:
         self._consumer = first.consumer(metadata_max_age_ms=max(1000, int(1000 * refresh)))
         self._committer: Any = None
         self._refreshed = -1.0
-        self._told = ""
+        self._reported = ""
         self._astray: OutOfRangeError | None = None
         self._ends: dict[int, tuple[int, float]] = {}  # and when they were asked for
         try:
@@ -118,14 +117,14 @@ class TopicLog:
     def refresh(self) -> None:
         """Ask anew which topics and partitions there are. Raises BrokerSilentError."""
         asked = time.monotonic()
-        if not refresh_metadata(self._consumer, self.patience):
+        if not internals.refresh_metadata(self._consumer, self.patience):
             broker = self.broker._replace(timeout=self.patience, failure=BrokerSilentError)
             raise broker.unreachable(TimeoutError("no metadata"))
         self._refreshed = asked
 
     def answers(self) -> bool:
         """Whether a broker answers within half a second, and every partition has one that leads it."""
-        if not refresh_metadata(self._consumer, _ANSWER_SECONDS):
+        if not internals.refresh_metadata(self._consumer, _ANSWER_SECONDS):
             return False
         self._refreshed = time.monotonic() - _ANSWER_SECONDS
         return internals.has_leaders(self._consumer, self.topic)
@@ -190,7 +189,10 @@ class TopicLog:
             hint = "pip install lz4 python-snappy zstandard"
             raise SourceError(f"{what} ({one_line(error)}): {hint}", Exit.UNAVAILABLE) from None
         except errors.RetriableError as error:
-            self._tell_once(one_line(error))
+            what = one_line(error)  # it may pass by itself: one line for as long as it stays the same
+            if what != self._reported:
+                _log.warning("topic %s: %s; trying again", self.topic, what)
+            self._reported = what
             time.sleep(min(0.1, max(0.0, timeout)))
             return {}
         except errors.KafkaError as error:
@@ -202,12 +204,6 @@ class TopicLog:
         """The error for logs that were cut, as the client says where."""
         found = error.divergent_offsets.items()
         return OutOfRangeError({at.partition: e and int(e.offset) for at, e in found})
-
-    def _tell_once(self, what: str) -> None:
-        """Log what may pass by itself, once for as long as it stays the same."""
-        if what != self._told:
-            _log.warning("topic %s: %s; trying again", self.topic, what)
-        self._told = what
 
     def pause(self, partition: int) -> None:
         """Fetch no more of a partition for now."""
@@ -243,20 +239,15 @@ class TopicLog:
         end, asked = self._ends.get(partition, (-1, 0.0))
         return position == end and time.monotonic() - asked < 2 * _ASK_EVERY
 
-    def ask_ends(self, partitions: Iterable[int]) -> None:
-        """Ask for ends that were not asked for lately; ignore that a broker does not answer."""
-        late = time.monotonic() - _ASK_EVERY
-        due = [p for p in partitions if self._ends.get(p, (0, 0.0))[1] < late]
-        if not due:
+    def ask_end(self, partition: int) -> None:
+        """Ask for an end that was not asked for lately; ignore that a broker does not answer."""
+        if self._ends.get(partition, (0, 0.0))[1] >= time.monotonic() - _ASK_EVERY:
             return
-        wanted = [self._at(partition) for partition in due]
         try:
-            found = self._consumer.end_offsets(wanted, timeout_ms=500)
+            (end,) = self._consumer.end_offsets([self._at(partition)], timeout_ms=500).values()
+            self._ends[partition] = end, time.monotonic()
         except self._errors.KafkaError as error:
             _log.debug("topic %s: %s", self.topic, one_line(error))
-            return
-        now = time.monotonic()
-        self._ends.update({at.partition: (end, now) for at, end in found.items()})
 
     def commit(self, group: str, positions: Mapping[int, int]) -> None:
         """Tell a consumer group how far reading has come; a failure is only logged."""

@@ -118,7 +118,9 @@ class Merge:
         heapq.heapify(heap)
         found: list[Raw] = []
         if len(heap) == 1 and (self._in_step is None or len(self._queues) == 1):
-            self._take_from_one(heap[0][2], limit, stop, found)
+            partition = heap[0][2]  # the only one that has any: times are not needed
+            while len(found) < limit and self._has_next(partition, stop):
+                found.append(self._take(partition))
             return found
         while heap and len(found) < limit and not self._ahead(heap[0][0], bound):
             partition = heap[0][2]
@@ -143,13 +145,6 @@ class Merge:
         """Whether a record must wait until others reach its time."""
         return self._in_step is not None and bound < key <= bound + self._in_step
 
-    def _take_from_one(
-        self, partition: int, limit: int, stop: Mapping[int, int] | None, found: list[Raw]
-    ) -> None:
-        """Release records of the only partition that has any; times are not needed."""
-        while len(found) < limit and self._has_next(partition, stop):
-            found.append(self._take(partition))
-
     def _take(self, partition: int) -> Raw:
         raw = self._queues[partition].popleft()
         key = self._heads.pop(partition, -math.inf)
@@ -165,16 +160,12 @@ class Merge:
         return stop is None or bool(queue[0].position["offset"] < stop.get(partition, 0))
 
     def _key(self, partition: int) -> tuple[float, int, int]:
-        return self._head(partition), self._queues[partition][0].position["offset"], partition
-
-    def _head(self, partition: int) -> float:
-        key = self._heads.get(partition)
-        if key is None:
-            at = self._time_of(self._queues[partition][0]) if len(self._queues) > 1 else None
+        head = self._queues[partition][0]
+        if partition not in self._heads:
+            at = self._time_of(head) if len(self._queues) > 1 else None
             # not a number compares with nothing, and would leave the heap without an order
-            key = -math.inf if at is None or at != at else at
-            self._heads[partition] = key
-        return key
+            self._heads[partition] = -math.inf if at is None or at != at else at
+        return self._heads[partition], head.position["offset"], partition
 
 
 def _broker_time(raw: Raw) -> float | None:
@@ -189,52 +180,42 @@ class Arrivals:
     """
 
     def __init__(self) -> None:
-        self._held: dict[int, deque[tuple[int, float]]] = {}
-        self._noted: dict[int, list[tuple[int, float]]] = {}
+        self._known: dict[int, list[tuple[int, float]]] = {}  # by partition, in order: as in positions
 
     def of(self, partition: int, offset: int, now: float) -> float:
-        """When a record arrived: as an earlier run noted, else now. It is kept from then on."""
-        noted = self._noted.get(partition)
-        if noted:
-            place = bisect.bisect_right(noted, (offset, float("inf")))
-            now = noted[place][1] if place < len(noted) else now
-        held = self._held.setdefault(partition, deque())
-        if held and held[-1][1] == now:
-            held.pop()
-        held.append((offset + 1, now))
+        """When a record arrived: as is known, else now. It is known from then on."""
+        known = self._known.setdefault(partition, [])
+        if known and offset < known[-1][0]:
+            return known[bisect.bisect_right(known, (offset, math.inf))][1]
+        if known and known[-1][1] == now:
+            known.pop()
+        known.append((offset + 1, now))
         return now
 
     def forget(self, reached: Mapping[int, int]) -> None:
         """Forget records before these offsets."""
-        for partition, held in self._held.items():
-            while held and held[0][0] <= reached.get(partition, 0):
-                held.popleft()
-        for partition, noted in self._noted.items():
-            if noted and noted[0][0] <= reached.get(partition, 0):
-                self._noted[partition] = [pair for pair in noted if pair[0] > reached.get(partition, 0)]
+        for partition, known in self._known.items():
+            del known[: bisect.bisect_right(known, (reached.get(partition, 0), math.inf))]
 
     def plain(self, reached: Mapping[int, int] | None = None) -> dict[str, Any]:
         """What is known of records (after these offsets), as part of positions; {} for nothing."""
         found = {}
-        for partition in sorted({*self._held, *self._noted}):
+        for partition, known in sorted(self._known.items()):
             low = 0 if reached is None else reached.get(partition, 0)
-            pairs = {*self._held.get(partition, ()), *self._noted.get(partition, ())}
-            found[str(partition)] = sorted([end, at] for end, at in pairs if end > low)
-        kept = {partition: pairs for partition, pairs in found.items() if pairs}
-        return {ARRIVED: kept} if kept else {}
+            if known and known[-1][0] > low:
+                found[str(partition)] = [[end, at] for end, at in known if end > low]
+        return {ARRIVED: found} if found else {}
 
     def note(self, positions: Mapping[str, Any]) -> None:
-        """Take over what an earlier run has noted."""
+        """Take over what an earlier run has known."""
         stored = positions.get(ARRIVED)
         for partition, pairs in (stored if isinstance(stored, dict) else {}).items():
-            known = self._noted.setdefault(int(partition), [])
-            self._noted[int(partition)] = sorted({*known, *((int(end), float(at)) for end, at in pairs)})
+            known = self._known.get(int(partition), ())
+            self._known[int(partition)] = sorted({*known, *((int(end), float(at)) for end, at in pairs)})
 
-    def clear(self, noted: bool) -> None:
-        """Forget arrivals; with ``noted`` also those of an earlier run."""
-        self._held.clear()
-        if noted:
-            self._noted.clear()
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
 
 
 class Idle:
@@ -248,7 +229,7 @@ class Idle:
     ) -> None:
         self._topic, self._timeout, self._clock = topic, timeout, clock
         self._since: dict[int, float] = {}
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._ended = clock()
 
     def begin(self) -> None:
@@ -263,8 +244,8 @@ class Idle:
     def heard(self, partition: int) -> None:
         """Records of a partition have come."""
         self._since.pop(partition, None)
-        if partition in self._told:
-            self._told.discard(partition)
+        if partition in self._reported:
+            self._reported.discard(partition)
             _log.warning("topic %s, partition %d is read again", self._topic, partition)
 
     def silent(self, partition: int) -> bool:
@@ -276,8 +257,8 @@ class Idle:
         """The same of a partition that has records; then a line is logged."""
         if not self.silent(partition):
             return False
-        if partition not in self._told:
-            self._told.add(partition)
+        if partition not in self._reported:
+            self._reported.add(partition)
             what = "has records, and gave none for %g s: the others go on without it (--idle-timeout)"
             _log.warning("topic %s, partition %d " + what, self._topic, partition, self._timeout)
         return True

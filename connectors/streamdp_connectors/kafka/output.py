@@ -7,6 +7,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,8 +55,8 @@ def read_tail(
     at = broker.kafka.TopicPartition(topic, partition)
     with broker.asked(f"cannot read topic {topic}"):
         begin, end, ids = _bounds(broker, at)
-        strange = "" if resume is None else _strange(topic, broker.bootstrap, end, ids, resume)
-        known = resume is not None and not strange
+        mismatch = "" if resume is None else _mismatch(topic, broker.bootstrap, end, ids, resume)
+        known = resume is not None and not mismatch
         tail = Tail(end, ids.otherwise(Ids.of(resume or {})) if known else ids, known, {}, [])
         if anew and not tail.known:
             return tail
@@ -65,8 +66,8 @@ def read_tail(
                 how = "--new-output appends to them, --state continues an earlier run"
                 raise SinkError(f"{what}: {how}", Exit.CANNOT_CREATE)
             return tail
-        if strange:
-            raise SinkError(strange, Exit.BAD_DATA)
+        if mismatch:
+            raise SinkError(mismatch, Exit.BAD_DATA)
         for record in _records(broker, at, max(begin, resume["offset"]), end):
             _note(tail, record, resume)
         return tail
@@ -78,7 +79,7 @@ def made_anew(topic: str, before: Ids, now: Ids, bootstrap: str) -> str:
     return f"{what}; what was written is not there, go on without it with --new-output"
 
 
-def _strange(topic: str, bootstrap: str, end: int, ids: Ids, resume: Mapping[str, Any]) -> str:
+def _mismatch(topic: str, bootstrap: str, end: int, ids: Ids, resume: Mapping[str, Any]) -> str:
     """Why the topic is not the one that the state has written to, and what to do; "" if it is."""
     before, offset, known = resume.get("topic", topic), resume["offset"], Ids.of(resume)
     if before != topic:
@@ -148,14 +149,18 @@ class FencedError(SinkError):
     """Another run with the same id writes now."""
 
 
+@dataclass
 class Topic:
     """An output: its epoch, how many records were delivered, and the offset before which they all are.
 
     ``largest`` is how many bytes a batch of them may have; ``ids`` tell it from another of its name.
     """
 
-    def __init__(self, epoch: int, written: int, offset: int, largest: int, ids: Ids) -> None:
-        self.epoch, self.written, self.offset, self.largest, self.ids = epoch, written, offset, largest, ids
+    epoch: int
+    written: int
+    offset: int
+    largest: int
+    ids: Ids
 
 
 class Transactions:

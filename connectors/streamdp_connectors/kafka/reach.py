@@ -81,11 +81,11 @@ def wrong_protocol(bootstrap: str, options: Mapping[str, Any]) -> Trouble | None
         trouble = None
         if not protocol.endswith("SSL"):
             if _speaks_tls(host, port):
-                told = f"set security.protocol={'SASL_SSL' if login else 'SSL'} in --kafka-config"
-                return Trouble(f"{host}:{port} wants TLS, and was spoken to without: {told}", passing=False)
+                how = f"set security.protocol={'SASL_SSL' if login else 'SSL'} in --kafka-config"
+                return Trouble(f"{host}:{port} wants TLS, and was spoken to without: {how}", passing=False)
         elif _speaks_plain(host, port):
-            told = f"set security.protocol={'SASL_PLAINTEXT' if login else 'PLAINTEXT'}"
-            what = f"{host}:{port} speaks no TLS: name its TLS port in --bootstrap, or {told}"
+            how = f"set security.protocol={'SASL_PLAINTEXT' if login else 'PLAINTEXT'}"
+            what = f"{host}:{port} speaks no TLS: name its TLS port in --bootstrap, or {how}"
             return Trouble(what, passing=False)
         else:
             trouble = _certificate(host, port, options)

@@ -48,8 +48,7 @@ class TopicWriter:
         self.topic, self._delivery = topic, delivery
         self._epoch = epoch if resume is None else resume["epoch"]
         self._out_seq = 0 if resume is None else resume["out_seq"]
-        tail = delivery.open(topic, self._epoch, resume, anew)
-        self._ids = tail.ids
+        self._place, tail = delivery.open(topic, self._epoch, resume, anew)
         self.marks = tail.marks
         """The source positions that were noted after the snapshot, for the source's ``replay``."""
         self.differing = 0
@@ -61,8 +60,6 @@ class TopicWriter:
             self._out_seq = max([self._out_seq, *(number + 1 for number in tail.checksums)])
         self._forgets = self._out_seq + _REMEMBERED
         self._noted: list[Mapping[str, Any]] = []
-        self.largest = delivery.largest(topic)
-        """Bytes that the topic takes at once."""
 
     def mark(self, positions: Mapping[str, Any]) -> None:
         """Note the source's positions after a read, before the answers to it are written.
@@ -86,9 +83,8 @@ class TopicWriter:
 
     def state(self) -> dict[str, Any]:
         """Return what ``resume`` needs; to be called right after a flush."""
-        offset = self._delivery.offset(self.topic)
-        state = {"epoch": self._epoch, "out_seq": self._out_seq, "offset": offset, "topic": self.topic}
-        state |= self._ids.plain()
+        place = {"offset": self._place.offset, "topic": self.topic, **self._place.ids.plain()}
+        state = {"epoch": self._epoch, "out_seq": self._out_seq, **place}
         if self._out_seq > self._forgets:
             self._said.clear()
         return state | {"said": sorted(self._said)} if self._said else state
@@ -149,5 +145,5 @@ class KafkaRejects(TopicWriter):
             ("position", msgspec.json.encode(reject.position)),
             ("bytes", b"%d" % len(reject.data)),
         ]
-        fits = min(self.max_bytes, room(self.largest, [*headers, ("read", self.noted)]))
+        fits = min(self.max_bytes, room(self._place.largest, [*headers, ("read", self.noted)]))
         self.send(reject.data[:fits], headers if len(reject.data) > fits else headers[:-1])

@@ -12,7 +12,7 @@ from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.kafka.batches import Unread
 from streamdp_connectors.kafka.client import Broker
-from streamdp_connectors.kafka.gaps import Absence, Bridge, OnGap
+from streamdp_connectors.kafka.gaps import Bridge, OnGap
 from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka.merge import Arrivals, Idle, Merge, TimeOf
 from streamdp_connectors.kafka.reach import Link
@@ -69,8 +69,7 @@ class KafkaSource:
         self._clock = clock
         broker = Broker(bootstrap, client_options or {}, timeout, SourceError)
         self._log = TopicLog(topic, broker, refresh, give_up_after, partition)
-        self._bridge = Bridge(self._log, on_gap)
-        self._absence = Absence(topic, wait=on_gap != "stop" and not until_end)
+        self._bridge = Bridge(self._log, on_gap, until_end)
         self._link = Link(bootstrap, give_up_after, broker.why_silent)
         self._ids = self._log.ids()
         self._former: set[Ids] = set()
@@ -166,6 +165,7 @@ class KafkaSource:
                 f"the state continues {held}, not {wanted}: name another --state", Exit.BAD_DATA
             )
         before = Ids.of(positions)
+        self._arrivals.clear()
         if before.differ(self._ids) or not set(stored) <= set(self._log.partitions):
             self._go_to(self._bridge.anew(stored, before, self._ids))
             return True
@@ -191,7 +191,7 @@ class KafkaSource:
     def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
         offsets = _offsets(positions)
-        here = not self._closed and not self._absence.lasts and self._link.up
+        here = not self._closed and self._bridge.gone_since is None and self._link.up
         if self.group is not None and offsets and here:
             self._log.commit(self.group, offsets)
 
@@ -224,7 +224,6 @@ class KafkaSource:
 
     def _go_to(self, positions: dict[int, int]) -> None:
         self._merge.clear()
-        self._arrivals.clear(noted=False)
         self._arrived = {}
         self._log.seek(positions)
         self._next.update(positions)
@@ -239,12 +238,13 @@ class KafkaSource:
     def _look_around(self) -> bool:
         """Whether the topic is there, and still the same; begin to read partitions that were added."""
         known, ids = self._log.known(), self._log.ids()
-        self._absence.note(bool(known))
         if not known:
+            self._bridge.gone()
             return False
+        self._bridge.there()
         if ids.differ(self._ids):
             if ids in self._former:
-                return False  # told by a broker that is behind the others
+                return False  # a broker that is behind the others says so
             self._begin_anew(ids, known)
             return True
         self._ids = ids.otherwise(self._ids)
@@ -265,7 +265,7 @@ class KafkaSource:
         positions = self._bridge.anew(self._next, self._ids, ids)
         self._former.add(self._ids)
         self._ids, self._astray = ids, None
-        self._arrivals.clear(noted=True)
+        self._arrivals.clear()
         self._ends = None if self._ends is None else ends
         self._open(positions)
 
@@ -333,7 +333,7 @@ class KafkaSource:
         """Whether more of a partition is to come, so that others must wait for it."""
         if self._log.exhausted(partition):
             return False
-        self._log.ask_ends([partition])
+        self._log.ask_end(partition)
         return not (self._log.exhausted(partition) or (self._link.up and self._idle.over(partition)))
 
     def _lives(self, partition: int) -> bool:
