@@ -19,7 +19,6 @@ OnGap = Literal["stop", "earliest", "latest"]
 _SETTLING = 2.0
 """Seconds that a broker may need after a restart to know its ends again."""
 
-
 GONE_SECONDS = 10.0
 """Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
 
