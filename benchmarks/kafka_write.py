@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from broker.process import Broker
 from broker.topics import make_topic
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_sink import KafkaSink
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.sink import KafkaSink
 
 from benchmarks.workloads import show
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from streamdp_connectors.files import FileSource, SourceError
-from streamdp_connectors.lines import Lines, leaves_quote_open
-from streamdp_connectors.protocol import Source
+from streamdp_connectors.files.lines import Lines, leaves_quote_open
+from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.protocol import Replayable, Source, SourceError, Watched, share_of
 
 from streamdp.records import Raw
 
@@ -244,8 +244,9 @@ def test_errors_have_one_line_and_a_code(path: Path, tmp_path: Path) -> None:
 def test_a_file_has_one_order_and_no_known_end(path: Path) -> None:
     path.write_bytes(b"a\nb\n")
     source: Source = FileSource(str(path))
-    source.replay([source.positions(), {"topic": "in", "partitions": {"0": 1}}])
-    assert (source.lags(), [raw.data for raw in source.read(9, 0.0)]) == ([], [b"a", b"b"])
+    assert not isinstance(source, Replayable | Watched)
+    assert (share_of(source), [raw.data for raw in source.read(9, 0.0)]) == (0.0, [b"a", b"b"])
+    assert share_of(source) == 1.0
     source.close()
 
 

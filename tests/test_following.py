@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from streamdp_connectors.files import FileSource, SourceError
-from streamdp_connectors.protocol import Source
+from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.protocol import Source, SourceError
 
 from streamdp.records import Raw
 
@@ -100,13 +100,13 @@ def test_follow_csv_reads_the_new_header(path: Path) -> None:
 
 CHILD = """
 import sys
-from streamdp_connectors.files import FileSource
+from streamdp_connectors.files.source import FileSource
 source = FileSource("-", sys.argv[1])
 source.seek({"file": "-", "line": 0, "offset": 0})
 while not source.at_end:
     for record in source.read(5, 0.5):
         print(record.position["line"], record.data, flush=True)
-print(source.replayable, flush=True)
+print(source.seekable, flush=True)
 """
 
 
@@ -143,7 +143,8 @@ def test_standard_input_takes_gzip_and_much() -> None:
 
 
 def test_closed_standard_input() -> None:
-    command = f"{sys.executable} -c 'from streamdp_connectors.files import FileSource; FileSource(\"-\")' <&-"
+    program = 'from streamdp_connectors.files.source import FileSource; FileSource("-")'
+    command = f"{sys.executable} -c '{program}' <&-"
     done = subprocess.run(command, shell=True, capture_output=True, timeout=10)
     assert b"SourceError: cannot read standard input" in done.stderr
 

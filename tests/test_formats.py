@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from streamdp_connectors.rejects import reject_line
+from streamdp_connectors.files.sink import reject_line
 
 from streamdp.cli.reading import format_of
 from streamdp.errors import Exit

@@ -16,8 +16,8 @@ import zstandard
 from broker.topics import make_topic, produce
 from commands import newest_lines, parsed, succeed
 from kafka.codec import snappy_encode
-from streamdp_connectors.kafka_codecs import LIMIT, UnreadableError, unpack
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.batches import LIMIT, UnreadableError, unpack
+from streamdp_connectors.kafka.source import KafkaSource
 
 from streamdp.records import Raw
 

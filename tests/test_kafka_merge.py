@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from streamdp_connectors.kafka_merge import Merge
+from streamdp_connectors.kafka.merge import Merge
 
 from streamdp.records import Raw
 

@@ -6,7 +6,7 @@ import random
 
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from kafka.record.util import encode_varint
-from streamdp_connectors.kafka_records import Entry, batches, varint
+from streamdp_connectors.kafka.batches import Entry, batches, varint
 
 
 def of_the_client(entries: list[Entry], epoch: int) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from broker.topics import contents, make_topic, produce
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import SinkError
 
 from streamdp.records import Reject

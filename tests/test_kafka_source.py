@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from broker.topics import add_partitions, forget, make_topic, produce
 from kafka import KafkaConsumer, TopicPartition
-from streamdp_connectors.kafka_idle import Idle
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.merge import Idle
+from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.decode.decoder import Decoder
@@ -92,8 +92,8 @@ def test_continues_after_any_number_of_records(broker: Any, news: str, source: K
 
 
 def test_small_queues_pause_and_resume(monkeypatch: pytest.MonkeyPatch, source: KafkaSource) -> None:
-    monkeypatch.setattr("streamdp_connectors.kafka_source._QUEUED_RECORDS", 20)
-    monkeypatch.setattr("streamdp_connectors.kafka_source._FETCH", 30)
+    monkeypatch.setattr("streamdp_connectors.kafka.source._QUEUED_RECORDS", 20)
+    monkeypatch.setattr("streamdp_connectors.kafka.source._FETCH", 30)
     assert [raw.data for raw in drain(source, 7)] == LINES
 
 
@@ -317,7 +317,7 @@ def test_a_silent_partition_is_not_waited_for_for_ever(broker: Any, caplog: pyte
     assert places(drain(source, limit=10)) == [(0, i) for i in range(10)]
     source._log.resume(1)
     assert places(drain(source, limit=10)) == [(1, i) for i in range(10)]
-    said = [record.getMessage() for record in caplog.records if record.name.endswith("kafka_idle")]
+    said = [record.getMessage() for record in caplog.records if record.name.endswith("kafka.merge")]
     assert said == [
         f"topic {topic}, partition 1 has records, and gave none for 1 s: the others go on without it "
         "(--idle-timeout)",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from broker.topics import add_partitions, make_topic
-from streamdp_connectors.kafka_members import Members
+from streamdp_connectors.kafka.client import Members
 
 
 def waits(members: Members, wait: float, wanted: set[int]) -> list[set[int]]:

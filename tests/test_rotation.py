@@ -13,18 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commands import (
-    command,
-    environment,
-    fail,
-    newest_lines,
-    start,
-    succeed,
-    wait_for,
-    write_headlines,
-)
-from streamdp_connectors.files import FileSink, SinkError
-from streamdp_connectors.rotate import Rotation
+from commands import command, environment, fail, newest_lines, start, succeed, wait_for, write_headlines
+from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.sink import FileSink
+from streamdp_connectors.protocol import SinkError
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out.jsonl", "--state", "state", "--beam", "2")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from streamdp_connectors.left import Left
+from streamdp_connectors.files.resume import Left
 
 from streamdp.state import snapshot
 from streamdp.state.snapshot import PREFIX, VERSION, Header, SnapshotError, StateFolder

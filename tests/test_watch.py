@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -54,7 +55,7 @@ def test_lag_in_event_time(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> N
         Lag("t", 4, 9, None),
         Lag("t", 5, 0, raw(b'{"text": "x", "time": 900}', 950.0)),
     ]
-    monkeypatch.setattr(reader.source, "lags", lambda: lags)
+    monkeypatch.setattr(Reader, "watched", SimpleNamespace(lags=lambda: lags))
     found = reader.lags(1000.0)
     assert [lag.seconds for lag in found] == [100.0, 50.0, 40.0, 0.0, None, 0.0]
     assert [(lag.partition, lag.records) for lag in found[-2:]] == [(4, 9), (5, 0)]

@@ -1,4 +1,4 @@
-"""Bytes from a file, a pipe or standard input, as they arrive; gzip and Zstandard are taken off."""
+"""Read bytes from a file, a pipe or standard input as they arrive, and unpack gzip and Zstandard."""
 
 from __future__ import annotations
 
@@ -6,20 +6,109 @@ import os
 import select
 import stat
 import time
+import zlib
+from typing import Any
 
 from streamdp.errors import Exit
-from streamdp_connectors import gunzip, unzstd
-from streamdp_connectors.gunzip import Gunzip
 from streamdp_connectors.protocol import SourceError
-from streamdp_connectors.unzstd import Unzstd
 
 BLOCK = 1 << 20
-PACKERS: dict[bytes, tuple[str, type[Gunzip | Unzstd]]] = {
-    gunzip.MAGIC: (".gz", Gunzip),
-    unzstd.MAGIC: (".zst", Unzstd),
-}
-"""How packed files begin, what their names end in, and what unpacks them."""
 _POLL = 0.1  # seconds between two looks at the end of a followed file
+_PIECE = 1 << 12  # packed bytes of Zstandard at a time: four of them may stand for 128 KiB
+
+
+class Unpacker:
+    """Unpacks a stream of one or more compressed frames; ``name`` is for messages. Raises SourceError."""
+
+    kind: str
+    magic: bytes
+    """How such files begin; no UTF-8 text does."""
+    ending: str
+    """How their names end."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._packed = b""
+        self._frame: Any = None
+
+    def feed(self, packed: bytes) -> None:
+        """Add packed bytes; take everything out before adding more."""
+        self._packed += packed
+
+    def take(self, limit: int) -> bytes:
+        """Return up to ``limit`` unpacked bytes, b"" when more packed ones are needed."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Check, at the end of the packed stream, that it ends where a frame does."""
+        if self._frame is not None:
+            raise self._invalid("it ends too early")
+
+    def _invalid(self, why: object) -> SourceError:
+        return SourceError(f"{self._name} is not valid {self.kind}: {why}", Exit.BAD_DATA)
+
+
+class Gunzip(Unpacker):
+    """Unpacks gzip."""
+
+    kind, magic, ending = "gzip", b"\x1f\x8b", ".gz"
+    _more = False  # the last piece filled its limit, so zlib may hold some of the next
+
+    def take(self, limit: int) -> bytes:
+        """Unpack no more than ``limit`` bytes, so that a small file cannot fill the memory."""
+        while self._packed or self._more:
+            if self._frame is None:
+                self._packed = self._packed.lstrip(b"\0")  # padding between and after members
+                if not self._packed:
+                    break
+                self._frame = zlib.decompressobj(wbits=31)
+            try:
+                piece: bytes = self._frame.decompress(self._packed, limit)
+            except zlib.error as error:
+                raise self._invalid(error) from None
+            self._more = len(piece) == limit
+            self._packed = self._frame.unconsumed_tail
+            if self._frame.eof:
+                self._packed, self._frame, self._more = self._frame.unused_data, None, False
+            if piece:
+                return piece
+        return b""
+
+
+class Unzstd(Unpacker):
+    """Unpacks Zstandard."""
+
+    kind, magic, ending = "Zstandard", b"\x28\xb5\x2f\xfd", ".zst"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        try:
+            import zstandard
+        except ImportError:
+            raise SourceError(
+                f"{name} is Zstandard, and reading it needs one more package: pip install zstandard",
+                Exit.UNAVAILABLE,
+            ) from None
+        self._library: Any = zstandard
+        self._unpacked = b""
+
+    def take(self, limit: int) -> bytes:
+        """Unpack a few packed bytes at a time, so that a small file cannot fill the memory."""
+        while not self._unpacked and self._packed:
+            if self._frame is None:
+                self._frame = self._library.ZstdDecompressor().decompressobj()
+            piece, self._packed = self._packed[:_PIECE], self._packed[_PIECE:]
+            try:
+                self._unpacked = self._frame.decompress(piece)
+            except self._library.ZstdError as error:
+                raise self._invalid(error) from None
+            if self._frame.eof:
+                self._packed, self._frame = self._frame.unused_data + self._packed, None
+        found, self._unpacked = self._unpacked[:limit], self._unpacked[limit:]
+        return found
+
+
+UNPACKERS: tuple[type[Unpacker], ...] = (Gunzip, Unzstd)
 
 
 class Input:
@@ -37,11 +126,11 @@ class Input:
         except OSError as error:
             raise SourceError(f"cannot read standard input: {error.strerror}", Exit.NO_INPUT) from None
         self.regular = stat.S_ISREG(mode)
-        """Whether all bytes are there already: nothing to wait for but the end of the file."""
+        """Whether it is a file, whose bytes are all there already."""
         self.seekable = self.regular and path != "-"
         self._follow = follow and self.seekable
         self._next_fd = -1
-        self._unpack: Gunzip | Unzstd | None = None
+        self._unpack: Unpacker | None = None
         self._head: bytes | None = b""  # of a pipe, until it shows whether it is gzip
         if self.seekable:
             self._head = None
@@ -64,7 +153,9 @@ class Input:
                 return None
             if self._head is not None:
                 self._head += raw
-                if raw and any(len(self._head) < len(m) and m.startswith(self._head) for m in PACKERS):
+                if raw and any(
+                    len(self._head) < len(u.magic) and u.magic.startswith(self._head) for u in UNPACKERS
+                ):
                     continue
                 raw, self._head = self._head, None
                 self._unpack = self._unpacker(raw)
@@ -83,7 +174,7 @@ class Input:
         return os.lseek(self._fd, 0, os.SEEK_CUR) / size if size else 1.0
 
     def reopen(self) -> bool:
-        """Go on with the beginning of the file that took the name of this one; False when none did."""
+        """Go on with the beginning of the file that took this one's name; return False if none did."""
         if self._next_fd < 0:
             return False
         os.close(self._fd)
@@ -111,11 +202,11 @@ class Input:
                 os.close(fd)
         self._fd = self._next_fd = -1
 
-    def _unpacker(self, head: bytes, name: str = "") -> Gunzip | Unzstd | None:
-        """What unpacks bytes that begin so, or a file of that name."""
-        for magic, (ending, packer) in PACKERS.items():
-            if head.startswith(magic) or name.endswith(ending):
-                return packer(self.path)
+    def _unpacker(self, head: bytes, name: str = "") -> Unpacker | None:
+        """The unpacker for bytes that begin with ``head``, or for a file of that name."""
+        for unpacker in UNPACKERS:
+            if head.startswith(unpacker.magic) or name.endswith(unpacker.ending):
+                return unpacker(self.path)
         return None
 
     def _receive(self, wait: float) -> bytes | None:

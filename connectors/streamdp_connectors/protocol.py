@@ -1,9 +1,13 @@
-"""What a source and a sink promise the engine, and the errors both report."""
+"""What a source and a sink promise, and the errors that they raise.
+
+A source needs the five members of ``Source``, a sink those of ``Sink``. What only some of them can do is a
+protocol of its own: ``isinstance`` tells whether a source or a sink can do it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from streamdp.errors import StreamdpError
 from streamdp.records import Raw
@@ -24,11 +28,11 @@ class SinkError(ConnectorError):
 
 
 class SinkClosed(Exception):  # noqa: N818 - the reader has had enough; nothing is wrong
-    """Whoever read the output has gone away (``| head``): end quietly."""
+    """The reader of the output has gone away (``| head``): end quietly."""
 
 
 class Gap(NamedTuple):
-    """Records that a source has passed over: where the first of them was, why, and how many are known of."""
+    """Records that a source has skipped: the position of the first, the reason, and how many are known of."""
 
     position: dict[str, Any]
     detail: str
@@ -36,7 +40,7 @@ class Gap(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """How many records of a partition are not read yet, and the last that was, where there was one."""
+    """How many records of a partition are still unread, and the last record read, if there is one."""
 
     topic: str
     partition: int
@@ -45,37 +49,14 @@ class Lag(NamedTuple):
 
 
 class Source(Protocol):
-    """Where records come from."""
+    """Where records come from. Every method but ``close`` may raise SourceError."""
 
     @property
     def at_end(self) -> bool:
         """Whether no more records will ever come."""
 
-    @property
-    def replayable(self) -> bool:
-        """Whether ``seek`` can go back to records read before; a pipe only goes on."""
-
-    def share(self) -> float | None:
-        """Return how much of the source has been read, from 0 to 1; None where nobody knows."""
-
     def read(self, max_records: int, timeout: float) -> list[Raw]:
-        """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds.
-
-        Raises SourceError.
-        """
-
-    @property
-    def holds(self) -> bool:
-        """Whether records have come that wait for others, so that a read without any is no silence."""
-
-    def gaps(self) -> list[Gap]:
-        """Return what was passed over since this was asked last."""
-
-    def up(self) -> bool | None:
-        """Return whether the source can be reached, asking when it was silent; None where that means nothing.
-
-        Raises SourceError where it was away for longer than is waited for.
-        """
+        """Return at most ``max_records`` records; [] when none came within ``timeout`` seconds."""
 
     def positions(self) -> dict[str, Any]:
         """Return what ``seek`` needs to continue after the last record that ``read`` returned.
@@ -83,90 +64,97 @@ class Source(Protocol):
         It depends on that record alone, not on how reads were cut into batches.
         """
 
-    def decided(self) -> dict[str, Any]:
-        """Return what the wall clock has decided about records lately returned, to be noted with positions.
+    def seek(self, positions: dict[str, Any]) -> bool:
+        """Continue at stored positions; return False if the source cannot go back, as a pipe.
 
-        ``replay`` takes it with them, and decides the same.
+        Raises SourceError when the source no longer matches the positions.
         """
-
-    def seek(self, positions: dict[str, Any]) -> None:
-        """Continue at stored positions. Raises SourceError when the source no longer matches them."""
-
-    def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """Return records in the order of an earlier run, which had these positions after its reads.
-
-        To be called after ``seek``; those of another source are passed over. A source of one order only
-        does nothing.
-        """
-
-    def commit(self, positions: dict[str, Any]) -> None:
-        """Learn that all up to these positions is safe: whoever watches the source's lag may be told.
-
-        May be called in another thread.
-        """
-
-    def lags(self) -> list[Lag]:
-        """Return how far reading is behind, by partition, without asking; [] where nobody knows."""
 
     def close(self) -> None:
-        """Give everything back; a second call does nothing."""
+        """Release everything; a second call does nothing."""
 
 
-class Unwatched:
-    """What a source of files has nothing to do for: it has one order, and nobody asks how far it was read."""
+@runtime_checkable
+class Sized(Protocol):
+    """A source that knows how long it is."""
 
-    holds = False
-    """Nothing waits."""
+    def share(self) -> float | None:
+        """Return how much of it has been read, from 0 to 1; None if that is not known just now."""
 
-    def gaps(self) -> list[Gap]:
-        """Nothing is passed over."""
-        return []
 
-    def up(self) -> None:
-        """There is nothing to reach."""
+@runtime_checkable
+class Replayable(Protocol):
+    """A source whose records come in an order that depends on the clock, and that can repeat this order."""
 
     def decided(self) -> dict[str, Any]:
-        """Nothing is noted with a file's positions."""
-        return {}
+        """Return what the clock has decided about recent records; it is stored with the positions."""
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """There is one order only."""
+        """Return records in the order of an earlier run, given its positions (and decisions) after each read.
 
-    def commit(self, positions: dict[str, Any]) -> None:
-        """Nobody is told."""
+        To be called after ``seek``. Marks of another source are ignored.
+        """
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A source that others write to while it is read, and that can be out of reach."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether records have arrived that wait for others, so that a read without records is no silence."""
+
+    def up(self) -> bool:
+        """Return whether the source answers; it is asked if nothing was heard from it lately.
+
+        Raises SourceError if it has been away for too long.
+        """
+
+    def gaps(self) -> list[Gap]:
+        """Return what was skipped since the last call."""
 
     def lags(self) -> list[Lag]:
-        """Nobody knows how many records are left."""
-        return []
+        """Return how far reading is behind, by partition, as last heard of."""
+
+    def commit(self, positions: dict[str, Any]) -> None:
+        """Tell those who watch the lag that everything up to these positions is safe; for any thread."""
+
+
+def share_of(source: Source) -> float | None:
+    """How much of a source has been read, from 0 to 1; None if it does not know."""
+    return source.share() if isinstance(source, Sized) else None
 
 
 class Sink(Protocol[Item]):
-    """Where lines (bytes), or rejects, go."""
+    """Where lines (bytes), or rejects, go. Every method may raise SinkError.
 
-    @property
-    def marks(self) -> Sequence[Mapping[str, Any]]:
-        """What an interrupted run had marked after the state that this sink resumed from."""
-
-    def mark(self, positions: Mapping[str, Any]) -> None:
-        """Note the source's positions after a read, before what comes of it is written.
-
-        A sink that cannot keep them does nothing.
-        """
+    A sink is made from what ``state`` returned at the snapshot that a run resumes from: what was written
+    after it is cut off, or recognised when it is written again.
+    """
 
     def write(self, item: Item, /) -> None:
-        """Append whole lines, or a reject. Raises SinkError, or SinkClosed when nobody reads any more."""
+        """Append whole lines, or a reject. Raises SinkClosed when nobody reads any more."""
 
     def flush(self, sync: bool) -> None:
         """Hand everything to the operating system; with ``sync`` also to the disk. Raises as ``write``."""
 
     def lasting(self) -> Callable[[], None]:
-        """Return what sees to it that all that was handed over by now lasts.
-
-        It may be called in another thread, while this one goes on writing. Raises SinkError.
-        """
+        """Return a function that makes everything handed over so far durable; for any thread."""
 
     def state(self) -> Any:
-        """Return what a snapshot keeps, to go on from here; to be asked for after a flush."""
+        """Return what a snapshot stores of the sink; to be called after a flush."""
 
     def close(self) -> None:
-        """Flush and give everything back; a second call does nothing."""
+        """Flush and release everything; a second call does nothing."""
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """A sink that stores, along with what it writes, how the source was read."""
+
+    @property
+    def marks(self) -> Sequence[Mapping[str, Any]]:
+        """What an interrupted run marked after the state that this sink resumed from."""
+
+    def mark(self, positions: Mapping[str, Any]) -> None:
+        """Store the source's positions after a read, before the answers to it are written."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from streamdp_connectors.protocol import SinkClosed
+from streamdp_connectors.protocol import Replayable, SinkClosed, share_of
 
 from streamdp.cli.config import automatic
 from streamdp.cli.display import Display
@@ -91,20 +91,20 @@ class Run:
         self.interrupted = self.scored = 0
         self.reader = Reader(settings, origin, watch.stages)
         self.source = self.reader.source
-        if resumed is not None:
-            self.reader.seek(resumed.positions)
-        elif unnamed and paths.state is not None:
+        goes_on = resumed is not None and not self.reader.seek(resumed.positions)
+        if resumed is None and unnamed and paths.state is not None:
             say(f"the state is in {paths.state}, unless --state names another folder")
-        replayed = self.source.replayable or (resumed is not None and resumed.ended)
+        replayed = not goes_on or (resumed is not None and resumed.ended)
         keep = further_columns(settings)
         self.sinks = Sinks(origin, paths, resumed, keep=keep, replayed=replayed, waiting=self._wait)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {paths.state}")
             tell_of_change(paths, resumed)
-            if not self.source.replayable:
+            if goes_on:
                 say(f"{origin.label} cannot be read again: going on with what comes")
             marks = self.sinks.marks()
-            self.source.replay(marks)
+            if isinstance(self.source, Replayable):
+                self.source.replay(marks)
             self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
         self.on_terminal = (
@@ -179,7 +179,8 @@ class Run:
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)
-            self.sinks.mark(self.source.positions() | self.source.decided())
+            decided = self.source.decided() if isinstance(self.source, Replayable) else {}
+            self.sinks.mark(self.source.positions() | decided)
             self._answer(
                 lambda: (
                     self.engine.score(records, self.scored) if self.frozen else self.engine.advance(records)
@@ -234,7 +235,7 @@ class Run:
                 f"the state goes on from record {saved:,}, and writes them then",
                 Exit.UNAVAILABLE,
             )
-        return self.source.up() is not False
+        return self.reader.watched is None or self.reader.watched.up()
 
     def _answer(self, advance: Callable[[], Answers]) -> None:
         began = time.perf_counter()
@@ -256,7 +257,8 @@ class Run:
     def _silent(self) -> bool:
         """Whether what is held back has waited for long enough."""
         limit = self.settings.idle_timeout
-        waiting = self.engine.out_of_turn and not self.frozen and not self.source.holds
+        held = self.reader.watched is not None and self.reader.watched.holds
+        waiting = self.engine.out_of_turn and not self.frozen and not held
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _was_silent(self) -> bool:
@@ -276,7 +278,7 @@ class Run:
             self.engine.counters().get("clusters_live", 0),
             self.sinks.refused.total(),
             self.engine.held_back,
-            self.source.share(),
+            share_of(self.source),
         )
 
     @property

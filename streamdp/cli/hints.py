@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from streamdp_connectors import gunzip, unzstd
+from streamdp_connectors.inputs import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
@@ -14,8 +14,8 @@ from streamdp.records import Reject
 from streamdp.settings import Settings
 
 PACKED = {
-    gunzip.MAGIC: "gzip, though its name does not end in .gz",
-    unzstd.MAGIC: "Zstandard, though its name does not end in .zst",
+    Gunzip.magic: "gzip, though its name does not end in .gz",
+    Unzstd.magic: "Zstandard, though its name does not end in .zst",
     b"PK\x03\x04": "a zip archive: unpack it",
     b"BZh": "bzip2: unpack it",
     b"\xfd7zXZ": "xz: unpack it",

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamdp_connectors.protocol import share_of
+
 from streamdp.cli.errors import say
 from streamdp.cli.reading import Reader
 from streamdp.cli.watch import Watch
@@ -129,5 +131,5 @@ def _behind(reader: Reader | None) -> dict[str, Any]:
     if lags:
         seconds = [lag.seconds for lag in lags if lag.seconds is not None]
         return {"lag": {"records": sum(lag.records for lag in lags), "seconds": max(seconds, default=None)}}
-    share = reader.source.share()
+    share = share_of(reader.source)
     return {} if share is None else {"read": round(share, 4)}

@@ -9,13 +9,12 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from streamdp_connectors.files import FileSource
-from streamdp_connectors.folder import FolderSource
-from streamdp_connectors.kafka_config import kafka_options
-from streamdp_connectors.kafka_gap import OnGap
-from streamdp_connectors.kafka_source import KafkaSource
-from streamdp_connectors.parquet import ParquetSource
-from streamdp_connectors.protocol import Source
+from streamdp_connectors.files.parquet import ParquetSource
+from streamdp_connectors.files.source import FileSource, FolderSource
+from streamdp_connectors.kafka.config import kafka_options
+from streamdp_connectors.kafka.gaps import OnGap
+from streamdp_connectors.kafka.source import KafkaSource
+from streamdp_connectors.protocol import Source, Watched
 
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
@@ -255,6 +254,11 @@ class Reader:
             partition=origin.partition,
         )
 
+    @property
+    def watched(self) -> Watched | None:
+        """The source, if it can be watched."""
+        return self.source if isinstance(self.source, Watched) else None
+
     def _set_header(self, file: FileSource) -> None:
         try:
             self.decoder.header = file.header or []
@@ -274,7 +278,8 @@ class Reader:
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """What is there, decoded; [] when nothing came in time."""
         self._stages.enter("fetch")
-        found, gaps = self.source.read(max_records, timeout), self.source.gaps()
+        found = self.source.read(max_records, timeout)
+        gaps = [] if self.watched is None else self.watched.gaps()
         self._stages.enter("decode")
         if found and self._new_log is not None:
             self._learn(self._new_log, found)
@@ -297,7 +302,7 @@ class Reader:
 
     def _beginning(self) -> list[Raw]:
         """The first lines of a file, wherever reading goes on; none of what cannot be read twice."""
-        if not isinstance(self.source, FileSource) or not self.source.replayable:
+        if not isinstance(self.source, FileSource) or not self.source.seekable:
             return []
         again = FileSource(self.source.path, "text", max_line=self.longest)
         try:
@@ -316,7 +321,7 @@ class Reader:
     def lags(self, now: float) -> tuple[PartitionLag, ...]:
         """How far reading is behind, by partition, at a time in seconds since 1970."""
         found = []
-        for topic, partition, records, last in self.source.lags():
+        for topic, partition, records, last in [] if self.watched is None else self.watched.lags():
             time = None if last is None else self._time_in(last)
             away = None if time is None else max(0.0, now - time)
             found.append(PartitionLag(topic, partition, records, away if records else 0.0))
@@ -326,7 +331,7 @@ class Reader:
         decoded = self.decoder.decode(raw)
         return raw.time if isinstance(decoded, Reject) or decoded.time is None else decoded.time
 
-    def seek(self, positions: dict[str, Any]) -> None:
-        """Continue at the positions of a snapshot."""
+    def seek(self, positions: dict[str, Any]) -> bool:
+        """Continue at the positions of a snapshot; return False if the source only goes on, as a pipe."""
         self._decoded.clear()
-        self.source.seek(positions)
+        return self.source.seek(positions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import msgspec
-from streamdp_connectors.files import FileSink
+from streamdp_connectors.files.sink import FileSink
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.errors import say

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from streamdp_connectors.kafka_members import Members
+from streamdp_connectors.kafka.client import Members
 
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt

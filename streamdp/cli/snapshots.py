@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import msgspec
-from streamdp_connectors.protocol import Source
+from streamdp_connectors.protocol import Source, Watched
 
 from streamdp.cli.watch import Watch
 from streamdp.cli.writing import Sinks
@@ -77,7 +77,8 @@ class Snapshots:
             lasting()
             path = self._folder.write(header, body)
             self._watch.snapshot(time.perf_counter() - began, path.stat().st_size)
-            source.commit(positions)
+            if isinstance(source, Watched):
+                source.commit(positions)
 
         self._saving = Saving(save, header.seq)
         self._read, self._taken = 0, time.monotonic()

@@ -143,7 +143,7 @@ class Served(Watch):
         adapted = engine.adapted
         counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
         self.metrics.update(counts, None if adapted is None else adapted[:2])
-        self.metrics.source_up = reader.source.up()
+        self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
         now = time.monotonic()
         if now - self._looked >= LAGS_EVERY:

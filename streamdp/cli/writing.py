@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from streamdp_connectors.files import FileSink
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
-from streamdp_connectors.protocol import Sink, SinkError
-from streamdp_connectors.rejects import RejectSink
-from streamdp_connectors.rotate import Rotation
+from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.sink import FileSink, RejectSink
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
+from streamdp_connectors.protocol import Marked, Sink, SinkError
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
@@ -199,6 +198,7 @@ class Sinks:
             left = kept.get("finality")
             self.finality = FileSink(paths.finality, left, beginnings=(b'{"final_through":',), **how)
             self._all["finality"] = self.finality
+        self._marked = [sink for sink in self._all.values() if isinstance(sink, Marked)]
         if self._lines.header and not (resumed and kept["output"]["length"]):
             self.output.write(self._lines.header)
         self.refused: Counter[str] = Counter()
@@ -212,12 +212,12 @@ class Sinks:
 
     def mark(self, positions: dict[str, Any]) -> None:
         """Note the source's positions after a read, before what comes of it is written."""
-        for sink in self._all.values():
+        for sink in self._marked:
             sink.mark(positions)
 
     def marks(self) -> list[Mapping[str, Any]]:
         """The positions that an interrupted run had noted after its last snapshot."""
-        return [mark for sink in self._all.values() for mark in sink.marks]
+        return [mark for sink in self._marked for mark in sink.marks]
 
     def write(self, answers: Answers) -> None:
         """Append all answers."""

@@ -9,7 +9,7 @@ from broker.process import Broker
 from broker.topics import contents, make_topic, produce
 from commands import command, succeed
 from live import Live
-from streamdp_connectors.kafka_link import Link
+from streamdp_connectors.kafka.reach import Link
 from streamdp_connectors.protocol import SourceError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from broker.topics import contents, make_topic, produce
 from commands import succeed
 from live import Live
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.source import KafkaSource
 
 from streamdp.records import Raw
 

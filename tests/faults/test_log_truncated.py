@@ -13,9 +13,9 @@ from kafka import TopicPartition
 from kafka.errors import LogTruncationError
 from kafka.structs import OffsetAndMetadata
 from live import Live
-from streamdp_connectors.kafka_gap import Bridge
-from streamdp_connectors.kafka_log import OutOfRangeError
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.gaps import Bridge
+from streamdp_connectors.kafka.log import OutOfRangeError
+from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
 

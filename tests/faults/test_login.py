@@ -10,7 +10,7 @@ import pytest
 from broker.topics import contents, make_topic, produce
 from commands import call, environment, fail, succeed
 from secured import PASSWORD, USER, Secured, token
-from streamdp_connectors.kafka_config import KafkaConfigError, kafka_options
+from streamdp_connectors.kafka.config import KafkaConfigError, kafka_options
 
 VALUES = [b'{"text": "storm over the coast"}', b'{"text": "coast storm warning"}', b"{broken"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from broker.topics import contents, make_topic, produce
 from commands import environment, succeed
 from live import Live
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.source import KafkaSource
 
 MOVED = """
 import os, time

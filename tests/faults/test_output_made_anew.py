@@ -10,8 +10,8 @@ import pytest
 from broker.process import Broker
 from broker.topics import contents, delete_topic, make_topic, produce
 from commands import fail, succeed
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_sink import KafkaRejects, KafkaSink
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import SinkError
 
 

@@ -9,9 +9,9 @@ import pytest
 from broker.process import Broker
 from broker.topics import delete_topic, make_topic, produce
 from live import Live
-from streamdp_connectors import kafka_delivery
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_sink import KafkaSink
+from streamdp_connectors.kafka import delivery
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.sink import KafkaSink
 from streamdp_connectors.protocol import SinkError
 
 
@@ -29,7 +29,7 @@ def test_the_run_ends_in_one_line(own_broker: Broker, tmp_path: Path) -> None:
 
 
 def test_an_output_topic(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_delivery, "_ACK_SECONDS", 1.0)
+    monkeypatch.setattr(delivery, "_ACK_SECONDS", 1.0)
     topic = make_topic(own_broker.bootstrap)
     sink = KafkaSink(topic, Delivery(own_broker.bootstrap, name=f"test-{topic}"), 1)
     sink.write(b"one\n")

@@ -11,7 +11,7 @@ import pytest
 from broker.process import Broker
 from broker.topics import delete_topic, forget, make_topic, produce
 from commands import fail, succeed
-from streamdp_connectors.kafka_source import KafkaSource
+from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.reading import Origin, Reader
@@ -176,7 +176,7 @@ def test_made_anew_while_it_is_read(broker: Any) -> None:
 
 
 def test_deleted_while_it_is_read(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamdp_connectors.kafka_source.GONE_SECONDS", 1.0)
+    monkeypatch.setattr("streamdp_connectors.kafka.gaps.GONE_SECONDS", 1.0)
     topic = filled(broker.bootstrap, 5)
     source = KafkaSource(topic, broker.bootstrap)
     collect(source, 5)
@@ -191,7 +191,7 @@ def test_deleted_while_it_is_read(broker: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_deleted_and_waited_for(
     broker: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("streamdp_connectors.kafka_source.GONE_SECONDS", 0.5)
+    monkeypatch.setattr("streamdp_connectors.kafka.gaps.GONE_SECONDS", 0.5)
     topic = filled(broker.bootstrap, 5)
     source = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
     collect(source, 5)

@@ -1,9 +1,8 @@
-"""Read records from a Kafka topic, its partitions merged in event-time order."""
+"""Read records from a Kafka topic, and merge its partitions in event-time order."""
 
 from __future__ import annotations
 
 import functools
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -11,45 +10,40 @@ from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.kafka_client import Ids
-from streamdp_connectors.kafka_clock import Arrivals
-from streamdp_connectors.kafka_codecs import Unread
-from streamdp_connectors.kafka_gap import Bridge, OnGap
-from streamdp_connectors.kafka_idle import Idle
-from streamdp_connectors.kafka_link import Link
-from streamdp_connectors.kafka_log import BrokerSilentError, OutOfRangeError, TopicLog
-from streamdp_connectors.kafka_merge import Merge, TimeOf
+from streamdp_connectors.kafka.batches import Unread
+from streamdp_connectors.kafka.client import Broker
+from streamdp_connectors.kafka.gaps import Bridge, OnGap
+from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeError, TopicLog
+from streamdp_connectors.kafka.merge import Arrivals, Idle, Merge, TimeOf
+from streamdp_connectors.kafka.reach import Link
 from streamdp_connectors.protocol import Gap, Lag, SourceError
-
-_log = logging.getLogger(__name__)
 
 _FETCH = 2000  # records taken from the client at once
 _QUEUED_RECORDS = 10_000  # of one partition, before it is paused
 _QUEUED_BYTES = 16 << 20
 _LIVE_SECONDS = 2.0  # that a question may take while records are read
-GONE_SECONDS = 10.0
-"""Seconds that a topic may be missing: a broker that has just started may not know of it yet."""
 
 
 class KafkaSource:
     """All partitions of one topic, or one ``partition`` of it, read by one process.
 
     A record's position is ``{"topic", "partition", "offset"}``, its time that of the broker, and a
-    tombstone has no bytes. The partitions are merged by ``time_of`` (by the broker's time where it is not
-    given), the smallest head first; a record of which ``time_of`` says None goes at once. A partition is
-    waited for unless it has been read to its end, so with ``until_end`` (everything that was there when the
-    source was opened) the order depends on the topic alone. Live, who comes late is the engine's matter.
+    tombstone has no bytes. The partitions are merged by ``time_of`` (by default the broker's time), the
+    earliest head first; a record for which ``time_of`` returns None goes at once. The merge waits for a
+    partition that has not been read to its end, so with ``until_end`` (everything that was there when the
+    source was opened) the order depends on the topic alone. Late records of a live topic are left to the
+    engine.
 
-    ``start`` counts only until ``seek``; partitions added later are read from their beginning. Positions
-    are kept by the caller: the consumer group is told of them by ``commit``, and never asked. They hold the
-    ids of the topic and its cluster, so that another topic of the name is not taken for it. ``on_gap`` says
-    what to do where records are gone: retention passed them, the broker lost them, or the topic was made
-    anew. A broker that is lost is waited for, ``give_up_after`` seconds at most; a partition that has more
-    and gives nothing, while the broker answers, ``idle_timeout`` seconds (None or 0: for ever).
+    ``start`` counts only until ``seek``; partitions added later are read from their beginning. The caller
+    keeps the positions: the consumer group is told them by ``commit``, and never asked. They hold the ids of
+    the topic and its cluster, so that another topic of the same name is noticed. ``on_gap`` says what to do
+    if records are gone: retention passed them, the broker lost them, or the topic was made anew. The source
+    waits ``give_up_after`` seconds at most for a lost broker, and ``idle_timeout`` seconds for a partition
+    that has more and gives nothing while the broker answers (None or 0: for ever).
 
-    With ``in_step`` a record waits until every partition that lives has come to its time, so that none comes
-    late because another has run ahead; a partition of which nothing came for ``idle_timeout`` is left out,
-    and a record more than ``in_step`` seconds ahead goes at once. Raises SourceError.
+    With ``in_step`` a record waits until every live partition has reached its time, so that none comes late
+    because another has run ahead. A partition that gave nothing for ``idle_timeout`` is left out, and a
+    record more than ``in_step`` seconds ahead goes at once. Raises SourceError.
     """
 
     def __init__(
@@ -73,36 +67,22 @@ class KafkaSource:
     ) -> None:
         self.topic, self.group, self.partition = topic, group, partition
         self._clock = clock
-        self._waits_for_topic = on_gap != "stop" and not until_end
-        self._log = TopicLog(
-            topic, bootstrap, client_options or {}, timeout, refresh, give_up_after, partition
-        )
-        self._bridge = Bridge(self._log, on_gap)
-        self._link = Link(bootstrap, give_up_after, self._log.why_silent)
+        broker = Broker(bootstrap, client_options or {}, timeout, SourceError)
+        self._log = TopicLog(topic, broker, refresh, give_up_after, partition)
+        self._bridge = Bridge(self._log, on_gap, until_end)
+        self._link = Link(bootstrap, give_up_after, broker.why_silent)
         self._ids = self._log.ids()
         self._former: set[Ids] = set()
         self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
-        self._gone: float | None = None  # since when
-        self._told_gone = False
         self._new_merge = functools.partial(Merge, time_of, in_step)
         self._idle = Idle(topic, idle_timeout)
-        self._merge = self._new_merge()
-        self._paused: set[int] = set()
-        self._closed = False
-        self._ends: dict[int, int] | None = None
-        self._cuts: deque[dict[int, int]] = deque()
-        self._next: dict[int, int] = {}
         self._arrivals = Arrivals()
-        self._last: dict[int, Raw] = {}
+        self._closed = False
         try:
-            for partition in self._log.partitions:
-                self._merge.open(partition)
             ends = self._log.ends(self._log.partitions)
-            if until_end:
-                self._ends = ends
-                self._cuts.append(ends)
-            self._go_to(self._start(start, ends))
+            self._ends = ends if until_end else None
+            self._open(self._start(start, ends))
         except BaseException:
             self._log.close()
             raise
@@ -142,18 +122,18 @@ class KafkaSource:
 
     @property
     def holds(self) -> bool:
-        """Whether records have come that wait for others."""
+        """Whether records have arrived that wait for others."""
         return self._merge.holds
 
     def gaps(self) -> list[Gap]:
-        """Return what was passed over since this was asked last."""
+        """Return what was skipped since the last call."""
         found, self._bridge.gaps = self._bridge.gaps, []
         return found
 
     def positions(self) -> dict[str, Any]:
         """Return the topic, its ids, and by partition the offset after the last record ``read`` returned.
 
-        Where partitions are kept in step also to which time each has come.
+        If partitions are kept in step, also the time that each has reached.
         """
         return {
             "topic": self.topic,
@@ -166,10 +146,10 @@ class KafkaSource:
         }
 
     def decided(self) -> dict[str, Any]:
-        """Return when the records arrived that the last ``read`` returned, or a later one will."""
+        """Return when the records arrived that the last ``read`` returned, or a later one will return."""
         return self._arrivals.plain()
 
-    def seek(self, positions: dict[str, Any]) -> None:
+    def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
         topic, stored = positions.get("topic"), _offsets(positions)
         if stored is None:
@@ -185,44 +165,38 @@ class KafkaSource:
                 f"the state continues {held}, not {wanted}: name another --state", Exit.BAD_DATA
             )
         before = Ids.of(positions)
+        self._arrivals.clear()
         if before.differ(self._ids) or not set(stored) <= set(self._log.partitions):
             self._go_to(self._bridge.anew(stored, before, self._ids))
-            return
+            return True
         added = self._log.begins([p for p in self._log.partitions if p not in stored])
         same = before.topic is not None and self._ids.topic is not None
         self._ids = self._ids.otherwise(before)
         self._arrivals.note(positions)
         self._merge.take_up(positions)
         self._go_to({**self._bridge.within(stored, same=same), **added})
+        return True
 
     def replay(self, marks: Iterable[Mapping[str, Any]]) -> None:
-        """Release records in the order of an earlier run, which had these positions after its reads.
+        """Release records in the order of an earlier run, given its positions after each of its reads.
 
         To be called after ``seek``. Past the last of them the order is free again.
         """
-        ours = [mark for mark in marks if mark.get("topic") == self.topic]
-        wanted = [_offsets(mark) for mark in ours if not Ids.of(mark).differ(self._ids)]
+        ours = [m for m in marks if m.get("topic") == self.topic and not Ids.of(m).differ(self._ids)]
         for mark in ours:
-            if not Ids.of(mark).differ(self._ids):
-                self._arrivals.note(mark)
-        kept = sorted((cut for cut in wanted if cut), key=lambda cut: sum(cut.values()))
-        self._cuts.extendleft(reversed(kept))
-
-    replayable = True
-    """A topic keeps its records."""
-
-    def share(self) -> None:
-        """A topic has no end."""
+            self._arrivals.note(mark)
+        cuts = sorted(filter(None, map(_offsets, ours)), key=lambda cut: sum(cut.values()))
+        self._cuts.extendleft(reversed(cuts))
 
     def commit(self, positions: Mapping[str, Any]) -> None:
         """Tell the consumer group the positions, for whoever watches its lag; failing is only logged."""
         offsets = _offsets(positions)
-        here = not self._closed and self._gone is None and self._link.up
+        here = not self._closed and self._bridge.gone_since is None and self._link.up
         if self.group is not None and offsets and here:
             self._log.commit(self.group, offsets)
 
     def lags(self) -> list[Lag]:
-        """Return how many offsets lie between the last record returned and the end, as last heard of."""
+        """Return how many offsets are between the last record returned and the end, as last heard."""
         ahead = {p: max(0, self._log.end(p) - self._reached(p)) for p in sorted(self._next)}
         return [Lag(self.topic, p, records, self._last.get(p)) for p, records in ahead.items()]
 
@@ -237,31 +211,40 @@ class KafkaSource:
             return self._log.begins(self._log.partitions)
         return ends if start == "latest" else self._log.since(float(start))
 
+    def _open(self, positions: dict[int, int]) -> None:
+        """Begin to read the topic that has the name now."""
+        self._merge = self._new_merge()
+        self._paused: set[int] = set()
+        self._cuts: deque[dict[int, int]] = deque([] if self._ends is None else [self._ends])
+        self._next: dict[int, int] = {}
+        self._last: dict[int, Raw] = {}
+        for partition in self._log.partitions:
+            self._merge.open(partition)
+        self._go_to(positions)
+
     def _go_to(self, positions: dict[int, int]) -> None:
         self._merge.clear()
-        self._arrivals.clear(noted=False)
         self._arrived = {}
         self._log.seek(positions)
         self._next.update(positions)
         self._resume()
 
     def _reached(self, partition: int) -> int:
-        """The next offset to return; past what is no record (gaps, markers) when all was returned."""
+        """The next offset to return; when all was returned, past offsets without a record (gaps, markers)."""
         if self._merge.records(partition):
             return self._next[partition]
         return max(self._next[partition], self._log.position(partition))
 
     def _look_around(self) -> bool:
-        """Whether the topic is there, and the one it was; take up partitions that were added."""
+        """Whether the topic is there, and still the same; begin to read partitions that were added."""
         known, ids = self._log.known(), self._log.ids()
         if not known:
-            self._miss()
+            self._bridge.gone()
             return False
-        if self._gone is not None:
-            self._gone, self._told_gone = None, False
+        self._bridge.there()
         if ids.differ(self._ids):
             if ids in self._former:
-                return False  # told by a broker that is behind the others
+                return False  # a broker that is behind the others says so
             self._begin_anew(ids, known)
             return True
         self._ids = ids.otherwise(self._ids)
@@ -275,39 +258,16 @@ class KafkaSource:
             self._next.update(begins)
         return True
 
-    def _miss(self) -> None:
-        now = time.monotonic()
-        self._gone = now if self._gone is None else self._gone
-        if now - self._gone < GONE_SECONDS or self._told_gone:
-            return
-        what = f"topic {self.topic} is gone: it was deleted, or may not be read"
-        if not self._waits_for_topic:
-            raise SourceError(
-                f"{what}; make it again and start with --on-gap earliest, or begin with another --state",
-                Exit.NO_INPUT,
-            )
-        self._told_gone = True
-        _log.warning("%s; waiting until it is there again", what)
-
     def _begin_anew(self, ids: Ids, partitions: list[int]) -> None:
-        """Another topic has the name now: what waits may be of either, and is not handed out."""
+        """Read another topic that has the name now; queued records may be of either, and are dropped."""
         self._log.assign(partitions)
         ends = self._log.ends(partitions)
         positions = self._bridge.anew(self._next, self._ids, ids)
         self._former.add(self._ids)
         self._ids, self._astray = ids, None
-        self._merge = self._new_merge()
-        self._arrivals.clear(noted=True)
-        self._paused.clear()
-        self._cuts.clear()
-        self._next.clear()
-        self._last.clear()
-        for partition in self._log.partitions:
-            self._merge.open(partition)
-        if self._ends is not None:
-            self._ends = ends
-            self._cuts.append(ends)
-        self._go_to(positions)
+        self._arrivals.clear()
+        self._ends = None if self._ends is None else ends
+        self._open(positions)
 
     def _fetch(self, timeout: float) -> None:
         self._resume()
@@ -330,20 +290,14 @@ class KafkaSource:
         self._log.confirm()
         self._link.answered()
         if self._log.ids().differ(self._ids):
-            return  # they may be another topic's, for which the next round looks
+            return  # they may be another topic's: the next round finds out
         batches, self._arrived = self._arrived, {}
         now = self._clock()
         for partition, records in batches.items():
             self._idle.heard(partition)
             for record in records:
-                position = {"topic": self.topic, "partition": partition, "offset": record.offset}
-                stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
                 arrival = self._arrivals.of(partition, record.offset, now)
-                refused = ""
-                if record.headers.__class__ is Unread:
-                    first, last, why = record.headers.first, record.headers.last, record.headers.why
-                    refused = f"its batch, offsets {first} to {last}, cannot be read: {why}"
-                self._merge.add(partition, Raw(record.value or b"", position, arrival, stamp, refused))
+                self._merge.add(partition, _raw(record, self.topic, partition, arrival))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)
                 self._paused.add(partition)
@@ -376,19 +330,29 @@ class KafkaSource:
         return self._log.position(partition) < self._cuts[0].get(partition, 0)
 
     def _waits(self, partition: int) -> bool:
-        """Whether more of a partition is known to come, so that others must wait for it."""
+        """Whether more of a partition is to come, so that others must wait for it."""
         if self._log.exhausted(partition):
             return False
-        self._log.ask_ends([partition])
+        self._log.ask_end(partition)
         return not (self._log.exhausted(partition) or (self._link.up and self._idle.over(partition)))
 
     def _lives(self, partition: int) -> bool:
-        """Whether more of a partition may come soon, of which all has been read."""
+        """Whether more of a partition may come soon, though all of it has been read."""
         return not (self._link.up and self._idle.silent(partition))
 
 
+def _raw(record: Any, topic: str, partition: int, arrival: float) -> Raw:
+    position = {"topic": topic, "partition": partition, "offset": record.offset}
+    stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
+    refused = ""
+    if record.headers.__class__ is Unread:
+        first, last, why = record.headers.first, record.headers.last, record.headers.why
+        refused = f"its batch, offsets {first} to {last}, cannot be read: {why}"
+    return Raw(record.value or b"", position, arrival, stamp, refused)
+
+
 def _offsets(positions: Mapping[str, Any]) -> dict[int, int] | None:
-    """The offsets in stored positions; None when they are no such thing."""
+    """The offsets in stored positions by partition; None if they are not those of a topic."""
     stored = positions.get("partitions")
     if not isinstance(stored, dict):
         return None

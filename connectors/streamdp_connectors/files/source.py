@@ -1,7 +1,8 @@
-"""Read records from files, pipes and standard input."""
+"""Read records from files, folders of files, pipes and standard input."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,18 +12,15 @@ from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.file_sink import FileSink
+from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_open
 from streamdp_connectors.inputs import Input
-from streamdp_connectors.lines import Block, Lines, Rows, leaves_quote_open
-from streamdp_connectors.protocol import SinkClosed, SinkError, SourceError, Unwatched
-
-__all__ = ["FileSink", "FileSource", "SinkClosed", "SinkError", "SourceError"]
+from streamdp_connectors.protocol import SourceError
 
 _BOM = b"\xef\xbb\xbf"
 _RETURN = 0x0D
 
 
-class FileSource(Unwatched):
+class FileSource:
     """The lines, or CSV rows, of one file; ``-`` is standard input.
 
     A record's position is ``{"file": path, "line": n}``: the number, from 1, of its first line. Its data
@@ -68,7 +66,7 @@ class FileSource(Unwatched):
         return self._ended and not self._blocks
 
     @property
-    def replayable(self) -> bool:
+    def seekable(self) -> bool:
         """Whether it is a file: pipes and standard input only go on."""
         return self._input.seekable
 
@@ -97,33 +95,30 @@ class FileSource(Unwatched):
         line, offset = self._done
         return {"file": self.path, "line": line, "offset": offset}
 
-    def seek(self, positions: dict[str, Any]) -> None:
+    def seek(self, positions: dict[str, Any]) -> bool:
         """Continue after the record at which ``positions`` were taken; no file may have changed before it.
 
-        A pipe goes on with what comes, and counts on.
+        A pipe goes on with what comes and counts on: then the result is False.
         """
         path, line, offset = (positions.get(key) for key in ("file", "line", "offset"))
         if not (isinstance(line, int) and isinstance(offset, int) and line >= 0 and offset >= 0):
             raise SourceError(
                 f"{self.path}: the stored position {positions} is not one of a file", Exit.BAD_DATA
             )
-        if path != self.path:
-            raise SourceError(
-                f"the state continues {path}, not {self.path}; use that name again", Exit.BAD_DATA
-            )
-        if not self._input.seekable:
+        check_same(path, self.path)
+        if not self.seekable:
             self._line += line
             self._offset += offset
             self._done = self._line, self._offset
-            return
+            return False
         if self._csv and offset < self._body[1]:
             line, offset = self._body
-        if (line, offset) == self._done:
-            return
-        before = self._input.goto(offset)
-        self._restart(line, offset)
-        self._header_due = False
-        self._unfinished = before not in (b"", b"\n")
+        if (line, offset) != self._done:
+            before = self._input.goto(offset)
+            self._restart(line, offset)
+            self._header_due = False
+            self._unfinished = before not in (b"", b"\n")
+        return True
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -223,8 +218,10 @@ class FileSource(Unwatched):
             line = lines[at]
             size = len(line) + 1 + (extra if at == last else 0)
             # Most rows end with their line: only the others are worth the work of joining.
-            whole = b'"' not in line or (alone and at == 0) or not leaves_quote_open(line, False, delimiter)
-            if not rows.size and whole:
+            complete = (
+                b'"' not in line or (alone and at == 0) or not leaves_quote_open(line, False, delimiter)
+            )
+            if not rows.size and complete:
                 self._take_row(line, 1, size, found)
                 continue
             row = rows.add(line, size)
@@ -278,3 +275,70 @@ class FileSource(Unwatched):
         if self.header is not None and names != self.header:
             raise SourceError(f"the new file {self.path} has another CSV header", Exit.BAD_DATA)
         self.header, self._header_due, self._body = names, False, self._done
+
+
+class FolderSource:
+    """The records of all files of a folder, in the order of their names.
+
+    Hidden files, and whatever is not a file, are skipped. ``open_file`` makes the source of one file. Files
+    are listed when the source is made; a run that goes on from a state finds files that came later, as long
+    as their names sort after those read. Raises SourceError.
+    """
+
+    def __init__(self, path: str, open_file: Callable[[str], FileSource]) -> None:
+        self.path = path
+        self._open = open_file
+        try:
+            found = [entry.name for entry in os.scandir(path) if entry.is_file()]
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror}", Exit.NO_INPUT) from None
+        names = sorted(name for name in found if not name.startswith("."))
+        if not names:
+            raise SourceError(f"{path} holds no files to read", Exit.NO_INPUT)
+        self._paths = [os.path.join(path, name) for name in names]
+        self._at = 0
+        self._file = open_file(self._paths[0])
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the last file has come to its end."""
+        return self._at == len(self._paths) - 1 and self._file.at_end
+
+    def read(self, max_records: int, timeout: float) -> list[Raw]:
+        """Return records of one file, at most ``max_records``; [] where it has none left."""
+        while self._file.at_end and not self.at_end:
+            self._go_to(self._at + 1)
+        return self._file.read(max_records, timeout)
+
+    def positions(self) -> dict[str, Any]:
+        """The folder, and the position in the file that is being read."""
+        return {"folder": self.path, **self._file.positions()}
+
+    def seek(self, positions: dict[str, Any]) -> bool:
+        """Continue in the file, and after the record, at which ``positions`` were taken."""
+        folder, file = positions.get("folder"), positions.get("file")
+        if folder != self.path:
+            check_same(folder or file, self.path)
+        if file not in self._paths:
+            raise SourceError(f"{file} is gone, and the state was reading it", Exit.BAD_DATA)
+        self._go_to(self._paths.index(file))
+        return self._file.seek({name: value for name, value in positions.items() if name != "folder"})
+
+    def share(self) -> float:
+        """How much of all files has been read, from 0 to 1."""
+        return (self._at + (self._file.share() or 0.0)) / len(self._paths)
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        self._file.close()
+
+    def _go_to(self, at: int) -> None:
+        self._file.close()
+        self._at = at
+        self._file = self._open(self._paths[at])
+
+
+def check_same(before: object, path: str) -> None:
+    """Raise SourceError unless a state goes on with the file that it has read."""
+    if before != path:
+        raise SourceError(f"the state continues {before}, not {path}; use that name again", Exit.BAD_DATA)

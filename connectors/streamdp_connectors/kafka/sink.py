@@ -1,4 +1,4 @@
-"""Write lines, and what was refused, to Kafka topics: each exactly once, also over a crash."""
+"""Write lines and rejected records to Kafka topics: each exactly once, also over a crash."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
-from streamdp_connectors.kafka_delivery import Delivery
-from streamdp_connectors.kafka_limit import room
-from streamdp_connectors.kafka_records import Entry
-from streamdp_connectors.kafka_tail import checksum
+from streamdp_connectors.kafka.batches import Entry, room
+from streamdp_connectors.kafka.delivery import Delivery
+from streamdp_connectors.kafka.output import checksum
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
 _REMEMBERED = 100_000
-"""Records after which nothing comes again that was said at an end of the input."""
+"""Records after which no answer is repeated that was given at an end of the input."""
 
 Headers = list[tuple[str, bytes]]
 
@@ -27,11 +26,11 @@ class TopicWriter:
     """Numbered records in one partition of a topic.
 
     Every record has the headers ``epoch`` (of the first run that wrote this output) and ``out_seq`` (its
-    number in it). ``resume`` is what ``state`` returned at the snapshot: what was written after it is found
-    in the topic, and not written again when it comes again. Without it the topic must be empty, unless the
-    output begins ``anew`` after what is there. Where the input had ``ended`` at the snapshot, what was
-    written after it was said of records that the state still holds open: when they come again it is known by
-    its bytes, and what is said otherwise now is another record. Raises SinkError.
+    number in it). ``resume`` is what ``state`` returned at the snapshot: records written after it are found
+    in the topic, and are not written again. Without it the topic must be empty, unless the output begins
+    ``anew`` after what is there. If the input had ``ended`` at the snapshot, the records after it answer what
+    the state still holds open. Such an answer is recognised by its bytes when it comes again; a different one
+    is another record. Raises SinkError.
     """
 
     def __init__(
@@ -49,8 +48,7 @@ class TopicWriter:
         self.topic, self._delivery = topic, delivery
         self._epoch = epoch if resume is None else resume["epoch"]
         self._out_seq = 0 if resume is None else resume["out_seq"]
-        tail = delivery.open(topic, self._epoch, resume, anew)
-        self._ids = tail.ids
+        self._place, tail = delivery.open(topic, self._epoch, resume, anew)
         self.marks = tail.marks
         """The source positions that were noted after the snapshot, for the source's ``replay``."""
         self.differing = 0
@@ -62,34 +60,31 @@ class TopicWriter:
             self._out_seq = max([self._out_seq, *(number + 1 for number in tail.checksums)])
         self._forgets = self._out_seq + _REMEMBERED
         self._noted: list[Mapping[str, Any]] = []
-        self.largest = delivery.largest(topic)
-        """Bytes that the topic takes at once."""
 
     def mark(self, positions: Mapping[str, Any]) -> None:
-        """Note the source's positions after a read, before what comes of it is written.
+        """Note the source's positions after a read, before the answers to it are written.
 
-        They travel with the next record, so that a run after a crash can read in the same order.
+        They go with the next record, so that a run after a crash can read in the same order.
         """
         self._noted.append(positions)
 
     @property
     def noted(self) -> bytes:
-        """What was noted since the last record, as it travels."""
+        """What was noted since the last record, as its header holds it."""
         return msgspec.json.encode(self._noted)
 
     def flush(self, sync: bool) -> None:
-        """Hand everything over, which is then sent by itself; with ``sync`` wait until it has arrived."""
+        """Hand everything over to be sent; with ``sync`` wait until it has arrived."""
         self._delivery.flush(sync)
 
     def lasting(self) -> Callable[[], None]:
-        """Return what waits until all that was handed over by now has arrived."""
+        """Return a function that waits until everything handed over so far has arrived."""
         return self._delivery.lasting()
 
     def state(self) -> dict[str, Any]:
-        """Return what ``resume`` needs; to be asked for right after a flush."""
-        offset = self._delivery.offset(self.topic)
-        state = {"epoch": self._epoch, "out_seq": self._out_seq, "offset": offset, "topic": self.topic}
-        state |= self._ids.plain()
+        """Return what ``resume`` needs; to be called right after a flush."""
+        place = {"offset": self._place.offset, "topic": self.topic, **self._place.ids.plain()}
+        state = {"epoch": self._epoch, "out_seq": self._out_seq, **place}
         if self._out_seq > self._forgets:
             self._said.clear()
         return state | {"said": sorted(self._said)} if self._said else state
@@ -136,9 +131,8 @@ class KafkaSink(TopicWriter):
 class KafkaRejects(TopicWriter):
     """A dead-letter topic: the original bytes, with ``position``, ``reason`` and ``detail`` as headers.
 
-    A topic takes no records of any size, and what is wrong with one record must not stop the stream: where
-    there are more bytes than it takes, or than ``max_bytes``, as many are kept as fit, with their number as
-    header ``bytes``.
+    A record too large for the topic must not stop the stream: bytes beyond what the topic takes, or beyond
+    ``max_bytes``, are cut off, and header ``bytes`` says how many there were.
     """
 
     max_bytes = 900_000
@@ -151,5 +145,5 @@ class KafkaRejects(TopicWriter):
             ("position", msgspec.json.encode(reject.position)),
             ("bytes", b"%d" % len(reject.data)),
         ]
-        fits = min(self.max_bytes, room(self.largest, [*headers, ("read", self.noted)]))
+        fits = min(self.max_bytes, room(self._place.largest, [*headers, ("read", self.noted)]))
         self.send(reject.data[:fits], headers if len(reject.data) > fits else headers[:-1])

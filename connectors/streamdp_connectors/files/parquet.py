@@ -10,7 +10,8 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.protocol import SourceError, Unwatched
+from streamdp_connectors.files.source import check_same
+from streamdp_connectors.protocol import SourceError
 
 ROWS = 1000
 """Rows decoded at a time."""
@@ -18,15 +19,12 @@ ROWS = 1000
 Row = dict[str, Any]
 
 
-class ParquetSource(Unwatched):
+class ParquetSource:
     """The rows of one Parquet file, each as the bytes of a JSON object of its columns.
 
     A record's position is ``{"file": path, "line": n}``, n the number of its row from 1. ``shape`` makes the
     object of a row; it is given the names of the columns that hold numbers first. Raises SourceError.
     """
-
-    replayable = True
-    """A file keeps its rows."""
 
     def __init__(
         self,
@@ -76,16 +74,14 @@ class ParquetSource(Unwatched):
         """Return the file, and how many rows were read."""
         return {"file": self.path, "line": self._taken}
 
-    def seek(self, positions: dict[str, Any]) -> None:
-        """Continue after so many rows."""
-        path, row = positions.get("file"), positions.get("line")
-        if path != self.path:
-            raise SourceError(
-                f"the state continues {path}, not {self.path}; use that name again", Exit.BAD_DATA
-            )
+    def seek(self, positions: dict[str, Any]) -> bool:
+        """Continue after as many rows as were read."""
+        check_same(positions.get("file"), self.path)
+        row = positions.get("line")
         if not isinstance(row, int) or row > self._total:
             raise SourceError(f"{self.path} has only {self._total} rows: it is another file", Exit.BAD_DATA)
         self._taken, self._rows = row, self._from(row)
+        return True
 
     def share(self) -> float:
         """How much of the file was read, from 0 to 1."""

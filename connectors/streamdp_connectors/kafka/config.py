@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp_connectors.kafka_client import library
+from streamdp_connectors.kafka.client import library
 from streamdp_connectors.protocol import ConnectorError
 
 ENVIRONMENT = "STREAMDP_KAFKA_"
@@ -58,7 +58,7 @@ _OURS = {
 
 
 class KafkaConfigError(ConnectorError):
-    """What was said about the way to Kafka is wrong. No message holds a value that may be secret."""
+    """The settings of the Kafka client are wrong. No message holds a value that may be secret."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.CONFIG)
@@ -67,7 +67,7 @@ class KafkaConfigError(ConnectorError):
 def kafka_options(path: str | None, environ: Mapping[str, str]) -> dict[str, Any]:
     """Settings for kafka-python from a file of properties and the environment. Raises KafkaConfigError.
 
-    The environment counts where both say something. ``bootstrap_servers`` is among them where it was named.
+    The environment wins over the file. ``bootstrap_servers`` is among the settings if it was named.
     """
     found: dict[str, tuple[str, str]] = {}
     for name, value, place in [*([] if path is None else _properties(path)), *_variables(environ)]:
@@ -87,13 +87,7 @@ def kafka_options(path: str | None, environ: Mapping[str, str]) -> dict[str, Any
 
 def _properties(path: str) -> Iterator[tuple[str, str, str]]:
     """Name, value and place of every line that has one."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise KafkaConfigError(f"--kafka-config {path}: {why}") from None
-    text = re.sub(r"\\\r?\n[ \t]*", "", text)
+    text = re.sub(r"\\\r?\n[ \t]*", "", _text(path, f"--kafka-config {path}"))
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
         if not stripped or stripped[0] in "#!":
@@ -112,7 +106,7 @@ def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_the_client(name: str, value: str, place: str) -> dict[str, Any]:
-    """Any other setting of the client's, of the type of its default."""
+    """Any other setting of the client, converted to the type of its default."""
     if name in _OURS:
         raise KafkaConfigError(f"{place}: {name} cannot be set: {_OURS[name]}")
     kafka = library(ConnectorError)
@@ -136,9 +130,9 @@ def _take_special(name: str, value: str, place: str, options: dict[str, Any]) ->
             options["bootstrap_servers"] = value
         case "sasl.jaas.config":
             for key in ("username", "password"):
-                told = re.search(rf"\b{key}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", value)
-                if told:
-                    options.setdefault(f"sasl_plain_{key}", next(group for group in told.groups() if group))
+                found = re.search(rf"\b{key}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;\"']+))", value)
+                if found:
+                    options.setdefault(f"sasl_plain_{key}", next(group for group in found.groups() if group))
         case "sasl.password.file":
             options["sasl_plain_password"] = _secret(value, place)
         case "sasl.token.file":
@@ -153,20 +147,25 @@ def _take_special(name: str, value: str, place: str, options: dict[str, Any]) ->
                 raise KafkaConfigError(f"{place}: only PEM is read: convert it (keytool -exportcert -rfc)")
 
 
-def _secret(path: str, place: str) -> str:
+def _text(path: str, what: str) -> str:
+    """What stands in a file; ``what`` begins the error."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = file.read().strip()
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise KafkaConfigError(f"{place}: {path}: {why}") from None
+        raise KafkaConfigError(f"{what}: {why}") from None
+
+
+def _secret(path: str, place: str) -> str:
+    found = _text(path, f"{place}: {path}").strip()
     if not found:
         raise KafkaConfigError(f"{place}: {path} is empty")
     return found
 
 
 def _token_file(path: str) -> Any:
-    """What gives the client the token that is in the file whenever it logs in: tokens are renewed."""
+    """A provider that reads the token anew whenever the client logs in, because tokens are renewed."""
     library(ConnectorError)
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
@@ -178,7 +177,7 @@ def _token_file(path: str) -> Any:
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raise KafkaConfigError where something is missing or cannot be."""
+    """Raise KafkaConfigError if something is missing or contradicts itself."""
     protocol, mechanism = options.get("security_protocol", "PLAINTEXT"), options.get("sasl_mechanism")
     if protocol not in PROTOCOLS:
         raise KafkaConfigError(f"security.protocol must be one of {', '.join(PROTOCOLS)}")
@@ -206,7 +205,7 @@ def _check(options: Mapping[str, Any]) -> None:
 
 
 def _load(options: Mapping[str, Any]) -> None:
-    """See that the files of TLS are what they should be: the client would only say that it timed out."""
+    """Check the files of TLS; the client would only say that it timed out."""
     try:
         ssl.create_default_context(cafile=options.get("ssl_cafile"))
     except OSError:

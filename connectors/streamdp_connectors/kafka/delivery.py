@@ -1,4 +1,4 @@
-"""Records on their way to topics: all that was handed over together arrives together, or not at all."""
+"""Deliver records to topics: what was handed over together arrives together, or not at all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamdp.errors import Exit
-from streamdp_connectors.kafka_client import Options, broken, library
-from streamdp_connectors.kafka_limit import largest_batch
-from streamdp_connectors.kafka_post import FencedError, Load, Post, Topic
-from streamdp_connectors.kafka_records import Entry
-from streamdp_connectors.kafka_tail import Tail, checksum, read_tail
+from streamdp_connectors.kafka.batches import Entry
+from streamdp_connectors.kafka.client import Broker, Options
+from streamdp_connectors.kafka.output import (
+    FencedError,
+    Load,
+    Tail,
+    Topic,
+    Transactions,
+    checksum,
+    read_tail,
+)
 from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
@@ -28,15 +34,14 @@ _TRIES = 10
 
 
 class Delivery:
-    """The way of one run's answers and rejects to their topics, in a thread of its own.
+    """Sends one run's answers and rejects to their topics, in a thread of its own.
 
-    What ``flush`` hands over goes in one transaction, under an id that the state gives (``name``; None
-    where there is none): a later run with this state, or with a copy of it, shuts out an earlier one that
-    still lives, or whose last request is still under way, and only then reads what has been written. A
-    transaction that fails is not believed: the topics are read to see what of it is there, and whether
-    another run has gone on in this one's stead (SinkError 73). All goes to one ``partition``, so that its
-    order is kept. ``waiting`` is called while a broker is waited for: it says whether it answers, and may
-    raise. Raises SinkError.
+    What ``flush`` hands over is one transaction, under an id that follows from the state (``name``; None for
+    no transactions). A later run with this state, or with a copy of it, shuts out an earlier one that still
+    lives, or whose last request is still under way, and only then reads what has been written. When a
+    transaction fails, the topics are read to see what of it is there, and whether another run has replaced
+    this one (SinkError 73). All goes to one ``partition``, to keep its order. ``waiting`` is called while a
+    broker is waited for: it says whether the broker answers, and may raise. Raises SinkError.
     """
 
     def __init__(
@@ -49,10 +54,9 @@ class Delivery:
         waiting: Callable[[], bool] = lambda: True,
         partition: int = 0,
     ) -> None:
-        self._partition = partition
-        self.bootstrap, self.options, self.timeout = bootstrap, client_options or {}, timeout
-        self._waiting = waiting
-        self._errors = library(SinkError).errors
+        self._partition, self._waiting = partition, waiting
+        self._broker = Broker(bootstrap, client_options or {}, timeout, SinkError)
+        self._errors = self._broker.kafka.errors
         self._topics: dict[str, Topic] = {}
         self._fresh: list[tuple[str, Entry]] = []  # not handed over yet
         self._queued: Load = {}
@@ -61,30 +65,22 @@ class Delivery:
         self._error: BaseException | None = None
         self._failed = self._closing = False
         self._changed = threading.Condition()
-        self._post = Post(bootstrap, name, self.options, timeout, partition)
+        self._transactions = Transactions(self._broker, name, partition)
         self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
         self._thread.start()
 
-    def open(self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool) -> Tail:
-        """Take up a topic, and return what was written to it after ``resume``."""
-        tail = self._tail(topic, resume, anew)
+    def open(
+        self, topic: str, epoch: int, resume: Mapping[str, Any] | None, anew: bool
+    ) -> tuple[Topic, Tail]:
+        """Return a topic, which is kept up to date from now on, and what was written to it after ``resume``.
+
+        Everything before the topic's ``offset`` has been delivered.
+        """
+        tail = read_tail(topic, self._broker, resume, anew, self._partition)
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
-        largest = largest_batch(topic, self.bootstrap, self.options, self.timeout)
-        self._topics[topic] = Topic(epoch, written, offset, largest, tail.ids)
-        return tail
-
-    def _tail(self, topic: str, resume: Mapping[str, Any] | None, anew: bool = False) -> Tail:
-        where = self.bootstrap, self.options, self.timeout
-        return read_tail(topic, *where, resume, anew, self._partition)
-
-    def largest(self, topic: str) -> int:
-        """Bytes that a batch of records may have there."""
-        return self._topics[topic].largest
-
-    def offset(self, topic: str) -> int:
-        """An offset before which nothing stands that has not been delivered by now."""
-        return self._topics[topic].offset
+        self._topics[topic] = Topic(epoch, written, offset, self._broker.largest_batch(topic), tail.ids)
+        return self._topics[topic], tail
 
     def put(self, topic: str, entry: Entry) -> None:
         """Take a record, which goes with the next ``flush``."""
@@ -103,14 +99,10 @@ class Delivery:
         if sync:
             self._wait(lambda: self._delivered >= self._handed)
         else:
-            self._wait(
-                lambda: (
-                    self.missing <= _PENDING and self._bytes_written - self._bytes_delivered <= _PENDING_BYTES
-                )
-            )
+            self._wait(lambda: self.missing <= _PENDING and self._bytes_missing <= _PENDING_BYTES)
 
     def lasting(self) -> Callable[[], None]:
-        """Return what waits until all that was handed over by now has arrived; for any thread."""
+        """Return a function that waits until everything handed over so far has arrived; for any thread."""
         handed = self._handed
 
         def wait() -> None:
@@ -127,6 +119,10 @@ class Delivery:
         """How many records have not arrived yet; may be asked from another thread."""
         return self._written - self._delivered
 
+    @property
+    def _bytes_missing(self) -> int:
+        return self._bytes_written - self._bytes_delivered
+
     def close(self) -> None:
         """Wait for what was written, unless writing has failed; a second call does nothing."""
         if self._closing:
@@ -140,10 +136,10 @@ class Delivery:
             with self._changed:
                 self._changed.notify_all()
             self._thread.join(_LEAVE if self._failed else 5.0)
-            self._post.close()
+            self._transactions.close()
 
     def _wait(self, holds: Callable[[], bool]) -> None:
-        """Wait for something, as long as no broker answers; where one does, only so long."""
+        """Wait while no broker answers; from one that answers, for ``_ACK_SECONDS`` at most."""
         waited, before = 0.0, self._delivered
         while True:
             with self._changed:
@@ -166,13 +162,13 @@ class Delivery:
                 raise SinkError(f"{what}: see whether it is there and has a leader", Exit.IO_ERROR)
 
     def give_up(self) -> None:
-        """Deliver nothing more, whatever is still on its way."""
+        """Deliver nothing more, even if something is still on its way."""
         with self._changed:
             if self._delivered < self._written:
                 self._failed = True
             self._changed.notify_all()
         if self._failed:
-            self._post.abandon()
+            self._transactions.abandon()
 
     def _reason(self) -> BaseException:
         given_up = SinkError(f"writing to topic {' and '.join(self._topics)} was given up", Exit.IO_ERROR)
@@ -202,17 +198,17 @@ class Delivery:
                 self._changed.notify_all()
 
     def _deliver(self, load: Load) -> None:
-        """Send a load, and see to it that it is there, once."""
+        """Send a load, and make sure that it has arrived once."""
         left, tries = load, 0
         while left:
             try:
-                offsets = self._post.send(left, self._topics)
+                offsets = self._transactions.send(left, self._topics)
             except (self._errors.KafkaError, FencedError, AssertionError, ValueError) as error:
-                if not self._post.transactional or self._post.refused(error):
-                    raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
                 tries += 1
-                if tries > _TRIES:
-                    raise broken(f"cannot write to topic {' and '.join(left)}", error, SinkError) from None
+                certain = not self._transactions.transactional or self._transactions.refused(error)
+                if certain or tries > _TRIES:
+                    what = f"cannot write to topic {' and '.join(left)}"
+                    raise self._broker.broken(what, error) from None
                 _log.info("a transaction failed: %s", error)
                 left = self._without_what_is_there(left, fenced=isinstance(error, FencedError))
             else:
@@ -223,15 +219,15 @@ class Delivery:
             self._topics[topic].written = entries[-1].number + 1
 
     def _without_what_is_there(self, load: Load, *, fenced: bool) -> Load:
-        """What of a load that failed has to be sent again, once nobody else can write any more.
+        """What of a failed load must be sent again, once no other run can write any more.
 
-        Who was shut out looks before doing the same to others: they may have gone on long ago.
+        A run that was shut out looks first: the one that did it may have gone on long ago.
         """
         while True:
             try:
                 if fenced:
                     self._compare(load)
-                self._post.reopen()
+                self._transactions.reopen()
                 return self._compare(load)
             except FencedError:
                 raise
@@ -247,12 +243,12 @@ class Delivery:
             entries = load.get(topic, [])
             written = {"epoch": place.epoch, "out_seq": place.written, "offset": place.offset}
             resume = {**written, **place.ids.plain()}
-            found = self._tail(topic, resume).checksums
+            found = read_tail(topic, self._broker, resume, partition=self._partition).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
-            strange = [number for number, of in found.items() if ours.get(number) != of]
-            if strange:
+            foreign = [number for number, of in found.items() if ours.get(number) != of]
+            if foreign:
                 what = (
-                    f"another run of this state has written to topic {topic}, from number {min(strange)} on"
+                    f"another run of this state has written to topic {topic}, from number {min(foreign)} on"
                 )
                 raise FencedError(f"{what}: that one goes on, and this one ends", Exit.CANNOT_CREATE)
             rest = [entry for entry in entries if entry.number not in found]

@@ -71,14 +71,6 @@ class Lines:
         return Block([line], extra)
 
 
-class Row(NamedTuple):
-    """One CSV row: its bytes, the lines and the bytes it took in the stream."""
-
-    data: bytes
-    lines: int
-    size: int
-
-
 class Rows:
     """Joins lines into CSV rows: a quoted field may run over several lines."""
 
@@ -89,15 +81,18 @@ class Rows:
         self.size = 0
         """Bytes of the row that is still open; 0 when none is."""
 
-    def add(self, line: bytes, size: int) -> Row | None:
-        """Add the next line, which took ``size`` bytes; return the row that it completes."""
+    def add(self, line: bytes, size: int) -> tuple[bytes, int, int] | None:
+        """Add the next line, which took ``size`` bytes in the stream.
+
+        Return the row that it completes: its bytes, and the lines and bytes that it took in the stream.
+        """
         inside = leaves_quote_open(line, bool(self._lines), self._delimiter)
         self._lines.append(line)
         self._sizes.append(size)
         self.size += size
         if inside:
             return None
-        row = Row(b"\n".join(self._lines), len(self._lines), self.size)
+        row = b"\n".join(self._lines), len(self._lines), self.size
         self._clear()
         return row
 

@@ -1,22 +1,36 @@
-"""Why a broker cannot be reached: found out by knocking, told in one line with what to do."""
+"""Whether a broker can be reached, and if not, why: one line that says what to do."""
 
 from __future__ import annotations
 
+import io
+import logging
 import socket
 import ssl
 import struct
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from streamdp.errors import Exit
+from streamdp_connectors.protocol import SourceError
+
+_log = logging.getLogger(__name__)
+
 SECONDS = 2.0
-"""How long one knock may take."""
+"""How long one attempt to connect may take."""
+
+ASK_EVERY = 1.0
+"""Seconds of silence after which a broker is asked whether it is there."""
+
+_QUIET = 3.0
+"""Seconds without an answer after which a broker counts as lost; shorter silences are not reported."""
 
 _VERSIONS = b"\0\0\0\n\0\x12\0\0\0\0\0\1\xff\xff"
-"""The request for the versions of the protocol, which every broker answers without a login."""
+"""A request for the versions of the protocol, which every broker answers without a login."""
 
 
 class Trouble(NamedTuple):
-    """What is wrong and what to do; ``passing`` where it may be right a moment later, by itself."""
+    """What is wrong and what to do; ``passing`` if it may be right a moment later by itself."""
 
     message: str
     passing: bool
@@ -33,7 +47,7 @@ def servers(bootstrap: str) -> list[tuple[str, int]]:
 
 
 def unreachable_server(bootstrap: str) -> Trouble | None:
-    """What is wrong before a word of any protocol is said; None where one of the servers can be reached."""
+    """Why no server accepts a connection; None if one of them does."""
     troubles = []
     for host, port in servers(bootstrap):
         trouble = _knock(host, port)
@@ -58,7 +72,7 @@ def _knock(host: str, port: int) -> Trouble | None:
 
 
 def wrong_protocol(bootstrap: str, options: Mapping[str, Any]) -> Trouble | None:
-    """What is wrong with how a server that can be reached was spoken to; None where nothing is found."""
+    """What is wrong with TLS or the login at a server that can be reached; None if nothing is found."""
     protocol = str(options.get("security_protocol", "PLAINTEXT"))
     login = protocol.startswith("SASL")
     for host, port in servers(bootstrap):
@@ -67,11 +81,11 @@ def wrong_protocol(bootstrap: str, options: Mapping[str, Any]) -> Trouble | None
         trouble = None
         if not protocol.endswith("SSL"):
             if _speaks_tls(host, port):
-                told = f"set security.protocol={'SASL_SSL' if login else 'SSL'} in --kafka-config"
-                return Trouble(f"{host}:{port} wants TLS, and was spoken to without: {told}", passing=False)
+                how = f"set security.protocol={'SASL_SSL' if login else 'SSL'} in --kafka-config"
+                return Trouble(f"{host}:{port} wants TLS, and was spoken to without: {how}", passing=False)
         elif _speaks_plain(host, port):
-            told = f"set security.protocol={'SASL_PLAINTEXT' if login else 'PLAINTEXT'}"
-            what = f"{host}:{port} speaks no TLS: name its TLS port in --bootstrap, or {told}"
+            how = f"set security.protocol={'SASL_PLAINTEXT' if login else 'PLAINTEXT'}"
+            what = f"{host}:{port} speaks no TLS: name its TLS port in --bootstrap, or {how}"
             return Trouble(what, passing=False)
         else:
             trouble = _certificate(host, port, options)
@@ -125,7 +139,7 @@ def _connect(host: str, port: int, options: Mapping[str, Any]) -> socket.socket:
 
 
 def _certificate(host: str, port: int, options: Mapping[str, Any]) -> Trouble | None:
-    """What is wrong with the certificate of a server that speaks TLS; None where nothing is."""
+    """What is wrong with the certificate of a server that speaks TLS; None if nothing is."""
     try:
         _connect(host, port, options).close()
     except ssl.SSLCertVerificationError as error:
@@ -137,7 +151,7 @@ def _certificate(host: str, port: int, options: Mapping[str, Any]) -> Trouble | 
 
 
 def _login(host: str, port: int, options: Mapping[str, Any]) -> Trouble | None:
-    """Whether a login is refused; the client loses the answer where the connection is closed at once."""
+    """Whether a login is refused; the client loses the answer if the connection is closed at once."""
     from kafka.errors import KafkaError
     from kafka.net.sasl import get_sasl_mechanism
 
@@ -147,12 +161,12 @@ def _login(host: str, port: int, options: Mapping[str, Any]) -> Trouble | None:
     what = "sasl.token.file" if name == "OAUTHBEARER" else "sasl.username and sasl.password"
     mechanism = get_sasl_mechanism(name)(host=host, **options)
     try:
-        with _connect(host, port, options) as connection:
-            if _ask(connection, 17, 1, struct.pack(">h", len(name)) + name.encode())[:2] != b"\0\0":
+        with _connect(host, port, options) as connection, connection.makefile("rwb") as stream:
+            if _ask(stream, 17, 1, struct.pack(">h", len(name)) + name.encode())[:2] != b"\0\0":
                 return Trouble(f"{who}: it knows no such sasl.mechanism", passing=False)
             while not mechanism.is_done():
                 token = mechanism.auth_bytes()
-                answer = _ask(connection, 36, 0, struct.pack(">i", len(token)) + token)
+                answer = _ask(stream, 36, 0, struct.pack(">i", len(token)) + token)
                 if answer[:2] != b"\0\0":
                     return Trouble(f"{who}: check {what}", passing=False)
                 length = max(0, struct.unpack_from(">h", answer, 2)[0])  # of a message
@@ -162,19 +176,78 @@ def _login(host: str, port: int, options: Mapping[str, Any]) -> Trouble | None:
     return None
 
 
-def _ask(connection: socket.socket, api: int, version: int, body: bytes) -> bytes:
+def _ask(stream: io.BufferedRWPair, api: int, version: int, body: bytes) -> bytes:
     """Send a request of Kafka's protocol without a client id, and return what is in the answer."""
     request = struct.pack(">hhih", api, version, 1, -1) + body
-    connection.sendall(struct.pack(">i", len(request)) + request)
-    (size,) = struct.unpack(">i", _exactly(connection, 4))
-    return _exactly(connection, min(size, 1 << 20))[4:]
+    stream.write(struct.pack(">i", len(request)) + request)
+    stream.flush()
+    (size,) = struct.unpack(">i", stream.read(4))
+    answer = stream.read(min(size, 1 << 20))
+    if len(answer) < size:
+        raise ConnectionError("closed")
+    return answer[4:]
 
 
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        more = connection.recv(size - len(found))
-        if not more:
-            raise ConnectionError("closed")
-        found += more
-    return found
+class Link:
+    """Whether a broker answers; one line is logged when it is lost, and one when it is back.
+
+    It is *up*, *quiet* for the first seconds without an answer, then *lost*. After ``give_up_after`` seconds
+    without an answer (None: never) ``check`` raises SourceError (69). ``why`` finds out, in a few seconds,
+    why it does not answer.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        give_up_after: float | None,
+        why: Callable[[], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bootstrap, self._give_up_after, self._why, self._clock = bootstrap, give_up_after, why, clock
+        self._heard = self._asked = clock()
+        self._quiet: float | None = None  # since the first question without an answer
+        self._lost = False
+
+    @property
+    def up(self) -> bool:
+        """Whether the broker is not lost."""
+        return not self._lost
+
+    def answered(self) -> None:
+        """The broker has answered something."""
+        if self._lost and self._quiet is not None:
+            away = _span(self._clock() - self._quiet)
+            _log.warning("the Kafka broker at %s is back after %s", self._bootstrap, away)
+        self._heard, self._quiet, self._lost = self._clock(), None, False
+
+    def check(self, ask: Callable[[], bool]) -> None:
+        """Find out by ``ask`` whether it is there, unless it answered or was asked a moment ago."""
+        began = self._clock()
+        if began - max(self._heard, self._asked) < ASK_EVERY:
+            return
+        if ask():
+            self.answered()
+        else:
+            self._silent(began)
+        self._asked = self._clock()
+
+    def _silent(self, began: float) -> None:
+        self._quiet = began if self._quiet is None else self._quiet
+        away, limit = self._clock() - self._quiet, self._give_up_after
+        broker = f"the Kafka broker at {self._bootstrap}"
+        if not self._lost and away >= _QUIET:
+            self._lost = True
+            trying = "until it answers" if limit is None else f"for {limit:g} s in all"
+            _log.warning("lost %s: %s; trying %s", broker, self._why(), trying)
+        if limit is not None and away >= limit:
+            what = f"{broker} has not answered for {_span(away)} (--give-up-after)"
+            raise SourceError(f"{what}: start it, then this again", Exit.UNAVAILABLE)
+
+
+def _span(seconds: float) -> str:
+    """``12 s``, ``2:07`` or ``1:05:00``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}" if minutes else f"{rest} s"

@@ -1,0 +1,1 @@
+"""Sources and sinks that are files, folders, pipes and the standard streams."""

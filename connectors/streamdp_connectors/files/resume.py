@@ -1,0 +1,219 @@
+"""How a run goes on with an output file: recognised by its contents, cut to what stays, rotated when full."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from streamdp.errors import Exit
+from streamdp_connectors.protocol import SinkError
+
+EDGE = 1 << 16
+"""Bytes at the beginning and at the end of what was written that are remembered by their checksum."""
+
+STANDARD_OUTPUT = "-"
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class Left(NamedTuple):
+    """What a snapshot remembers of an output file.
+
+    ``path`` is absolute, or ``-``; ``length`` counts the bytes written; ``head`` and ``tail`` are the CRC-32
+    of the first and the last 64 KiB of them. So two short reads recognise a file of any size. ``rotated`` is
+    the full file of a rotation that was under way, after which the file of this name began anew.
+    """
+
+    path: str
+    length: int = 0
+    head: int = 0
+    tail: int = 0
+    rotated: Left | None = None
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Left:
+        """The inverse of ``plain``."""
+        rotated = stored.get("rotated")
+        before = None if rotated is None else cls.of(rotated)
+        return cls(stored["path"], stored["length"], stored["head"], stored["tail"], before)
+
+    def plain(self) -> dict[str, Any]:
+        """As a snapshot stores it."""
+        stored = {"path": self.path, "length": self.length, "head": self.head, "tail": self.tail}
+        return stored if self.rotated is None else stored | {"rotated": self.rotated.plain()}
+
+
+def remember(path: str, fd: int, length: int) -> Left:
+    """Return what to remember of the first ``length`` bytes of an open file."""
+    head = os.pread(fd, min(length, EDGE), 0)
+    tail = os.pread(fd, min(length, EDGE), max(length - EDGE, 0))
+    return Left(os.path.abspath(path), length, zlib.crc32(head), zlib.crc32(tail))
+
+
+def is_what_was_left(fd: int, left: Left) -> bool:
+    """Whether an open file begins with all that was written to the remembered file."""
+    if os.fstat(fd).st_size < left.length:
+        return False
+    return remember(left.path, fd, left.length)[1:4] == left[1:4]
+
+
+def begins_alike(fd: int, left: Left) -> bool:
+    """Whether an open file begins with the first 64 KiB of the remembered file."""
+    return zlib.crc32(os.pread(fd, min(left.length, EDGE), 0)) == left.head
+
+
+def foreign_line(fd: int, start: int, beginnings: Sequence[bytes]) -> bytes | None:
+    """The first line after byte ``start`` that begins with none of ``beginnings``; None if there is none.
+
+    A crash may have left a torn last line, or zeros for bytes that had not reached the disk.
+    """
+    for line in _lines(fd, start):
+        if not line.strip(b"\0"):
+            continue
+        if not any(line.startswith(begin) or begin.startswith(line) for begin in beginnings):
+            return line
+    return None
+
+
+def whole_lines(fd: int, size: int) -> int:
+    """Bytes up to the end of the last whole line of an open file."""
+    start = max(size - (1 << 20), 0)
+    return start + os.pread(fd, size - start, start).rfind(b"\n") + 1
+
+
+def _lines(fd: int, start: int) -> Iterator[bytes]:
+    rest = b""
+    while chunk := os.pread(fd, 1 << 20, start):
+        start += len(chunk)
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+class Claim(NamedTuple):
+    """What a run wants of an output file, in the words of a FileSink. Its methods raise SinkError."""
+
+    path: str
+    left: Left | None
+    overwrite: bool
+    anew: bool
+    replayed: bool
+    beginnings: Sequence[bytes]
+
+    def check_name(self) -> None:
+        """Check, before the file is made, that it may begin empty."""
+        if self.left is not None and not os.path.exists(self.path):
+            self._may_begin(self.left)
+
+    def end_rotation(self, fd: int) -> bool:
+        """Rename the file if its rotation was interrupted, and return whether it was. Raises OSError."""
+        before = None if self.left is None else self.left.rotated
+        if before is None or not self._is_at(self.left) or os.path.lexists(before.path):
+            return False
+        if is_what_was_left(fd, before):
+            os.rename(self.path, before.path)
+            return True
+        if begins_alike(fd, before):
+            raise SinkError(
+                f"{self.path} has changed since this state wrote to it, and was to be rotated: restore it, "
+                f"or rename it to {before.path}",
+                Exit.BAD_DATA,
+            )
+        return False  # it was rotated, and somebody has moved it since
+
+    def length_kept(self, fd: int) -> int:
+        """How many bytes of the open file stay; the rest is this stream's own, and is written again."""
+        size = os.fstat(fd).st_size
+        left = self.left
+        if left is None:
+            if size and not self.overwrite:
+                raise SinkError(
+                    f"{self.path} exists: --overwrite replaces it, --state continues an earlier run",
+                    Exit.CANNOT_CREATE,
+                )
+            return 0
+        if size == 0:
+            self._may_begin(left)
+            return 0
+        same = self._is_at(left)
+        if left.length == 0 and not same:
+            before = "standard output" if left.path == STANDARD_OUTPUT else left.path
+            raise SinkError(
+                f"{self.path} exists, and is not what this state wrote to ({before}): name another file",
+                Exit.CANNOT_CREATE,
+            )
+        if not is_what_was_left(fd, left):
+            what = (
+                "has changed since this state wrote to it"
+                if same
+                else f"is not {left.path}, which this state wrote"
+            )
+            raise SinkError(
+                f"{self.path} {what}: restore it, or name a new file with --new-output", Exit.BAD_DATA
+            )
+        foreign = foreign_line(fd, left.length, self.beginnings)
+        if foreign is not None:
+            raise SinkError(
+                f"{self.path} goes on after byte {left.length} with what this stream did not write "
+                f"({foreign[:40]!r}): it would be cut; move it away, or name a new file with --new-output",
+                Exit.BAD_DATA,
+            )
+        return left.length if self.replayed else whole_lines(fd, size)
+
+    def _is_at(self, left: Left | None) -> bool:
+        return left is not None and os.path.realpath(self.path) == os.path.realpath(left.path)
+
+    def _may_begin(self, left: Left) -> None:
+        """Raise if an empty file would miss earlier answers that it should hold."""
+        if left.length == 0 or self.anew:
+            return
+        gone = "is gone or empty" if self._is_at(left) else "does not hold the answers so far"
+        raise SinkError(
+            f"{self.path} {gone}: the state has written {left.length} bytes to {left.path}; name that file "
+            "as it is called now, or begin another with --new-output",
+            Exit.BAD_DATA,
+        )
+
+
+class Rotation(NamedTuple):
+    """A file is rotated once it has ``size`` bytes, or (``daily``) when a day of UTC has passed."""
+
+    size: int | None = None
+    daily: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Rotation:
+        """``daily``, or a number of bytes with k, M or G (powers of 1024). Raises ValueError."""
+        if text == "daily":
+            return cls(daily=True)
+        found = re.fullmatch(r"([1-9]\d{0,14})([kKmMgG]?)", text)
+        if found is None:
+            raise ValueError(f"{text!r} is neither daily nor a size such as 500k, 100M or 2G")
+        return cls(size=int(found[1]) * _UNITS.get(found[2].lower(), 1))
+
+    def due(self, size: int, begun: float, now: float) -> bool:
+        """Whether a file of ``size`` bytes that was begun at one Unix time is full at another."""
+        if self.size is not None:
+            return size >= self.size
+        return self.daily and begun // 86_400 < now // 86_400
+
+
+def rotated_name(path: str, now: float) -> str:
+    """``NAME-20261122T114124.503817Z.ENDING``: such names sort by time. No file has it yet."""
+    root, ending = os.path.splitext(path)
+    return unused(f"{root}-{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S.%fZ}{ending}")
+
+
+def unused(path: str) -> str:
+    """The path, or the first of ``NAME-2.ENDING``, ``NAME-3.ENDING``, ... that does not exist."""
+    root, ending = os.path.splitext(path)
+    number, found = 1, path
+    while os.path.lexists(found):
+        number += 1
+        found = f"{root}-{number}{ending}"
+    return found
