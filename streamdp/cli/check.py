@@ -9,7 +9,7 @@ from typing import Any
 
 from streamdp.answers.times import when
 from streamdp.cli.hints import hint
-from streamdp.cli.reading import Origin, Reader
+from streamdp.cli.reading import Reader
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.choice import encode_all, order_of
@@ -20,7 +20,7 @@ from streamdp.errors import Exit
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.templates import for_templates
+from streamdp.settings.places import Input
 
 LIMIT = 10_000
 """Records that are looked at."""
@@ -31,7 +31,7 @@ SHOWN = 3
 
 def check(settings: Settings, file: str) -> int:
     """Print what was detected; returns 65 where nothing could be used."""
-    reader = Reader(settings, Origin(file))
+    reader = Reader(settings, Input(file=file))
     try:
         found = _read(reader)
         whole = reader.source.at_end
@@ -80,7 +80,7 @@ def _try(
         first = ready[0][1] if ready else record
         given.append(first if isinstance(first, Reject) else record)
     in_order = [record for record in given if isinstance(record, Record)]
-    sparse = for_templates(settings) or is_sparse(settings)
+    sparse = settings.of_lines or is_sparse(settings)
     encoder, outcomes = encode_all(in_order, None, settings, sparse)
     taken = [record for record, reject in zip(in_order, outcomes, strict=True) if reject is None]
     told = iter(outcomes)

@@ -14,35 +14,25 @@ from streamdp.settings.assemble import (
     likelihood_class,
     warmup_length,
 )
-from streamdp.settings.categories import takes_categories
-from streamdp.settings.schema import AUTO, SettingField, setting_fields
-from streamdp.settings.templates import for_templates, template_bounds, template_terms
-
-GROUPS = {
-    "input": "What is read",
-    "text": "How texts are cut into words",
-    "model": "The model",
-    "search": "The search",
-    "time": "Time",
-    "engine": "State",
-}
+from streamdp.settings.options import AUTO, Option, grouped
+from streamdp.settings.schema import setting_fields
+from streamdp.settings.templates import template_bounds, template_terms
 
 
 def config(settings: Settings) -> None:
     """Print a settings file that means just these settings, and what is automatic in them."""
     lines = ["# Settings of streamdp; those behind a # are at their defaults.", ""]
     lines += [f"# {line}" for line in automatic(settings)]
-    for group, title in GROUPS.items():
+    for title, fields in grouped(setting_fields()):
         lines += ["", f"# {title}"]
-        for field in setting_fields():
-            if field.group == group:
-                lines += ["", *_entry(field, getattr(settings, field.name))]
+        for field in fields:
+            lines += ["", *_entry(field, getattr(settings, field.name))]
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def automatic(settings: Settings) -> list[str]:
     """What the automatic settings come to, for texts and for vectors as far as both are possible."""
-    if for_templates(settings):
+    if settings.of_lines:
         terms = template_terms(settings)
         given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
         bounds = template_bounds(settings)
@@ -50,7 +40,7 @@ def automatic(settings: Settings) -> list[str]:
         return [f"lines: templates, {', '.join(given)}, {most}"]
     sparse, found = is_sparse(settings), []
     if sparse is not False:
-        what = "categories" if takes_categories(settings) else "texts"
+        what = "categories" if settings.of_categories else "texts"
         found.append(f"{what}: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
     if sparse is not True:
         held = warmup_length(settings)
@@ -61,7 +51,7 @@ def automatic(settings: Settings) -> list[str]:
     return found
 
 
-def _entry(field: SettingField, value: object) -> list[str]:
+def _entry(field: Option, value: object) -> list[str]:
     off = "" if value != field.default else "# "
     return [f"# {field.description}: {field.allowed}", f"{off}{field.name} = {_toml(value)}"]
 

@@ -13,14 +13,14 @@ from rich.live import Live
 from streamdp.cli.config import automatic
 from streamdp.cli.display import Display
 from streamdp.cli.errors import say
-from streamdp.cli.live import LivePage, PageAt
-from streamdp.cli.score import agreement_table
-from streamdp.cli.show import cluster_table
+from streamdp.cli.page import LivePage
+from streamdp.cli.show import agreement_table, cluster_table
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
+from streamdp.settings.places import Serving
 
 BATCH = 100
 
@@ -38,10 +38,10 @@ def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
                 newest[line.seq] = line.cluster
 
 
-def demo(settings: Settings, records: int, page: PageAt | None = None) -> None:
+def demo(settings: Settings, records: int, serving: Serving) -> None:
     """Generate, cluster, show and score; with a page so slowly that one can look at it."""
-    if page is not None:
-        with contextlib.closing(LivePage(page, "the demo", automatic(settings))) as live:
+    if serving.page is not None:
+        with contextlib.closing(LivePage(serving, "the demo", automatic(settings))) as live:
             _paced(settings, records, live)
         return
     engine = Engine(settings)

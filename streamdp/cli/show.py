@@ -1,4 +1,4 @@
-"""``streamdp show``."""
+"""``streamdp show`` and ``score``: tables of clusters, and of how well they agree with a truth."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
-from streamdp.settings import Settings
-from streamdp.settings.categories import takes_categories
+from streamdp.scoring.agreement import Agreement
+from streamdp.scoring.score import score
+from streamdp.settings.load import stored_settings
 from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
 
 Sort = Literal["size", "new", "growing"]
@@ -53,8 +54,7 @@ def written_at(state: str) -> int:
 def open_state(state: str) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
     header, body = open_snapshot(state)
-    settings = msgspec.convert(header.settings, Settings)
-    return header, Engine.loads(body, settings)
+    return header, Engine.loads(body, stored_settings(header.settings))
 
 
 def life(cluster: ClusterSummary) -> str:
@@ -110,7 +110,7 @@ def _about(clusters: Sequence[ClusterSummary], words: str) -> str:
 
 
 def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> Table:
-    words = "telling values" if takes_categories(engine.settings) else "top words"
+    words = "telling values" if engine.settings.of_categories else "top words"
     return cluster_table(title, clusters, stories=True, words=words)
 
 
@@ -192,3 +192,30 @@ def _sorted(clusters: Sequence[ClusterSummary], sort: Sort) -> list[ClusterSumma
     if sort == "growing":
         return sorted(clusters, key=lambda c: (c.before - c.recent, -c.size, c.cluster))
     return list(clusters)
+
+
+def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:
+    """Agreements side by side."""
+    table = Table(title=title, title_justify="left")
+    for name in ("labels", "NMI", "ARI", "homogeneity", "completeness", "V", "K found", "K true", "records"):
+        table.add_column(name, justify="left" if name == "labels" else "right")
+    for name, a in rows.items():
+        values = (a.nmi, a.ari, a.homogeneity, a.completeness, a.v)
+        table.add_row(name, *(f"{v:.4f}" for v in values), f"{a.found:,}", f"{a.true:,}", f"{a.n:,}")
+    return table
+
+
+def show_scores(assignments: str, truth: str, field: str, *, as_json: bool) -> None:
+    """Score a file of assignments and print the result."""
+    report = score(assignments, truth, field)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        return
+    rows = {"first announced": report.first, "newest": report.newest}
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print(agreement_table(f"{assignments} against {field} of {truth}", rows))
+    console.print(
+        f"{report.revised:,} revised, {report.unlabelled:,} without a true {field}, "
+        f"{report.unassigned:,} without an assignment, {report.unknown:,} assigned but not in {truth}",
+        highlight=False,
+    )

@@ -1,19 +1,22 @@
-"""When a run takes snapshots, how they come to the disk while it goes on, and what begins with one."""
+"""The state of a run: when snapshots are taken, who has it, and with which settings it goes on."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from pathlib import Path
 
 import msgspec
 from streamdp_connectors.protocol import Source
 
+from streamdp.cli.errors import say
 from streamdp.cli.watch import Watch
 from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.settings import Settings
-from streamdp.settings.load import differences, model_settings
+from streamdp.settings.load import model_settings, resumed
+from streamdp.state.claim import LOOK, Claim, Standby
 from streamdp.state.saving import Saving
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
@@ -106,17 +109,32 @@ class Snapshots:
             self._saving.end()
 
 
-def continued(settings: Settings, header: Header, name: str) -> Settings:
-    """The settings of a snapshot that a stream begins with, and for the rest those given.
+def continued(settings: Settings, written: Container[str], header: Header, made: str, help_: str) -> Settings:
+    """The settings of a snapshot, and for what it does not say those given.
 
-    SnapshotError (78) where a setting was given that contradicts the snapshot's.
+    SnapshotError (78) where the user has ``written`` others than the snapshot's: ``made`` begins the message,
+    ``help_`` ends it.
     """
-    defaults = model_settings(Settings())
-    given = {key: value for key, value in model_settings(settings).items() if value != defaults[key]}
-    before = {key: value for key, value in header.settings.items() if key in defaults}
-    changed = differences(before, before | given)
+    try:
+        settings, changed, told = resumed(settings, written, header.settings)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"{made} made under settings that cannot be: {error}", Exit.BAD_DATA) from None
     if changed:
-        raise SnapshotError(
-            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
-        )
-    return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
+        raise SnapshotError(f"{made} made under other settings ({'; '.join(changed)}); {help_}", Exit.CONFIG)
+    if told:
+        say(f"settings of the state that differ from today's defaults: {', '.join(told)}")
+    return settings
+
+
+def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Claim:
+    """The folder ``state``, as soon as no other process runs with it. Raises SnapshotError (73).
+
+    Unless it ``waits`` it only finds out whether another one lives, and is refused if so. A signal ends the
+    process meanwhile: nothing was begun.
+    """
+    standby = Standby(Path(state), patience, say, waits=waits)
+    while (claim := standby.turn()) is None:
+        watch.stand_by(True)
+        time.sleep(LOOK)
+    watch.stand_by(False)
+    return claim

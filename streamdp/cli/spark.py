@@ -8,12 +8,12 @@ import signal
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.errors import say
+from streamdp.cli.options import SparkJob
 from streamdp.errors import Exit, StreamdpError
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,36 +22,8 @@ PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 """Spark's own connector, of Spark's own version."""
 
 
-class Job(NamedTuple):
-    """What the command line says."""
-
-    key: str | None
-    shards: int | None
-    checkpoint: str
-    output: str
-    topic: str | None
-    folder: str | None
-    bootstrap: str
-    start: str
-    rows: int | None
-    once: bool
-    master: str | None
-    time_to_live: float | None
-    partitions: int | None
-
-
-def run(settings: Settings, job: Job) -> None:
+def run(settings: Settings, job: SparkJob) -> None:
     """Run a query until it is stopped, or (``once``) has read what is there."""
-    if (job.topic is None) == (job.folder is None):
-        raise ConfigError("say where to read: either --folder PATH or --topic NAME", Exit.USAGE)
-    if (job.key is None) == (job.shards is None):
-        raise ConfigError(
-            "say either --key FIELD, for an engine of each, or --shards N, for one stream", Exit.USAGE
-        )
-    if job.once and job.time_to_live is not None:
-        raise ConfigError(
-            "--once never ends with --time-to-live: Spark goes on to look at the clock", Exit.USAGE
-        )
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     try:
         from pyspark.errors import PySparkException
@@ -73,7 +45,7 @@ def run(settings: Settings, job: Job) -> None:
         spark.stop()
 
 
-def _session(job: Job) -> SparkSession:
+def _session(job: SparkJob) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -96,7 +68,7 @@ def _session(job: Job) -> SparkSession:
     return spark
 
 
-def _defaults(job: Job) -> dict[str, str]:
+def _defaults(job: SparkJob) -> dict[str, str]:
     """What is set of Spark: of what ``spark-submit`` was told, nothing."""
     from pyspark import SparkConf
     from pyspark.version import __version__
@@ -118,7 +90,7 @@ def _defaults(job: Job) -> dict[str, str]:
     return chosen
 
 
-def _rows(spark: SparkSession, job: Job) -> DataFrame:
+def _rows(spark: SparkSession, job: SparkJob) -> DataFrame:
     import pyspark.sql.functions as F  # noqa: N812
 
     if job.topic is not None:
@@ -136,7 +108,7 @@ def _rows(spark: SparkSession, job: Job) -> DataFrame:
     return rows.withColumn("streamdp_key", F.get_json_object(F.col("value").cast("string"), path))
 
 
-def _follow(answers: DataFrame, job: Job) -> None:
+def _follow(answers: DataFrame, job: SparkJob) -> None:
     """Run the query; say how each micro-batch went. One that is cut short by a signal is done again later."""
     query: Any = (
         answers.writeStream.format("parquet")
@@ -160,7 +132,7 @@ def _follow(answers: DataFrame, job: Job) -> None:
         raise query.exception()
 
 
-def _explained(error: Any, job: Job) -> StreamdpError:
+def _explained(error: Any, job: SparkJob) -> StreamdpError:
     """One line: what our own code said on a worker, else what Spark says first."""
     text = str(error)
     ours = [line for line in text.splitlines() if line.startswith("streamdp.")]

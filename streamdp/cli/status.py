@@ -1,11 +1,18 @@
-"""What a run is doing, in one line that moves and a few that sum up."""
+"""What a run does, in one line that moves, and what it has done, in a few that sum up."""
 
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
+from streamdp.cli.errors import say, warn
+from streamdp.cli.hints import hint
 from streamdp.encode.order import Lateness
 from streamdp.engine import Engine
+from streamdp.errors import Exit
+
+if TYPE_CHECKING:
+    from streamdp.cli.consume import Run
 
 
 def counted(number: int, what: str) -> str:
@@ -89,9 +96,52 @@ def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
     if not lateness.total or not within:
         return ""
     told = f"{counted(lateness.total, 'record')} came out of order"
-    told += f", {refused:,} of them too late" if refused else ", and were placed as they came"
+    placed = "was placed as it came" if lateness.total == 1 else "were placed as they came"
+    told += f", {refused:,} of them too late" if refused else f", and {placed}"
     most = next((pair for pair in within if pair[1] >= 0.9 * lateness.total), within[-1])
     steps = dict.fromkeys([most, within[-1]])
     return f"{told}; " + ", ".join(
         f"--max-lateness {step:g} would have put {count:,} in order" for step, count in steps
     )
+
+
+def tell_summary(run: Run, seconds: float) -> None:
+    """Say what a run of so many seconds has done."""
+    counters, records = run.engine.counters(), run.answered
+    rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
+    live = counted(counters.get("clusters_live", 0), "live cluster")
+    if run.frozen:
+        say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
+    elif records or not run.sinks.refused:
+        announced = counted(counters.get("clusters_created", 0), "cluster")
+        say(
+            f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
+            f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
+        )
+    if not run.frozen:
+        for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
+            say(line)
+    if run.reader.joined:
+        say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
+    refused = run.sinks.refused
+    if refused:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
+        say(f"{counted(refused.total(), 'record')} refused ({reasons}): see {run.sinks.rejects_name}")
+    late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)
+    if late:
+        say(late)
+    if counters.get("words_dropped"):
+        warn(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
+
+
+def exit_code(run: Run) -> int:
+    """The exit code of a run that came to its end."""
+    if run.interrupted and run.folder is None:
+        return run.interrupt.code()
+    refused = run.sinks.refused.total()
+    if run.answered or not refused or run.interrupted:
+        return 0
+    rejects = run.sinks.first_refused
+    help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
+    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""), "error")
+    return Exit.BAD_DATA

@@ -24,9 +24,8 @@ from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.categories import field_names, takes_categories
-from streamdp.settings.load import ConfigError
-from streamdp.settings.templates import for_templates
+from streamdp.settings.categories import field_names
+from streamdp.settings.options import ConfigError
 
 BEYOND = 2 * REVIEW_EVERY
 """Records after those that come of age, so that the stream goes back over them."""
@@ -47,7 +46,7 @@ def warm(settings: Settings, *, offline: bool) -> None:
     before = _kernels_in(folder)
     for values in _streams(settings):
         with Display():
-            _run(settings, values, offline=offline and not for_templates(settings))
+            _run(settings, values, offline=offline and settings.no_lines)
     say(f"{counted(_kernels_in(folder) - before, 'kernel')} compiled, in {folder}")
 
 
@@ -57,9 +56,9 @@ def _kernels_in(folder: Path) -> int:
 
 def _streams(settings: Settings) -> Iterator[list[Value]]:
     """Records of each kind that the settings may be for."""
-    sparse = True if for_templates(settings) else is_sparse(settings)
+    sparse = True if settings.of_lines else is_sparse(settings)
     count = max(settings.second_look, settings.refine_every) + BEYOND
-    if takes_categories(settings):
+    if settings.of_categories:
         yield _records(count, field_names(settings))
         return
     if sparse is not False:

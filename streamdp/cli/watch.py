@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from streamdp.cli.reading import Reader
 from streamdp.decode import decoder
@@ -58,61 +60,24 @@ class Watch:
 
 
 class Together(Watch):
-    """Several watches of one run; the first has its stages."""
+    """Several watches of one run, each of which is told of everything; the first has its stages."""
 
     def __init__(self, *watches: Watch) -> None:
         self._all = watches
         self.stages = watches[0].stages
 
-    def ready(self) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.ready()
 
-    def stand_by(self, waits: bool) -> None:
-        """All are told."""
+def _told_together(name: str) -> Callable[..., None]:
+    @functools.wraps(getattr(Watch, name))
+    def tell(self: Together, *what: Any) -> None:
         for watch in self._all:
-            watch.stand_by(waits)
+            getattr(watch, name)(*what)
 
-    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.beat(engine, reader, answered)
+    return tell
 
-    def taken(self, records: list[Record | Reject]) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.taken(records)
 
-    def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.batch(answers, answered, held_back, advance, total)
-
-    def told(self, answers: Answers, held_back: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.told(answers, held_back)
-
-    def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
-        """All are told, one after the other."""
-        for watch in self._all:
-            watch.ended(engine, asked)
-
-    def snapshot(self, seconds: float, size: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.snapshot(seconds, size)
-
-    def snapshot_failed(self) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.snapshot_failed()
-
-    def close(self) -> None:
-        """All are closed."""
-        for watch in self._all:
-            watch.close()
+for _name in [name for name in vars(Watch) if not name.startswith("_")]:
+    setattr(Together, _name, _told_together(_name))
 
 
 class Served(Watch):

@@ -6,26 +6,29 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from numbers import Number
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit, StreamdpError
-from streamdp.settings.schema import AUTO, SettingField, Settings, setting_fields
+from streamdp.errors import Exit
+from streamdp.settings.options import AUTO, RENAMED, ConfigError, Option, options_of
+from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.settings.schema import Settings, setting_fields
 
 __all__ = [
-    "CONFIG_FILE",
     "ConfigError",
-    "SettingField",
     "Settings",
     "checked",
     "differences",
+    "gather",
     "load",
     "model_settings",
+    "resumed",
     "setting_fields",
+    "stored_settings",
 ]
 
 CONFIG_FILE = "streamdp.toml"
@@ -43,27 +46,36 @@ _FREE_TO_CHANGE = frozenset(
 )
 
 
-class ConfigError(StreamdpError):
-    """Settings or options that cannot be used; the message names the place."""
-
-    def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
-        super().__init__(message, exit_code)
+LAYERED: tuple[type[msgspec.Struct], ...] = (Settings, Input, Outputs, Serving)
+"""Structs whose options come from the environment and the file too, where a command takes them."""
 
 
 def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) -> Settings:
-    """Put the settings together; every value found is checked, also one that another overrides.
+    """Put the settings together: ``gather`` for the settings alone."""
+    return Settings(**gather((Settings,), flags, environ, path))
 
-    ``flags`` holds what the command line gave, under the settings' names (None: not given);
-    ``environ`` is the environment, where an empty variable counts as not set; ``path`` is the TOML
-    file, None for ``streamdp.toml`` in the working directory if there is one. For a setting that may
-    be automatic, ``auto`` sets it back to that. Raises ``ConfigError``.
+
+def gather(
+    kinds: Iterable[type[msgspec.Struct]],
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    path: str | None,
+    tell: Callable[[str], object] = lambda line: None,
+) -> dict[str, Any]:
+    """What was written of the options of some structs; every value found is checked, also one overridden.
+
+    ``flags`` holds what the command line gave, under the options' names (None: not given); ``environ`` is the
+    environment, where an empty variable counts as not set; ``path`` is the TOML file, None for
+    ``streamdp.toml`` in the working directory if there is one. For a setting that may be automatic, ``auto``
+    sets it back to that. ``tell`` is called with a line for every old name. Raises ``ConfigError``.
     """
-    chosen: dict[str, Any] = {}
-    fields = {field.name: field for field in setting_fields()}
-    chosen.update(_from_file(path, fields))
-    chosen.update(_from_environment(environ, fields))
-    chosen.update(_from_flags(flags, fields))
-    return Settings(**chosen)
+    known = {each.name: each for kind in LAYERED for each in options_of(kind)}
+    wanted = {name for kind in kinds if kind in LAYERED for name in kind.__struct_fields__}
+    found = {}
+    if wanted:
+        found = _from_file(path, known, tell) | _from_environment(environ, known, tell)
+    own = {each.name: each for kind in kinds for each in options_of(kind)}
+    return {name: found[name] for name in found if name in wanted} | _from_flags(flags, own, tell)
 
 
 def checked(settings: Settings) -> Settings:
@@ -86,12 +98,13 @@ def model_settings(settings: Settings) -> dict[str, Any]:
     return {name: _stored(value) for name, value in plain.items() if name not in _FREE_TO_CHANGE}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two results of ``model_settings``, a line each such as ``beam: was 8, is 16``.
 
     A setting that one side does not know (a state of another release) counts as its default.
     """
     defaults = {field.name: _stored(field.default) for field in setting_fields()}
+    old = _under_new_names(old)
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
@@ -100,12 +113,38 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return found
 
 
+def resumed(
+    settings: Settings, written: Container[str], before: Mapping[str, Any]
+) -> tuple[Settings, list[str], list[str]]:
+    """The settings with which a state goes on: where nothing was written, those under which it was made.
+
+    ``written`` names the settings that the user has written, ``before`` are the ``model_settings`` of the
+    state. Also returned: the differences to what was written, which forbid to go on, and the settings of the
+    state that are not today's defaults, such as ``beam 16``.
+    """
+    before, now = _under_new_names(before), model_settings(settings)
+    kept = {name: value for name, value in before.items() if name in now and name not in written}
+    changed = differences(before, {**now, **kept})
+    defaults = model_settings(Settings())
+    told = [f"{name} {_written(value)}" for name, value in kept.items() if value != defaults[name]]
+    return msgspec.convert(msgspec.to_builtins(settings) | kept, Settings), changed, told
+
+
+def stored_settings(stored: Mapping[str, Any]) -> Settings:
+    """The settings of a snapshot."""
+    return msgspec.convert(_under_new_names(stored), Settings)
+
+
+def _under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {RENAMED.get(name, name): value for name, value in stored.items()}
+
+
 def _stored(value: Any) -> Any:
     """A value as it comes back from a file of settings."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def _from_file(path: str | None, fields: dict[str, SettingField]) -> dict[str, Any]:
+def _from_file(path: str | None, known: dict[str, Option], tell: Callable[[str], object]) -> dict[str, Any]:
     file = CONFIG_FILE if path is None else path
     if path is None and not Path(file).exists():
         return {}
@@ -114,17 +153,19 @@ def _from_file(path: str | None, fields: dict[str, SettingField]) -> dict[str, A
         place = f"{file}, key {_one_line(key)}"
         if isinstance(value, dict):
             raise ConfigError(f"{place}: is a table, but settings are written without tables")
-        name = key.replace("-", "_")
-        if name not in fields:
-            raise ConfigError(f"{place}: no such setting{_nearest(name, fields)}")
+        name = _today(key.replace("-", "_"), place, str, tell)
+        if name not in known:
+            raise ConfigError(f"{place}: no such setting{_nearest(name, known)}")
         if name in found:
             raise ConfigError(f"{place}: set twice, once with - and once with _")
-        found[name] = _value(value, fields[name], place, strict=True)
+        found[name] = _value(value, known[name], place, strict=True)
     return found
 
 
-def _from_environment(environ: Mapping[str, str], fields: dict[str, SettingField]) -> dict[str, Any]:
-    by_variable = {field.variable: field for field in fields.values()}
+def _from_environment(
+    environ: Mapping[str, str], known: dict[str, Option], tell: Callable[[str], object]
+) -> dict[str, Any]:
+    variables = {option.variable: option for option in known.values()}
     found = {}
     for variable in sorted(environ):
         if not variable.startswith(_PREFIX) or variable.startswith(_OTHER_PREFIXES):
@@ -132,25 +173,42 @@ def _from_environment(environ: Mapping[str, str], fields: dict[str, SettingField
         if variable in _NOT_SETTINGS:
             continue
         place = f"environment variable {_one_line(variable)}"
-        if variable not in by_variable:
-            raise ConfigError(f"{place}: no such setting{_nearest(variable, by_variable)}")
+        name = _today(variable.removeprefix(_PREFIX).lower(), place, lambda new: _PREFIX + new.upper(), tell)
+        if name not in known or variable != variable.upper():
+            raise ConfigError(f"{place}: no such setting{_nearest(variable, variables)}")
         if environ[variable].strip():
-            field = by_variable[variable]
-            found[field.name] = _value(environ[variable], field, place)
+            found[name] = _value(environ[variable], known[name], place)
     return found
 
 
-def _from_flags(flags: dict[str, Any], fields: dict[str, SettingField]) -> dict[str, Any]:
-    by_flag = {field.flag: field for field in fields.values()}
+def _from_flags(
+    flags: Mapping[str, Any], known: dict[str, Option], tell: Callable[[str], object]
+) -> dict[str, Any]:
     found = {}
-    for name, value in flags.items():
-        flag = "--" + name.replace("_", "-")
-        if flag not in by_flag:
-            raise ConfigError(f"flag {_one_line(flag)}: no such setting{_nearest(flag, by_flag)}")
+    for given, value in flags.items():
+        flag = "--" + given.replace("_", "-")
+        name = given.replace("-", "_")
         if value is not None:
-            field = by_flag[flag]
-            found[field.name] = _value(value, field, f"flag {flag}")
+            name = _today(name, f"flag {flag}", lambda new: "--" + new.replace("_", "-"), tell)
+        if RENAMED.get(name, name) not in known:
+            flags_known = [option.flag for option in known.values()]
+            raise ConfigError(f"flag {_one_line(flag)}: no such setting{_nearest(flag, flags_known)}")
+        if value is not None:
+            option = known[name]
+            if value == "" and not option.setting:
+                raise ConfigError(f"{option.flag} is empty: name it, or leave it out", Exit.USAGE)
+            if name in found:
+                raise ConfigError(f"flag {flag}: set twice, once under its old name")
+            found[name] = _value(value, option, f"flag {flag}")
     return found
+
+
+def _today(name: str, place: str, spelled: Callable[[str], str], tell: Callable[[str], object]) -> str:
+    """The name of an option today; an old one is told."""
+    if name not in RENAMED:
+        return name
+    tell(f"{place}: is called {spelled(RENAMED[name])} now; the old name goes with the next release")
+    return RENAMED[name]
 
 
 def _read_toml(file: str) -> dict[str, Any]:
@@ -171,10 +229,10 @@ def _read_toml(file: str) -> dict[str, Any]:
         raise ConfigError(f"{file}, line {line}: not TOML: {reason}") from error
 
 
-def _value(value: Any, field: SettingField, place: str, *, strict: bool = False) -> Any:
-    """``value`` in the field's type; when not ``strict``, numbers and truth values may be strings."""
+def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> Any:
+    """``value`` in the option's type; when not ``strict``, numbers and truth values may be strings."""
     wanted = value
-    if isinstance(wanted, str):
+    if isinstance(wanted, str) and field.setting:
         wanted = wanted.strip()
         if field.default is None and wanted == AUTO:
             return None

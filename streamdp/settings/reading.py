@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamdp.decode.decoder import Decoder, Format
-from streamdp.settings.categories import check_categories, field_names, takes_categories
+from streamdp.settings.categories import check_meaning, field_names, takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import Settings
 
 
 def decoder_of(settings: Settings, input_format: Format) -> Decoder:
     """What reads records of a format, as the settings name their fields. Raises ConfigError."""
-    check_categories(settings)
+    check_meaning(settings)
     try:
         return Decoder(
             input_format,
