@@ -271,7 +271,7 @@ def test_old_names_are_read_for_a_release(monkeypatch: pytest.MonkeyPatch) -> No
         f"environment variable STREAMDP_BREAM: is called STREAMDP_BEAM {after}",
         f"flag --bream: is called --beam {after}",
     ]
-    assert error({"bream": "5", "beam": "5"}) == "flag --beam: set twice, once under its old name"
+    assert error({"bream": "5", "beam": "5"}) == "flag --beam: set twice, in two spellings of its name"
     write("bream = 3\nbeam = 3\n")
     assert "key beam: set twice" in error()
     write("")

@@ -143,7 +143,7 @@ def check(
     ],
 ) -> int:
     """Say how a file would be read: format, fields, times and their order, first records, first refusals."""
-    from streamdp.cli.check import check
+    from streamdp.cli.config import check
 
     return check(settings, file)
 
@@ -182,7 +182,7 @@ def page(
     port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
 ) -> None:
     """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
-    from streamdp.cli.page import serve_state
+    from streamdp.cli.watch import serve_state
 
     serve_state(state, Serving(page=port, page_host=address.page_host, page_token=address.page_token))
 

@@ -14,16 +14,14 @@ import msgspec
 from streamdp_connectors.protocol import SinkClosed
 
 from streamdp.cli.config import automatic
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
-from streamdp.cli.page import LivePage
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
-from streamdp.cli.status import Status, counted, exit_code, tell_summary
-from streamdp.cli.watch import Served, Together, Watch
+from streamdp.cli.status import Display, Status, counted, exit_code, tell_summary
+from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.live import Live
 
 from streamdp.cli.config import automatic
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say
-from streamdp.cli.page import LivePage
 from streamdp.cli.show import agreement_table, cluster_table
+from streamdp.cli.status import Display
+from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject

@@ -10,7 +10,6 @@ import numpy as np
 from streamdp_connectors.files import FileSink
 from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.display import Display, Progress, summarise_chains
 from streamdp.cli.errors import say
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
@@ -18,7 +17,7 @@ from streamdp.cli.options import FitOptions, RefineOptions
 from streamdp.cli.plot import Place, check_pictures, save
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_state
-from streamdp.cli.status import counted
+from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 import typer
@@ -30,13 +31,9 @@ Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
 ]
 _about = option()
-_path = option(metavar="PATH")
 Positive = Annotated[int, Meta(ge=1)]
 Budget = Annotated[str, _about("when to stop: 30s, 10m, 1h, or a number of rounds")]
-Chains = Annotated[
-    Annotated[int, Meta(ge=1, le=64)],
-    _about("chains side by side"),
-]
+Chains = Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")]
 
 
 class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,15 +196,14 @@ def with_options(command: Callable[..., int | None]) -> Callable[..., int | None
 def _flags_of(each: Option) -> list[inspect.Parameter]:
     """The flag of an option, its old names, and the argument that may stand in its place."""
     required = each.default is msgspec.NODEFAULT
-    kind = str if each.setting else each.plain_type
+    kind, bounds = (str, {}) if each.setting else _plain(each.type)
     about = typer.Option(
         each.flag,
         help=f"{each.description}; {each.allowed}" if each.setting else each.description,
         rich_help_panel=GROUPS.get(each.group),
         show_default=False if required else _default(each),
         metavar="VALUE" if each.setting else each.metavar,
-        min=None if each.setting else each.bound("ge"),
-        max=None if each.setting else each.bound("le"),
+        **bounds,
     )
     flags = [_parameter(each.name, Annotated[kind if required else kind | None, about], required=required)]
     for old, new in RENAMED.items():
@@ -218,6 +214,18 @@ def _flags_of(each: Option) -> list[inspect.Parameter]:
         argument = typer.Argument(help=each.argument, metavar=f"[{each.name.upper()}]")
         flags.insert(0, _parameter(_argument(each), Annotated[kind | None, argument]))
     return flags
+
+
+def _plain(hint: Any) -> tuple[Any, dict[str, Any]]:
+    """A type without None and metadata, and the least and the most that it allows."""
+    bounds: dict[str, Any] = {}
+    while NoneType in get_args(hint) or get_origin(hint) is Annotated:
+        if get_origin(hint) is Annotated:
+            for meta in hint.__metadata__:
+                bounds |= {} if meta.ge is None else {"min": meta.ge}
+                bounds |= {} if meta.le is None else {"max": meta.le}
+        hint = get_args(hint)[0]
+    return hint, bounds
 
 
 def _parameter(name: str, annotation: Any, *, required: bool = False) -> inspect.Parameter:
@@ -234,4 +242,6 @@ def _default(each: Option) -> str | bool:
     if each.setting:
         default = "automatic" if each.default is None else each.default
         return (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
-    return False if each.default is None or each.default is False else str(each.default)
+    if each.default is True:
+        return each.name
+    return False if each.default in (None, False) else str(each.default)

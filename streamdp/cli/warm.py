@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say
-from streamdp.cli.status import counted
+from streamdp.cli.status import Display, counted
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.errors import Exit

@@ -6,7 +6,7 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from numbers import Number
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,21 @@ def gather(
     ``streamdp.toml`` in the working directory if there is one. For a setting that may be automatic, ``auto``
     sets it back to that. ``tell`` is called with a line for every old name. Raises ``ConfigError``.
     """
-    known = {each.name: each for kind in LAYERED for each in options_of(kind)}
+    flagged = {each.name: each for kind in kinds for each in options_of(kind)}
     wanted = {name for kind in kinds if kind in LAYERED for name in kind.__struct_fields__}
-    found = {}
+    found: dict[str, Any] = {}
     if wanted:
-        found = _from_file(path, known, tell) | _from_environment(environ, known, tell)
-    own = {each.name: each for kind in kinds for each in options_of(kind)}
-    return {name: found[name] for name in found if name in wanted} | _from_flags(flags, own, tell)
+        known = {each.name: each for kind in LAYERED for each in options_of(kind)}
+        file = CONFIG_FILE if path is None else path
+        table = {} if path is None and not Path(file).exists() else _read_toml(file)
+        keys = [(key, key.replace("-", "_"), value) for key, value in table.items()]
+        found = _read(f"{file}, key", keys, known, lambda option: option.name, tell, strict=True)
+        variables = _variables(environ)
+        found |= _read("environment variable", variables, known, lambda option: option.variable, tell)
+    names = [(name.replace("_", "-"), name.replace("-", "_"), value) for name, value in flags.items()]
+    given = [(f"--{written}", name, value) for written, name, value in names]
+    chosen = _read("flag", given, flagged, lambda option: option.flag, tell)
+    return {name: found[name] for name in found if name in wanted} | chosen
 
 
 def checked(settings: Settings) -> Settings:
@@ -144,71 +152,47 @@ def _stored(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _from_file(path: str | None, known: dict[str, Option], tell: Callable[[str], object]) -> dict[str, Any]:
-    file = CONFIG_FILE if path is None else path
-    if path is None and not Path(file).exists():
-        return {}
-    found: dict[str, Any] = {}
-    for key, value in _read_toml(file).items():
-        place = f"{file}, key {_one_line(key)}"
-        if isinstance(value, dict):
-            raise ConfigError(f"{place}: is a table, but settings are written without tables")
-        name = _today(key.replace("-", "_"), place, str, tell)
-        if name not in known:
-            raise ConfigError(f"{place}: no such setting{_nearest(name, known)}")
-        if name in found:
-            raise ConfigError(f"{place}: set twice, once with - and once with _")
-        found[name] = _value(value, known[name], place, strict=True)
-    return found
-
-
-def _from_environment(
-    environ: Mapping[str, str], known: dict[str, Option], tell: Callable[[str], object]
-) -> dict[str, Any]:
-    variables = {option.variable: option for option in known.values()}
-    found = {}
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str | None]]:
+    """Variables that may be options, the names of these, and their values."""
     for variable in sorted(environ):
-        if not variable.startswith(_PREFIX) or variable.startswith(_OTHER_PREFIXES):
-            continue
-        if variable in _NOT_SETTINGS:
-            continue
-        place = f"environment variable {_one_line(variable)}"
-        name = _today(variable.removeprefix(_PREFIX).lower(), place, lambda new: _PREFIX + new.upper(), tell)
-        if name not in known or variable != variable.upper():
-            raise ConfigError(f"{place}: no such setting{_nearest(variable, variables)}")
-        if environ[variable].strip():
-            found[name] = _value(environ[variable], known[name], place)
-    return found
+        ours = variable.startswith(_PREFIX) and not variable.startswith(_OTHER_PREFIXES)
+        if ours and variable not in _NOT_SETTINGS:
+            name = variable.removeprefix(_PREFIX).lower() if variable.isupper() else variable
+            yield variable, name, environ[variable] if environ[variable].strip() else None
 
 
-def _from_flags(
-    flags: Mapping[str, Any], known: dict[str, Option], tell: Callable[[str], object]
+def _read(
+    place: str,
+    given: Iterable[tuple[str, str, Any]],
+    known: Mapping[str, Option],
+    spelled: Callable[[Option], str],
+    tell: Callable[[str], object],
+    *,
+    strict: bool = False,
 ) -> dict[str, Any]:
-    found = {}
-    for given, value in flags.items():
-        flag = "--" + given.replace("_", "-")
-        name = given.replace("-", "_")
-        if value is not None:
-            name = _today(name, f"flag {flag}", lambda new: "--" + new.replace("_", "-"), tell)
-        if RENAMED.get(name, name) not in known:
-            flags_known = [option.flag for option in known.values()]
-            raise ConfigError(f"flag {_one_line(flag)}: no such setting{_nearest(flag, flags_known)}")
-        if value is not None:
-            option = known[name]
-            if value == "" and not option.setting:
-                raise ConfigError(f"{option.flag} is empty: name it, or leave it out", Exit.USAGE)
-            if name in found:
-                raise ConfigError(f"flag {flag}: set twice, once under its old name")
-            found[name] = _value(value, option, f"flag {flag}")
+    """The values of one layer, by name.
+
+    ``given`` says of each option how it is written there, its name, and its value, None where it has none.
+    """
+    found: dict[str, Any] = {}
+    for written, name, value in given:
+        at = f"{place} {_one_line(written)}"
+        if isinstance(value, dict):
+            raise ConfigError(f"{at}: is a table, but settings are written without tables")
+        option = known.get(RENAMED.get(name, name))
+        if option is None:
+            raise ConfigError(f"{at}: no such setting{_nearest(written, map(spelled, known.values()))}")
+        if value is None:
+            continue
+        if name in RENAMED:
+            tell(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
+        if option.name in found:
+            raise ConfigError(f"{at}: set twice, in two spellings of its name")
+        if value == "" and not option.setting:
+            code = Exit.USAGE if place == "flag" else Exit.CONFIG
+            raise ConfigError(f"{at} is empty: name it, or leave it out", code)
+        found[option.name] = _value(value, option, at, strict=strict)
     return found
-
-
-def _today(name: str, place: str, spelled: Callable[[str], str], tell: Callable[[str], object]) -> str:
-    """The name of an option today; an old one is told."""
-    if name not in RENAMED:
-        return name
-    tell(f"{place}: is called {spelled(RENAMED[name])} now; the old name goes with the next release")
-    return RENAMED[name]
 
 
 def _read_toml(file: str) -> dict[str, Any]:

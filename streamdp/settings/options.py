@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Meta, inspect
@@ -71,24 +70,6 @@ class Option(msgspec.Struct, frozen=True):
         """The environment variable, such as ``STREAMDP_MAX_WORDS``."""
         return "STREAMDP_" + self.name.upper()
 
-    @property
-    def plain_type(self) -> Any:
-        """The type without bounds, and without None."""
-        return _plain(self.type)
-
-    def bound(self, name: str) -> Any:
-        """The bound ``ge`` or ``le`` of a number, None where there is none."""
-        found = inspect.type_info(self.type)
-        while not isinstance(found, inspect.IntType | inspect.FloatType):
-            match found:
-                case inspect.Metadata():
-                    found = found.type
-                case inspect.UnionType():
-                    found = next(each for each in found.types if not isinstance(each, inspect.NoneType))
-                case _:
-                    return None
-        return getattr(found, name)
-
 
 def option(group: str = "", *, setting: bool = False, **always: Any) -> Callable[..., Meta]:
     """What makes the metadata of a group's fields: of a description, and of fields of ``Option``."""
@@ -98,13 +79,6 @@ def option(group: str = "", *, setting: bool = False, **always: Any) -> Callable
         return Meta(description=description, extra=extra)
 
     return about
-
-
-def _plain(hint: Any) -> Any:
-    if get_origin(hint) is Annotated:
-        return _plain(get_args(hint)[0])
-    members = [each for each in get_args(hint) if each is not NoneType]
-    return _plain(members[0]) if NoneType in get_args(hint) else hint
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
