@@ -24,7 +24,7 @@ from streamdp.lines.state import CLUSTERS
 from streamdp.lines.stream import LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.templates import for_templates, template_bounds, template_terms
+from streamdp.settings.reading import template_bounds, template_terms
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound_lines import check_lines
@@ -70,7 +70,7 @@ class Templates:
     @classmethod
     def of(cls, settings: Settings, retained: Retained, *, final_only: bool) -> Templates | None:
         """What the settings mean, where they mean lines of a log. ConfigError for those without a meaning."""
-        if not for_templates(settings):
+        if settings.no_lines:
             return None
         announcer = LineAnnouncer(retained, final_only=final_only)
         terms = template_terms(settings)

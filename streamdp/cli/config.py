@@ -30,8 +30,8 @@ from streamdp.settings.assemble import (
 )
 from streamdp.settings.options import AUTO, Option, grouped
 from streamdp.settings.places import Input
+from streamdp.settings.reading import template_bounds, template_terms
 from streamdp.settings.schema import setting_fields
-from streamdp.settings.templates import template_bounds, template_terms
 
 
 def config(settings: Settings) -> None:

@@ -23,7 +23,6 @@ from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.categories import field_names
 from streamdp.settings.options import ConfigError
 
 BEYOND = 2 * REVIEW_EVERY
@@ -58,7 +57,7 @@ def _streams(settings: Settings) -> Iterator[list[Value]]:
     sparse = True if settings.of_lines else is_sparse(settings)
     count = max(settings.second_look, settings.refine_every) + BEYOND
     if settings.of_categories:
-        yield _records(count, field_names(settings))
+        yield _records(count, settings.field_names)
         return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]

@@ -24,7 +24,6 @@ from streamdp.settings.assemble import (
     second_look_of,
     warmup_length,
 )
-from streamdp.settings.categories import check_meaning
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.schema import AUTO, Settings
 
@@ -78,7 +77,7 @@ class Blueprint:
 
     def check(self) -> None:
         """Raise ConfigError where no model can be made, before any record is there."""
-        check_meaning(self.settings)
+        self.settings.check()
         if self.sparse is not None:
             self.likelihood_for(None if self.sparse else ANY)
         self.prior_for(sparse=self.sparse is not False)

@@ -5,6 +5,7 @@ How values are found and checked is in ``streamdp.settings.load``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
@@ -12,9 +13,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from streamdp.records import FieldNames
 from streamdp.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
 from streamdp.settings.options import AUTO as AUTO
-from streamdp.settings.options import Option, option, options_of
+from streamdp.settings.options import ConfigError, Option, option, options_of, refuse_meaningless
 
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
@@ -280,13 +282,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_categories(self) -> bool:
         """Whether the settings alone say that records are categories."""
-        named = bool(self.fields or self.texts or self.numbers)
-        return self.likelihood == CATEGORICAL or (self.likelihood == AUTO and named)
+        named = self.likelihood == AUTO and bool(self.field_names.all)
+        return self.likelihood == CATEGORICAL or named
+
+    @property
+    def field_names(self) -> FieldNames:
+        """Which fields records have that are categories, texts and numbers."""
+        return FieldNames(self.fields, self.texts, self.numbers)
 
     @property
     def of_tables(self) -> bool:
         """Whether the format has the fields that categories need, if there are categories."""
         return not (self.of_categories and self.format in ("text", "log"))
+
+    def check(self) -> None:
+        """Raise ConfigError for settings without a meaning together, and for fields that are two things."""
+        refuse_meaningless(self)
+        uses = Counter(name for kind in self.field_names for name in set(kind))
+        if uses and max(uses.values()) > 1:
+            twice = ", ".join(repr(name) for name in sorted(uses) if uses[name] > 1)
+            raise ConfigError(f"fields, texts, numbers: {twice} cannot be two of these")
 
 
 def setting_fields() -> tuple[Option, ...]:
