@@ -1,4 +1,4 @@
-"""``streamdp config`` and ``check``: what settings come to, printed, and tried on a file."""
+"""``streamdp config`` and ``check``: print what settings mean, and try them on a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def config(settings: Settings) -> None:
 
 
 def automatic(settings: Settings) -> list[str]:
-    """What the automatic settings come to, for texts and for vectors as far as both are possible."""
+    """The values of the automatic settings, for texts and for vectors where both are possible."""
     if settings.of_lines:
         terms = template_terms(settings)
         given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
@@ -84,14 +84,14 @@ def _toml(value: object) -> str:
 
 
 LIMIT = 10_000
-"""Records that are looked at."""
+"""Records that are read."""
 
 SHOWN = 3
 """Records, and refusals, that are printed."""
 
 
 def check(settings: Settings, file: str) -> int:
-    """Print what was detected; returns 65 where nothing could be used."""
+    """Print how a file would be read. Returns 65 if nothing could be used."""
     reader = Reader(settings, Input(file=file))
     try:
         found = _read(reader)
@@ -131,7 +131,7 @@ def _read(reader: Reader) -> list[Record | Reject]:
 def _try(
     settings: Settings, found: Sequence[Record | Reject]
 ) -> tuple[list[Record], list[Reject], Encoder | None, str]:
-    """Records that would be clustered, in their order; those refused; and what is told of lateness."""
+    """Records that would be clustered, in order; refused records; and the line about lateness."""
     order = order_of(settings)
     given: list[Record | Reject] = []
     for record in found:

@@ -41,10 +41,10 @@ from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
 
 BATCH = 1000
 SILENCE = {"silent": True}
-"""What is noted with the positions after which nothing came for long."""
+"""The mark of positions after which the source was silent for the idle timeout."""
 
 WAIT = 0.2
-"""Seconds after which a source without news is asked again."""
+"""Seconds that a read waits for records."""
 
 
 class Run:
@@ -114,7 +114,7 @@ class Run:
                 self.snapshot()  # so that a crash at any moment finds one
 
     def _resume(self, written: Container[str], outputs: Outputs, before: bytes | None) -> Header | None:
-        """Load the newest snapshot, where there is one; leave an engine in either case.
+        """Load the newest snapshot if there is one, and make the engine.
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
@@ -160,12 +160,12 @@ class Run:
         return header
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
-        """Remember where everything is; with ``wait`` until that is on the disk."""
+        """Take a snapshot; ``wait`` until it is on the disk."""
         assert self.snapshots is not None
         self.snapshots.take(self.engine, self.source, self.sinks, ended=ended, wait=wait)
 
     def step(self) -> None:
-        """Read what is there, and answer it."""
+        """Read a batch and answer it."""
         if self._was_silent():
             self._answer(self.engine.flush)
         records = self.reader.read(BATCH, WAIT)
@@ -193,7 +193,7 @@ class Run:
                 self.snapshot(wait=False)
 
     def _rotate(self) -> None:
-        """Rotate the files that are due; a snapshot knows of it first, so that a crash loses no count."""
+        """Rotate the files that are due, after a snapshot of their lengths, so that a crash loses nothing."""
         asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
         if not asked and self.rotation is None:
             return
@@ -208,17 +208,17 @@ class Run:
         say(f"rotated: {', '.join(map(os.path.basename, names))}" if names else "began new output files")
 
     def beat(self) -> None:
-        """Tell that the run is alive, and how its source is."""
+        """Report that the run is alive, and check that the state is still its own."""
         self.watch.beat(self.engine, self.reader, self.answered)
         self._check()
 
     def _check(self) -> None:
-        """Raise SnapshotError where another process goes on with the state by now."""
+        """Raise SnapshotError if another process has taken over the state."""
         if self.folder is not None:
             self.folder.check()
 
     def _wait(self) -> bool:
-        """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
+        """Whether the broker answers. Raises UndeliveredError if a signal has waited for too long."""
         self.beat()
         if self.interrupt.overdue and self.sinks.missing:
             saved = 0 if self.snapshots is None else self.snapshots.saved
@@ -247,20 +247,20 @@ class Run:
         self.watch.told(answers, held_back)
 
     def _silent(self) -> bool:
-        """Whether what is held back has waited for long enough."""
+        """Whether the source was silent so long that records held back must be answered."""
         limit = self.settings.idle_timeout
         waiting = self.engine.out_of_turn and not self.frozen and not self.source.holds
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _was_silent(self) -> bool:
-        """Whether the run that is replayed waited here until its patience ended."""
+        """Whether the interrupted run found its source silent at this position."""
         if not self.silences or (here := _place(self.source.positions())) not in self.silences:
             return False
         self.silences = [place for place in self.silences if place != here]
         return True
 
     def line(self) -> str:
-        """What a display shows; nothing where the answers themselves go to the terminal."""
+        """The line to display; empty if the answers go to the terminal."""
         return "" if self.on_terminal else self.status()
 
     def _tell_status(self) -> None:
@@ -278,7 +278,7 @@ class Run:
         return self.scored if self.frozen else self.engine.seq - self.first
 
     def end(self, stopped: bool) -> None:
-        """Close the stream (or, with a state folder, only leave it) and tell what happened."""
+        """Close the stream; with a state folder, a stopped stream stays open."""
         if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):

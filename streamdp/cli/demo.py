@@ -1,4 +1,4 @@
-"""``streamdp demo``: a stream whose truth is known, clustered before your eyes."""
+"""``streamdp demo``: cluster a stream whose truth is known, and show it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamdp.settings.places import Serving
 BATCH = 100
 
 PACE = 80.0
-"""Records a second, where there is a page."""
+"""Records a second, with a page."""
 
 
 def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
@@ -39,7 +39,7 @@ def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
 
 
 def demo(settings: Settings, records: int, serving: Serving) -> None:
-    """Generate, cluster, show and score; with a page so slowly that one can look at it."""
+    """Generate, cluster, show and score a stream; with a page at a pace for people."""
     if serving.page is not None:
         with contextlib.closing(LivePage(serving, "the demo", automatic(settings))) as live:
             _paced(settings, records, live)
@@ -84,7 +84,7 @@ def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
 
 
 def _paced(settings: Settings, records: int, live: LivePage) -> None:
-    """Show the stream on a page: a quarter of it at once, then as fast as one can read."""
+    """Show the stream on a page: a quarter of it at first, then at PACE."""
     engine, stream = Engine(settings), list(demo_stream(records, settings.seed))
     at, began = 0, time.monotonic()
     while at < records:

@@ -40,7 +40,7 @@ BATCH = 10_000
 
 
 def read_all(settings: Settings, input: Input) -> Collection:
-    """All records of a file."""
+    """Read all records of a file."""
     is_sparse(settings)  # what is not for sets is refused before it is read
     reader = Reader(settings, input)
     records: list[Record | Reject] = []
@@ -58,7 +58,7 @@ def read_all(settings: Settings, input: Input) -> Collection:
 
 
 def load_distances(path: str | None, collection: Collection) -> np.ndarray | None:
-    """A matrix of distances, in the order of the input. Raises ConfigError."""
+    """Load a matrix of distances, in the order of the input. Raises ConfigError."""
     if path is None:
         return None
     try:
@@ -106,7 +106,7 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
 
 
 def tell(found: Solution, clusters: int, log_joint: float, seconds: float) -> None:
-    """Say how it went."""
+    """Report the result."""
     for note in [*found.notes, *summarise_chains(found.traces)]:
         say(note)
     chain = found.chain

@@ -16,7 +16,7 @@ from streamdp.settings.places import OutputFormat
 COLUMNS = tuple(
     name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
 )
-"""What a table tells of every assignment, before the position, the kept fields and templates."""
+"""Columns of every table, before those of position, kept fields and templates."""
 
 _json = msgspec.json.Encoder()
 
@@ -91,7 +91,7 @@ def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
 
 
 def further_columns(settings: Settings) -> tuple[str, ...]:
-    """What a table tells of each record beside its own columns: kept fields, and templates of log lines."""
+    """Further columns of a table: kept fields, and templates of log lines."""
     templates = ("template",) if settings.of_lines else ()
     return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
 

@@ -63,7 +63,7 @@ class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> Plan:
-        """What is searched and how. Raises ConfigError."""
+        """The plan of the search. Raises ConfigError."""
         rounds, seconds = parse_budget(self.budget)
         same = {name: getattr(self, name) for name in Plan.__dataclass_fields__ if hasattr(self, name)}
         return Plan(**same, rounds=rounds, seconds=seconds, score=self.look_ahead)
@@ -83,7 +83,7 @@ class RefineOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> Plan:
-        """How it searches. Raises ConfigError."""
+        """The plan of the search. Raises ConfigError."""
         rounds, seconds = parse_budget(self.budget)
         return Plan("hybrid", "one", rounds, seconds, self.chains, "best", self.hyper)
 
@@ -126,7 +126,7 @@ class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_keys(self) -> bool:
-        """Whether keys are never forgotten."""
+        """Whether no key is ever forgotten."""
         return self.time_to_live is None
 
 
@@ -217,7 +217,7 @@ def _flags_of(each: Option) -> list[inspect.Parameter]:
 
 
 def _plain(hint: Any) -> tuple[Any, dict[str, Any]]:
-    """A type without None and metadata, and the least and the most that it allows."""
+    """A type without None and metadata, and its bounds."""
     bounds: dict[str, Any] = {}
     while NoneType in get_args(hint) or get_origin(hint) is Annotated:
         if get_origin(hint) is Annotated:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where pictures go: into a folder, their names after a prefix.
+    """The folder of pictures, and the prefix of their names.
 
     ``wanted`` is what the user wrote, with its option; ``given`` are files that the command reads.
     """
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, option: str, output: str, *, overwrite: bool = False, given: Sequence[str] = ()) -> Place:
-        """FOLDER, which is there or named with a slash at its end, or else PREFIX."""
+        """Of FOLDER, if it exists or ends with a slash, else of PREFIX."""
         place = Path(output)
         inside = place.is_dir() or output.endswith(os.sep)
         folder, prefix = (place, "") if inside else (place.parent, f"{place.name}-")
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 def check_pictures(place: Place, names: Iterable[str]) -> None:
-    """Raise ConfigError, before any work, where pictures could not be drawn or would replace others."""
+    """Raise ConfigError, before any work, if pictures cannot be drawn or would replace others."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -72,7 +72,7 @@ def check_pictures(place: Place, names: Iterable[str]) -> None:
 
 
 def save(place: Place, figures: Iterable[tuple[str, Figure]]) -> None:
-    """Write pictures, and say so of each."""
+    """Write pictures, and report each."""
     for name, figure in figures:
         path = place.path(name)
         try:
@@ -89,7 +89,7 @@ ENDINGS = (".jsonl", ".json", ".csv", ".gz")
 
 
 def plot(source: str, events: str | None, state: str | None, output: str | None, *, overwrite: bool) -> None:
-    """Draw what there is to draw, and say what there is not."""
+    """Draw every picture for which there is data, and report what is missing."""
     given = tuple(each for each in (source, events, state) if each is not None)
     if output is None:
         place = Place(Path(), f"{_named_after(source)}-", "the working folder", overwrite, given)
@@ -113,7 +113,7 @@ def plot(source: str, events: str | None, state: str | None, output: str | None,
 
 
 def _named_after(source: str) -> str:
-    """The prefix of pictures for which no place was named."""
+    """The prefix of pictures if no place was named."""
     name = Path(source).absolute().name
     while Path(name).suffix in ENDINGS:
         name = Path(name).stem
@@ -133,7 +133,7 @@ def _is_state(source: str) -> bool:
 
 
 def _lives(answered: Answered, events: list[Event] | None, engine: Engine | None) -> list[Life]:
-    """Of clusters, by the best that is known of them."""
+    """Lives of clusters, from the best source that there is."""
     clock = Clock.of(answered)
     if events is not None:
         return lives_of_events(events, clock, answered)

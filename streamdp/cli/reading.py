@@ -35,7 +35,7 @@ COLUMNS = ("csv", "tsv")
 
 Written = Literal["jsonl", "csv", "tsv", "text"]
 LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
-"""How a source cuts what is of each format into records."""
+"""How a source cuts each format into records."""
 
 
 class Client(NamedTuple):
@@ -43,7 +43,7 @@ class Client(NamedTuple):
 
     bootstrap: str
     options: Mapping[str, Any]
-    """How a client logs in, secrets among it: for the client alone."""
+    """How a client logs in, with secrets: for the client alone."""
     transactions: str | None
     """How the transactional ids of its producers begin; None for no transactions."""
 
@@ -76,7 +76,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | float:
 
 
 def format_of(settings: Settings, file: str | None) -> Format:
-    """The input's format: as set, else by the ending of the file's name."""
+    """The format of the input: as set, else by the ending of the file's name."""
     if settings.format != "auto":
         return settings.format
     name = (file or "").lower().removesuffix(".gz").removesuffix(".zst")
@@ -95,7 +95,7 @@ def is_parquet(file: str) -> bool:
 def _shape(
     settings: Settings, names: list[str], numbers: set[str]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Rows as they are where they have a text, a vector or features, else with all numbers as features."""
+    """Keep rows with a text, a vector or features; else make all numbers features."""
     values = {settings.text_field, settings.vector_field, settings.features_field}
     if values & set(names) or settings.of_categories:
         return lambda row: row
@@ -134,9 +134,9 @@ class Reader:
 
     source: Source
     passed = 0
-    """Records that the source is known to have passed over."""
+    """Records that the source is known to have lost."""
     joined = 0
-    """Lines of a log that went on with the line before them."""
+    """Lines of a log that continue the line before."""
 
     def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
         self._stages = stages or Stages()
@@ -190,7 +190,7 @@ class Reader:
             raise ConfigError(str(error), Exit.BAD_DATA) from error
 
     def _time_of(self, raw: Raw) -> float | None:
-        """The event time that a record is merged by; None for one that will be refused anyway."""
+        """The event time by which a record is merged; None if it will be refused."""
         if self._new_log is not None:
             self._learn(self._new_log, [raw])
         decoded = self.decoder.decode(raw)
@@ -200,7 +200,7 @@ class Reader:
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
-        """What is there, decoded; [] when nothing came in time."""
+        """Read and decode a batch; [] if nothing came in time."""
         self._stages.enter("fetch")
         found, gaps = self.source.read(max_records, timeout), self.source.gaps()
         self._stages.enter("decode")
@@ -219,12 +219,12 @@ class Reader:
         return records
 
     def _learn(self, log: LogLines, found: list[Raw]) -> None:
-        """Find out how times are written, and say so: by the beginning of a file, else by what comes."""
+        """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
         say(log.learn(raw.data for raw in self._beginning() or found))
 
     def _beginning(self) -> list[Raw]:
-        """The first lines of a file, wherever reading goes on; none of what cannot be read twice."""
+        """The first lines of a file; none if it cannot be read twice."""
         if not isinstance(self.source, FileSource) or not self.source.replayable:
             return []
         again = FileSource(self.source.path, "text", max_line=self.longest)

@@ -32,7 +32,7 @@ AGAIN = 1.0
 """Seconds after which a partition whose run was killed is begun again."""
 
 _DEATH = 1
-"""Of Linux: the signal that a process gets when its parent dies."""
+"""PR_SET_PDEATHSIG of Linux: sets the signal that a process gets when its parent dies."""
 
 
 def of_partition(name: str, partition: int) -> str:
@@ -43,7 +43,7 @@ def of_partition(name: str, partition: int) -> str:
 
 
 def arguments(partition: int, state: str, outputs: Outputs, serving: Serving) -> list[str]:
-    """What the run of a partition is told beside what this one was: of an option twice the last counts."""
+    """Flags for the run of a partition, after those of this process: the last of a repeated flag counts."""
     told = ["--scope", "topic", "--partition", str(partition)]
     told += ["--state", state_of(state, partition)]
     if outputs.output_topic is None:
@@ -85,17 +85,17 @@ class Runs:
 
     @property
     def over(self) -> bool:
-        """Whether all that is wanted has come to its end."""
+        """Whether every wanted partition has been read to its end."""
         return self._wanted <= self._done and not self._running
 
     def want(self, partitions: set[int]) -> None:
-        """Run these, and no others."""
+        """Set the partitions to run."""
         self._wanted = partitions
         for partition in sorted(set(self._running) - partitions):
             self._stop(partition)
 
     def look(self) -> int:
-        """Begin what is wanted and does not run; the exit code of a run that has failed, 0 where none has."""
+        """Start wanted partitions that do not run. Returns the exit code of a failed run, else 0."""
         for partition, process in list(self._running.items()):
             code = process.poll()
             if code is None:
@@ -118,18 +118,18 @@ class Runs:
         return 0
 
     def _stop(self, partition: int) -> None:
-        """Ask a run to end, once: a second signal would end it at once."""
+        """Ask a run to end, only once: a second signal would kill it."""
         if partition not in self._stopping:
             self._stopping.add(partition)
             self._running[partition].send_signal(signal.SIGTERM)
 
     def rotate(self) -> None:
-        """Have all begin new output files."""
+        """Ask all runs to rotate their output files."""
         for process in self._running.values():
             process.send_signal(signal.SIGHUP)
 
     def end(self) -> int:
-        """Have all end; the largest of their exit codes."""
+        """End all runs. Returns the largest exit code."""
         for partition in self._running:
             self._stop(partition)
         deadline, worst = time.monotonic() + LIMIT + 1.0, 0
@@ -144,7 +144,7 @@ class Runs:
 
 
 def _begin(command: list[str]) -> subprocess.Popen[bytes]:
-    """A process that ends in order when this one dies, as far as the system sees to it."""
+    """Start a child that gets SIGTERM when this process dies (Linux only)."""
     parent = os.getpid()
     control = getattr(ctypes.CDLL(None), "prctl", None)
 

@@ -33,7 +33,7 @@ TITLES: dict[Sort, str] = {
 }
 
 SECONDS = 2.0
-"""Between two looks for a newer snapshot."""
+"""Seconds between two looks for a newer snapshot."""
 
 
 def open_snapshot(state: str) -> tuple[Header, bytes]:
@@ -46,7 +46,7 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
 
 
 def written_at(state: str) -> int:
-    """When the newest snapshot was written, by its file's own time, 0 for none: it is not read."""
+    """The time of the newest snapshot's file, 0 for none."""
     newest_file = next(iter(snapshots(Path(state))), Path(state))
     return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
@@ -66,7 +66,7 @@ def life(cluster: ClusterSummary) -> str:
 
 
 def trend(cluster: ClusterSummary) -> str:
-    """How many of the last 1,000 records it has, and whether that is more than of the 1,000 before."""
+    """How many of the last 1,000 records a cluster has, with an arrow if it grows or shrinks."""
     arrow = "" if cluster.recent == cluster.before else " ↑" if cluster.recent > cluster.before else " ↓"
     return f"{cluster.recent:,}{arrow}"
 
@@ -74,7 +74,7 @@ def trend(cluster: ClusterSummary) -> str:
 def cluster_table(
     title: str, clusters: Sequence[ClusterSummary], *, stories: bool = False, words: str = "top words"
 ) -> Table:
-    """Clusters, one to a row; with ``stories`` some of their records below what they are about.
+    """A table of clusters; ``stories`` adds some of their records.
 
     ``words`` is the head of that column where clusters have words.
     """
@@ -103,7 +103,7 @@ def cluster_table(
 
 
 def _about(clusters: Sequence[ClusterSummary], words: str) -> str:
-    """What the last column tells of clusters."""
+    """The head of the last column."""
     if clusters and isinstance(clusters[0].template, str):
         return "template"
     return words if clusters and clusters[0].words is not None else "mean"
@@ -177,7 +177,7 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
 
 
 def ago(written: float) -> str:
-    """How long since."""
+    """How long ago a time was."""
     seconds = max(time.time() - written, 0.0)
     for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
         if seconds >= size:
@@ -186,7 +186,7 @@ def ago(written: float) -> str:
 
 
 def _sorted(clusters: Sequence[ClusterSummary], sort: Sort) -> list[ClusterSummary]:
-    """Size: the largest first; new: the youngest; growing: those with the most records more than before."""
+    """Sort by size, by age (new) or by growth (growing)."""
     if sort == "new":
         return sorted(clusters, key=lambda c: -c.cluster)
     if sort == "growing":

@@ -46,12 +46,12 @@ class Snapshots:
         self._taken = time.monotonic()
 
     def read(self, records: int) -> None:
-        """So many records were read, refused ones too."""
+        """Count records that were read, refused ones too."""
         self._read += records
 
     @property
     def due(self) -> bool:
-        """Whether enough was read, or enough time has passed since something was."""
+        """Whether a snapshot is due, by records or by time."""
         if self._saving is not None or not self._read:
             return False
         after = self._settings.snapshot_seconds
@@ -59,7 +59,7 @@ class Snapshots:
         return late or self._read >= self._settings.snapshot_every
 
     def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
-        """Take one; with ``wait`` until it is on the disk. Raises what goes wrong, with the last one too."""
+        """Take a snapshot; ``wait`` until it is on the disk. Raises errors of the last one, too."""
         self.look(wait=True)
         began = time.perf_counter()
         self._watch.stages.enter("snapshot")
@@ -88,7 +88,7 @@ class Snapshots:
         self.look(wait)
 
     def look(self, wait: bool = False) -> None:
-        """Take note of one that has been written. Raises what went wrong with it."""
+        """Notice that a snapshot has been written. Raises its errors."""
         saving = self._saving
         if saving is None:
             return
@@ -104,7 +104,7 @@ class Snapshots:
         self.saved = saving.seq
 
     def end(self) -> None:
-        """Wait for the thread, whatever comes of it."""
+        """Wait for the thread, and ignore its errors."""
         if self._saving is not None:
             self._saving.end()
 

@@ -1,4 +1,4 @@
-"""``spark``: engines for the keys of a topic or a folder, or for the shards of one stream, in Spark."""
+"""``spark``: engines in Spark for the keys of a topic or a folder, or for the shards of one stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-"""Spark's own connector, of Spark's own version."""
+"""The connector of Spark; its version is that of Spark."""
 
 
 def run(settings: Settings, job: SparkJob) -> None:
@@ -69,7 +69,7 @@ def _session(job: SparkJob) -> SparkSession:
 
 
 def _defaults(job: SparkJob) -> dict[str, str]:
-    """What is set of Spark: of what ``spark-submit`` was told, nothing."""
+    """Settings of Spark, without those that ``spark-submit`` was given."""
     from pyspark import SparkConf
     from pyspark.version import __version__
 
@@ -109,7 +109,7 @@ def _rows(spark: SparkSession, job: SparkJob) -> DataFrame:
 
 
 def _follow(answers: DataFrame, job: SparkJob) -> None:
-    """Run the query; say how each micro-batch went. One that is cut short by a signal is done again later."""
+    """Run the query and report each micro-batch. One that a signal interrupts is done again later."""
     query: Any = (
         answers.writeStream.format("parquet")
         .option("checkpointLocation", job.checkpoint)
@@ -133,7 +133,7 @@ def _follow(answers: DataFrame, job: SparkJob) -> None:
 
 
 def _explained(error: Any, job: SparkJob) -> StreamdpError:
-    """One line: what our own code said on a worker, else what Spark says first."""
+    """The error in one line: the message of our code on a worker, else the first of Spark's."""
     text = str(error)
     ours = [line for line in text.splitlines() if line.startswith("streamdp.")]
     if ours:

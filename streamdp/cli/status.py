@@ -59,7 +59,7 @@ class Status:
         return time.monotonic() - self._told >= self.EVERY
 
     def update(self, records: int, clusters: int, refused: int, held: int, share: float | None) -> None:
-        """Tell of so many records answered, clusters live, and the share of the input that was read."""
+        """Set the numbers of the line."""
         self._told = time.monotonic()
         elapsed = self._told - self._began
         parts = [
@@ -83,7 +83,7 @@ class Status:
 
 
 def refined_line(engine: Engine) -> str:
-    """What refinements have come to, where there were any."""
+    """The results of refinements; empty if there were none."""
     refined = engine.refined()
     if not refined.get("refinements"):
         return ""
@@ -95,7 +95,7 @@ def refined_line(engine: Engine) -> str:
 
 
 def adapted_line(engine: Engine) -> str:
-    """What concentration and scale of the decay have come to, where they follow the stream."""
+    """Concentration and scale of the decay, if they follow the stream."""
     now = engine.adapted
     if now is None:
         return ""
@@ -107,7 +107,7 @@ def adapted_line(engine: Engine) -> str:
 
 
 def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
-    """How many records came out of order, and which lateness would have put how many in order."""
+    """How many records came out of order, and which --max-lateness would have put them in order."""
     within = [(step, count) for step, count in lateness.within() if step > max_lateness]
     if not lateness.total or not within:
         return ""
@@ -122,7 +122,7 @@ def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
 
 
 def tell_summary(run: Run, seconds: float) -> None:
-    """Say what a run of so many seconds has done."""
+    """Report what a run has done in so many seconds."""
     counters, records = run.engine.counters(), run.answered
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
     live = counted(counters.get("clusters_live", 0), "live cluster")
@@ -164,13 +164,13 @@ def exit_code(run: Run) -> int:
 
 
 FUNCTIONS = 210
-"""Functions that the largest kernel is made of, about."""
+"""Functions of the largest kernel, about."""
 
 PER_SECOND = 5
 
 
 def compilation_line() -> str | None:
-    """Which part is being compiled and how far that is; None where nothing is."""
+    """The progress of a compilation; None if nothing is compiled."""
     now = compiling()
     if now is None:
         return None
@@ -219,7 +219,7 @@ class Display:
 
 @functools.cache
 def announce_compilation() -> None:
-    """Say once why nothing happens for a while, should a compilation take more than a moment."""
+    """Report once that kernels are being compiled, if it takes longer than a moment."""
     announce(say)
 
 
@@ -228,7 +228,7 @@ EVERY = 0.1
 
 
 class _Bars(Bar):
-    """Bars that give way to what is being compiled."""
+    """Bars, replaced by the line of a compilation while there is one."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
         line = compilation_line()

@@ -26,10 +26,10 @@ from streamdp.settings.assemble import is_sparse
 from streamdp.settings.options import ConfigError
 
 BEYOND = 2 * REVIEW_EVERY
-"""Records after those that come of age, so that the stream goes back over them."""
+"""Further records, so that the stream looks back at earlier ones."""
 
 FEW = 60
-"""Records of what is fitted."""
+"""Records that are fitted."""
 
 
 def warm(settings: Settings, *, offline: bool) -> None:
@@ -73,7 +73,7 @@ def _vectors(count: int, dimension: int) -> list[Value]:
 
 
 def _records(count: int, names: FieldNames) -> list[Value]:
-    """Some values of each field, of which now and then one is missing."""
+    """Random values of each field, some of them missing."""
     generator = random.Random(0)
     fields = names.all or ("one", "two", "three")
 

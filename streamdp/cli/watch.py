@@ -31,31 +31,31 @@ LAGS_EVERY = 1.0
 
 
 class Watch:
-    """Nothing is watched, but for where the time goes: that costs nothing."""
+    """What is told of a run; this one only measures the time of its stages."""
 
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
     def ready(self) -> None:
-        """The run has opened everything, and answers from now on."""
+        """Everything is open, and the run begins to answer."""
 
     def stand_by(self, waits: bool) -> None:
         """Whether another process runs with the state, and this one waits for its turn."""
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """The loop goes round; ``answered`` counts the records of this run."""
+        """Called in every round of the loop; ``answered`` counts the records of this run."""
 
     def taken(self, records: list[Record | Reject]) -> None:
         """A batch was read."""
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """A batch was answered, so many records in all and not yet; seconds in the engine and in all."""
+        """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
     def told(self, answers: Answers, held_back: int) -> None:
-        """These answers were written; so many records wait for theirs."""
+        """Answers were written; ``held_back`` records wait for theirs."""
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
-        """The input has ended, and all is written; returns when nobody is to look on, or an end is asked."""
+        """The input has ended and all is written. Returns when serving may end."""
 
     def snapshot(self, seconds: float, size: int) -> None:
         """A snapshot of so many bytes was written."""
@@ -104,15 +104,15 @@ class Served(Watch):
         self.server = HealthServer(self.metrics, host, port, clock=working_time, busy=_busy)
 
     def ready(self) -> None:
-        """Readiness is 200 from now on."""
+        """Report ready."""
         self.metrics.ready = True
 
     def stand_by(self, waits: bool) -> None:
-        """Not ready while it waits, but alive."""
+        """Report standing by: alive, and not ready."""
         self.metrics.standing_by = waits
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """Liveness, and what engine and source count."""
+        """Report liveness, and the counters of engine and source."""
         self.server.beat()
         adapted = engine.adapted
         counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
@@ -125,13 +125,13 @@ class Served(Watch):
             self.metrics.lags = reader.lags(time.time())
 
     def taken(self, records: list[Record | Reject]) -> None:
-        """Their arrival: that of the first, for they were read together."""
+        """Note the arrival of a batch: that of its first record."""
         first = next((record for record in records if isinstance(record, Record)), None)
         if first is not None and first.arrival is not None:
             self._arrivals.take(len(records), first.arrival)
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """Rejects by reason, how long it took, and how old the records are by now."""
+        """Report rejects by reason, durations, and ages of the records."""
         now, fresh = time.time(), answered - self._answered
         self._answered = answered
         for reject in answers.rejects:
@@ -145,15 +145,15 @@ class Served(Watch):
         self.metrics.observe_batch(total)
 
     def snapshot(self, seconds: float, size: int) -> None:
-        """The age of the snapshot is counted from now."""
+        """Report a snapshot."""
         self.metrics.snapshot_written(seconds, size)
 
     def snapshot_failed(self) -> None:
-        """One more that could not be written."""
+        """Report a failed snapshot."""
         self.metrics.snapshot_failed()
 
     def close(self) -> None:
-        """Not ready any more, and gone."""
+        """Report not ready, and stop serving."""
         self.metrics.ready = False
         self.server.close()
 
@@ -163,7 +163,7 @@ def _is_first_answer(line: object) -> bool:
 
 
 def _busy() -> str | None:
-    """Why no records are taken just now."""
+    """Why no records are read at the moment."""
     return None if compiling() is None else "compiling"
 
 
@@ -176,11 +176,11 @@ EVERY = 1.0
 """Seconds between two ticks."""
 
 SHARE = 33.0
-"""So many times as long as a tick took is waited for the next: ticks cost three per cent at most."""
+"""The wait for the next tick is this many times the duration of one: ticks cost at most 3 %."""
 
 
 def token_in(path: str | None) -> str | None:
-    """The token that a file holds. Raises StreamdpError."""
+    """Read the token of a file. Raises StreamdpError."""
     if path is None:
         return None
     with open(path, encoding="utf-8") as file:
@@ -223,7 +223,7 @@ class LivePage(Watch):
         self._begun = False
 
     def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
-        """Answer what pages ask, and tell them how things stand, once a second."""
+        """Answer questions of pages, and update them once a second."""
         if not self._begun:
             self._begun = True
             engine.tell_events()
@@ -236,7 +236,7 @@ class LivePage(Watch):
             self._due = now + max(EVERY, SHARE * took)
 
     def tick(self, engine: Engine, more: dict[str, Any]) -> None:
-        """Tell pages how things stand."""
+        """Update pages."""
         self.page.hub.publish(self.page.view.look(engine, time.monotonic(), {"state": "running", **more}))
 
     def taken(self, records: list[Record | Reject]) -> None:
@@ -248,7 +248,7 @@ class LivePage(Watch):
         self.page.view.told(answers, held_back)
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
-        """Tell pages; go on answering them until an end is asked, where that was wanted."""
+        """Update pages; with ``page_linger`` keep serving until an end is asked for."""
         self.tick(engine, {"state": "ended"})
         if not self._linger:
             return

@@ -28,11 +28,11 @@ from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
-"""How their lines begin."""
+"""How lines of events begin."""
 
 
 class UndeliveredError(SinkError):
-    """A signal came, and a broker does not take what was written."""
+    """A signal has come, and a broker does not take what was written."""
 
 
 def rotation_of(text: str | None) -> Rotation | None:
@@ -67,7 +67,7 @@ def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> st
 
 
 def refuse_double_use(input: Input, outputs: Outputs) -> None:
-    """No file and no topic may play two parts: the second would harm the first. Raises ConfigError."""
+    """Raise ConfigError if a file or a topic is named for two purposes."""
     topics: dict[str, str] = {}
     for option, topic in (
         ("topic", input.topic),
@@ -102,7 +102,7 @@ def refuse_double_use(input: Input, outputs: Outputs) -> None:
 
 
 def _check_topic(option: str, topic: str) -> None:
-    """Only what Kafka takes: a topic's name becomes part of a path."""
+    """Raise ConfigError for a name that Kafka does not take: it becomes part of a path."""
     if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None or topic in (".", ".."):
         raise ConfigError(
             f"--{option}: {topic!r} is no name of a topic (letters, digits, ., _ and -, at most 249)",
@@ -111,7 +111,7 @@ def _check_topic(option: str, topic: str) -> None:
 
 
 def _identity(path: str) -> object:
-    """What is equal for two names of one file, hard links too."""
+    """A value that is equal for two names of one file, hard links included."""
     try:
         held = os.stat(path)
     except OSError:
@@ -222,16 +222,16 @@ class Sinks:
             self.events.write(self._encoder.encode_lines(answers.events))
 
     def flush(self, sync: bool) -> None:
-        """Hand everything over; with ``sync`` to the disk."""
+        """Hand everything over; ``sync`` to the disk."""
         for sink in self._all.values():
             sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
-        """What a snapshot keeps of them; to be asked for right after a flush."""
+        """The state of the sinks for a snapshot; ask right after a flush."""
         return {name: sink.state() for name, sink in self._all.items()}
 
     def lasting(self) -> Callable[[], None]:
-        """Return what sees to it, in any thread, that all that was handed over by now lasts."""
+        """Return a function that waits, in any thread, until all that was handed over is durable."""
         parts = [sink.lasting() for sink in self._all.values()]
 
         def wait() -> None:
@@ -254,7 +254,7 @@ class Sinks:
 
     @property
     def missing(self) -> int:
-        """How much of what was written has not arrived yet; may be asked from another thread."""
+        """Answers that have not arrived at the broker; may be asked from another thread."""
         return 0 if self._delivery is None else self._delivery.missing
 
     def give_up(self) -> None:
@@ -298,7 +298,7 @@ def _delivery(
 
 
 def tell_of_change(outputs: Outputs, resumed: Header) -> None:
-    """Say where earlier answers are, where they do not stand with the new ones: they are easily missed."""
+    """Report where earlier answers are, if the new ones go elsewhere."""
     output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
     if output == "-" and before not in (None, "-"):
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
