@@ -119,10 +119,7 @@ class Run:
         ``before`` is the body of the snapshot to begin with where there is none.
         """
         found = None if self.folder is None else self.folder.newest(warn)
-        modes: dict[str, Any] = {
-            "final_only": outputs.final_only,
-            "with_events": outputs.events is not None,
-        }
+        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.events is not None}
         if found is None:
             if self.frozen:
                 raise SnapshotError(

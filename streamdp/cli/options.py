@@ -120,8 +120,7 @@ class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
         _about("seconds after which a silent key is forgotten", metavar="SECONDS"),
     ] = None
     partitions: Annotated[
-        Positive | None,
-        _about("parts that keys are divided into, for ever (default: twice the cores)"),
+        Positive | None, _about("parts that keys are divided into, for ever (default: twice the cores)")
     ] = None
 
     @property
@@ -140,8 +139,7 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
         value = 0.0
     if not 0.0 < value < 1e9 or (not unit and value != int(value)):
         raise ConfigError(
-            f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds",
-            Exit.USAGE,
+            f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds", Exit.USAGE
         )
     return (None, value * units[unit]) if unit else (int(value), None)
 

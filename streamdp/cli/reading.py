@@ -70,8 +70,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise ConfigError(
-            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601",
-            Exit.USAGE,
+            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601", Exit.USAGE
         ) from None
 
 

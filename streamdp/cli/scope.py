@@ -165,8 +165,7 @@ def share(input: Input, outputs: Outputs, serving: Serving) -> int:
     client, state = Client.of(input), _state(input, outputs)
     before = [sys.executable, "-m", "streamdp", *sys.argv[1:]]
     runs = Runs(
-        lambda partition: [*before, *arguments(partition, state, outputs, serving)],
-        until_end=input.until_end,
+        lambda partition: [*before, *arguments(partition, state, outputs, serving)], until_end=input.until_end
     )
     with Interrupt(resumable=True) as interrupt:
         members = Members(

@@ -73,10 +73,7 @@ def _defaults(job: SparkJob) -> dict[str, str]:
     from pyspark import SparkConf
     from pyspark.version import __version__
 
-    chosen = {
-        "spark.python.daemon.module": "streamdp.spark.daemon",
-        "spark.ui.showConsoleProgress": "false",
-    }
+    chosen = {"spark.python.daemon.module": "streamdp.spark.daemon", "spark.ui.showConsoleProgress": "false"}
     if job.partitions is not None:
         chosen["spark.sql.shuffle.partitions"] = str(job.partitions)
     if "PYSPARK_GATEWAY_PORT" in os.environ:

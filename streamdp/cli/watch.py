@@ -227,6 +227,7 @@ class LivePage(Watch):
         if not self._begun:
             self._begun = True
             engine.tell_events()
+            self.page.view.chosen = automatic(engine.settings)  # of a state, where there is one
             self.page.view.begin(engine)
         self.page.questions.answer(engine)
         now = time.monotonic()

@@ -44,8 +44,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     group: Annotated[
-        str | None,
-        _kafka("consumer group that is told the positions (default: streamdp-TOPIC)", when=_TOPIC),
+        str | None, _kafka("consumer group that is told the positions (default: streamdp-TOPIC)", when=_TOPIC)
     ] = None
     start: Annotated[
         str | None,
@@ -76,8 +75,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = 10.0
     until: Annotated[
-        Literal["never", "end"],
-        _kafka("end: stop at what the topic holds when the run begins", when=_TOPIC),
+        Literal["never", "end"], _kafka("end: stop at what the topic holds when the run begins", when=_TOPIC)
     ] = "never"
     scope: Annotated[
         Literal["topic", "partition"],
@@ -95,10 +93,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         _kafka(
             "read this partition of the topic alone",
             metavar="N",
-            when={
-                **_TOPIC,
-                "one_stream": "--scope partition runs all partitions: leave --partition out",
-            },
+            when={**_TOPIC, "one_stream": "--scope partition runs all partitions: leave --partition out"},
         ),
     ] = None
 
@@ -151,15 +146,13 @@ class Outputs(Results, frozen=True, kw_only=True):
     """Where everything of a stream goes, and what may become of files that are there."""
 
     output_format: Annotated[
-        OutputFormat,
-        _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name"),
+        OutputFormat, _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name")
     ] = "auto"
     final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
     events: Annotated[str | None, _output("where cluster events go, if anywhere")] = None
     finality: Annotated[str | None, _output("where finality goes, instead of among the assignments")] = None
     rotate: Annotated[
-        str | None,
-        _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE"),
+        str | None, _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE")
     ] = None
     new_output: Annotated[bool, _output("begin new files where those of the state were moved away")] = False
     state: Annotated[str | None, _state("folder of snapshots; resumes from the newest")] = None

@@ -23,6 +23,7 @@ NonNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Discount = Annotated[float, Meta(ge=0, lt=1)]
 Count = Annotated[int, Meta(ge=1)]
+Whole = Annotated[int, Meta(ge=0)]
 Name = Annotated[str, Meta(min_length=1)]
 
 # Languages that every supported release of snowballstemmer (2.2 and later) knows.
@@ -105,8 +106,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = "auto"
     id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
     keep: Annotated[
-        tuple[Name, ...],
-        _input("fields copied from each record to its assignment, comma-separated"),
+        tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")
     ] = ()
     timestamp_format: Annotated[
         str | None, _log("how the lines of a log begin: directives as of strptime", when=_LOG)
@@ -159,8 +159,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Discount | None, _model("discount of words within a cluster (hierarchical Pitman-Yor)")
     ] = None
     beta: Annotated[
-        Positive | None,
-        _model("prior mass per word (Dirichlet-multinomial) or value (categorical)"),
+        Positive | None, _model("prior mass per word (Dirichlet-multinomial) or value (categorical)")
     ] = None
     document_beta: Annotated[
         Positive | None, _model("document level's concentration (hierarchical Dirichlet)")
@@ -170,8 +169,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         NonNegative | None, _model("mass added to every word seen in the shared base")
     ] = None
     base_escape: Annotated[
-        Positive | None,
-        _model("concentration of the shared base: mass of words, or values, not yet seen"),
+        Positive | None, _model("concentration of the shared base: mass of words, or values, not yet seen")
     ] = None
     vocabulary_size: Annotated[Count | None, _model("fixed vocabulary size (Dirichlet-multinomial)")] = None
     rho_word: Annotated[
@@ -184,31 +182,25 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     variance: Annotated[Positive | None, _model("variance of vectors within a cluster (Gaussian)")] = None
     mean_variance: Annotated[Positive | None, _model("prior variance of clusters' means (Gaussian)")] = None
-    kappa: Annotated[
-        Positive | None,
-        _model("prior records behind the mean (normal-inverse families)"),
-    ] = None
+    kappa: Annotated[Positive | None, _model("prior records behind the mean (normal-inverse families)")] = (
+        None
+    )
     shape: Annotated[Positive | None, _model("prior shape of the variance (normal-inverse-gamma)")] = None
     scale: Annotated[Positive | None, _model("prior scale of the variance (normal-inverse-gamma)")] = None
     forget: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
         _model("factor on a cluster's statistics per record of its own, 1 for no forgetting"),
     ] = None
-    warmup: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        _model("vectors from which scales are learned at the start"),
-    ] = None
+    warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
 
     beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 16
     slack: Annotated[Positive | None, _search("nats behind the best at which a hypothesis is dropped")] = None
     temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
-        Annotated[int, Meta(ge=0)],
-        _search("records after which a record of words is looked at again, 0 for never"),
+        Whole, _search("records after which a record of words is looked at again, 0 for never")
     ] = 1000
     refine_every: Annotated[
-        Annotated[int, Meta(ge=0)],
-        _search("records after which samplers go over those retained, 0 for never"),
+        Whole, _search("records after which samplers go over those retained, 0 for never")
     ] = 0
     refine_moves: Annotated[Count, _search("records that such a refinement weighs again, at least")] = 20_000
     refine: Annotated[
@@ -234,8 +226,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _time("later still: place a record at the time the stream has reached, or refuse it"),
     ] = "place"
     max_leap: Annotated[
-        Positive,
-        _time("seconds a time may leap ahead of the stream before other records confirm it"),
+        Positive, _time("seconds a time may leap ahead of the stream before other records confirm it")
     ] = 3600.0
     idle_timeout: Annotated[
         NonNegative,
@@ -243,7 +234,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = 10.0
     max_ahead: Annotated[NonNegative, _time("seconds a record's time may lie beyond its arrival")] = 86_400.0
 
-    retain: Annotated[Annotated[int, Meta(ge=0)], _engine("latest records kept for refinement")] = 5000
+    retain: Annotated[Whole, _engine("latest records kept for refinement")] = 5000
     params: Annotated[
         bool,
         _log(
