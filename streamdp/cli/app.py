@@ -22,7 +22,7 @@ app = typer.Typer(
 
 Sort = Literal["size", "new", "growing"]
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is there already")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
 
 def _version(wanted: bool) -> None:
@@ -126,9 +126,9 @@ def refine(state: State, options: RefineOptions) -> None:
 @with_options
 def warm(
     settings: Settings,
-    offline: Annotated[bool, typer.Option("--offline", help="what fit and refine need, too")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="also compile what fit and refine need")] = False,
 ) -> None:
-    """Compile beforehand what a stream with these settings needs: for images, and for wheels."""
+    """Compile what a stream with these settings needs beforehand, for images and wheels."""
     from streamdp.cli.warm import warm as run
 
     run(settings, offline=offline)
@@ -163,7 +163,7 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
     top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
     sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
-    closed: Annotated[bool, typer.Option("--closed", help="those that closed last, instead")] = False,
+    closed: Annotated[bool, typer.Option("--closed", help="show clusters that closed last instead")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
     ] = False,

@@ -180,8 +180,7 @@ class Run:
             self._answer(self.engine.flush)
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
-        if self.status.due:
-            self._tell_status()
+        self.status.update(self)
         self._rotate()
         if self.snapshots is not None:
             self.snapshots.read(len(records))
@@ -258,16 +257,7 @@ class Run:
 
     def line(self) -> str:
         """The line to display; empty if the answers go to the terminal."""
-        return "" if self.on_terminal else self.status()
-
-    def _tell_status(self) -> None:
-        self.status.update(
-            self.answered,
-            self.engine.counters().get("clusters_live", 0),
-            self.sinks.refused.total(),
-            self.engine.held_back,
-            self.source.share(),
-        )
+        return "" if self.on_terminal else self.status.line
 
     @property
     def answered(self) -> int:

@@ -79,7 +79,7 @@ class RefineOptions(msgspec.Struct, frozen=True, kw_only=True):
     )
     hyper: Annotated[bool, _about("draw the prior's hyperparameters too", flag="--hyper/--no-hyper")] = False
     seed: Annotated[Annotated[int, Meta(ge=0)] | None, _about("seed (default: that of the state)")] = None
-    overwrite: Annotated[bool, _about("replace what is there already")] = False
+    overwrite: Annotated[bool, _about("replace existing files")] = False
 
     @property
     def plan(self) -> Plan:
@@ -99,7 +99,9 @@ class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Annotated[str, _about("Spark's checkpoint, which holds the states")]
     output: Annotated[str, _about("folder of Parquet files for the answers")]
     key: Annotated[str | None, _about("field that tells streams apart: one engine for each")] = None
-    shards: Annotated[Positive | None, _about("instead: engines that share one stream, of texts")] = None
+    shards: Annotated[
+        Positive | None, _about("number of engines that share one stream of texts, instead")
+    ] = None
     topic: Annotated[str | None, _about("Kafka topic of JSON records")] = None
     folder: Annotated[str | None, _about("folder of files of JSON lines instead")] = None
     bootstrap: Annotated[str, _about("Kafka brokers, host:port,...")] = "localhost:9092"
@@ -110,7 +112,7 @@ class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
     once: Annotated[
         bool,
         _about(
-            "stop at what is there when the run begins",
+            "stop after what is there at the start",
             when={"keeps_keys": "--once never ends with --time-to-live: Spark goes on to look at the clock"},
         ),
     ] = False

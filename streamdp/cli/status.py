@@ -44,42 +44,33 @@ def span(seconds: float) -> str:
 
 
 class Status:
-    """Counts of a run, updated between batches, read by the thread that shows them."""
+    """A line about a run, updated between batches, read by the thread that shows it."""
 
     EVERY = 0.2
     """Seconds between two updates."""
 
     def __init__(self) -> None:
-        self._began = self._told = time.monotonic()
-        self._text = "waiting for records"
+        self._began = self._updated = time.monotonic()
+        self.line = "waiting for records"
 
-    @property
-    def due(self) -> bool:
-        """Whether it is time to update."""
-        return time.monotonic() - self._told >= self.EVERY
-
-    def update(self, records: int, clusters: int, refused: int, held: int, share: float | None) -> None:
-        """Set the numbers of the line."""
-        self._told = time.monotonic()
-        elapsed = self._told - self._began
-        parts = [
-            counted(records, "record"),
-            f"{records / max(elapsed, 1e-9):,.0f}/s",
-            f"{clusters:,} live clusters",
-        ]
-        if refused:
+    def update(self, run: Run) -> None:
+        """Update the line, if it is time."""
+        now = time.monotonic()
+        if now - self._updated < self.EVERY:
+            return
+        self._updated, elapsed = now, now - self._began
+        records, live = run.answered, run.engine.counters().get("clusters_live", 0)
+        rate = f"{records / max(elapsed, 1e-9):,.0f}/s"
+        parts = [counted(records, "record"), rate, counted(live, "live cluster")]
+        if refused := run.sinks.refused.total():
             parts.append(f"{refused:,} refused")
-        if held:
+        if held := run.engine.held_back:
             parts.append(f"{held:,} held back")
-        if share is not None:
+        if (share := run.source.share()) is not None:
             parts.append(f"{100 * share:.0f} % read")
             if 0.0 < share < 1.0:
                 parts.append(f"{span(elapsed / share - elapsed)} left")
-        self._text = ", ".join(parts)
-
-    def __call__(self) -> str:
-        """The line."""
-        return self._text
+        self.line = ", ".join(parts)
 
 
 def refined_line(engine: Engine) -> str:

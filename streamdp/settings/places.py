@@ -24,7 +24,10 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 
     file: Annotated[
         str | None,
-        _input("the same; - for standard input", argument="JSON lines, CSV, TSV or text, .gz, .zst or not"),
+        _input(
+            "file to read, like FILE; - for standard input",
+            argument="JSON lines, CSV, TSV or text, .gz, .zst or not",
+        ),
     ] = None
     follow: Annotated[
         bool,
@@ -49,14 +52,12 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     start: Annotated[
         str | None,
         _kafka(
-            "where a topic is begun: earliest (the default), latest or a time", flag="--from", when=_TOPIC
+            "where to begin a topic: earliest (the default), latest or a time", flag="--from", when=_TOPIC
         ),
     ] = None
     on_gap: Annotated[
         Literal["stop", "earliest", "latest"],
-        _kafka(
-            "where records of the topic are gone: stop, or go on with the earliest or latest", when=_TOPIC
-        ),
+        _kafka("if records of the topic are gone: stop, or go on with the earliest or latest", when=_TOPIC),
     ] = "stop"
     give_up_after: Annotated[
         Annotated[float, Meta(ge=0)] | None,
@@ -69,18 +70,19 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     session_timeout: Annotated[
         Annotated[float, Meta(ge=3)],
         _kafka(
-            "seconds of silence after which a process that stands by takes over",
+            "seconds without a sign of life after which a standby process takes over",
             metavar="SECONDS",
             when=_TOPIC,
         ),
     ] = 10.0
     until: Annotated[
-        Literal["never", "end"], _kafka("end: stop at what the topic holds when the run begins", when=_TOPIC)
+        Literal["never", "end"],
+        _kafka("end: stop after the records that the topic holds at the start", when=_TOPIC),
     ] = "never"
     scope: Annotated[
         Literal["topic", "partition"],
         _kafka(
-            "topic: one clustering of all; partition: one for each, among all processes",
+            "topic: one clustering of all; partition: one for each, shared among processes",
             when={
                 "of_topic": "--scope partition is for topics: say --topic NAME",
                 "has_output": "answers of several partitions cannot share standard output: "
@@ -91,7 +93,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     partition: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         _kafka(
-            "read this partition of the topic alone",
+            "read only this partition of the topic",
             metavar="N",
             when={**_TOPIC, "one_stream": "--scope partition runs all partitions: leave --partition out"},
         ),
@@ -136,9 +138,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """Where answers go, refused records and the state."""
 
-    output: Annotated[str, _output("where assignments go, - for standard output")] = "-"
-    rejects: Annotated[str | None, _output("where refused records go (default: next to the output)")] = None
-    overwrite: Annotated[bool, _output("replace what is there already")] = False
+    output: Annotated[str, _output("file for assignments, - for standard output")] = "-"
+    rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
+    overwrite: Annotated[bool, _output("replace existing files")] = False
     state: Annotated[str | None, _state("folder for a snapshot that show, refine and consume read")] = None
 
 
@@ -149,12 +151,12 @@ class Outputs(Results, frozen=True, kw_only=True):
         OutputFormat, _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name")
     ] = "auto"
     final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
-    events: Annotated[str | None, _output("where cluster events go, if anywhere")] = None
-    finality: Annotated[str | None, _output("where finality goes, instead of among the assignments")] = None
+    events: Annotated[str | None, _output("file for cluster events (default: none)")] = None
+    finality: Annotated[str | None, _output("file for finality (default: among the assignments)")] = None
     rotate: Annotated[
         str | None, _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE")
     ] = None
-    new_output: Annotated[bool, _output("begin new files where those of the state were moved away")] = False
+    new_output: Annotated[bool, _output("begin new files if those of the state were moved away")] = False
     state: Annotated[str | None, _state("folder of snapshots; resumes from the newest")] = None
     start_from: Annotated[
         str | None, _state("snapshot or state folder to begin with, of fit, refine or another stream")
@@ -208,7 +210,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     page_host: PageHost = LOCAL
     page_token: PageToken = None
-    page_linger: Annotated[bool, _page("serve it on when the input has ended, until Ctrl-C")] = False
+    page_linger: Annotated[bool, _page("keep serving it when the input has ended, until Ctrl-C")] = False
     metrics_port: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         _page("serve /metrics, /livez and /readyz at this port", metavar="PORT"),

@@ -89,7 +89,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     fields: Annotated[
         tuple[Name, ...],
-        _input("fields that hold categories, comma-separated: a record is what these hold", when=_CATEGORIES),
+        _input("fields that hold categories, comma-separated; a record is made of these", when=_CATEGORIES),
     ] = ()
     texts: Annotated[
         tuple[Name, ...],
@@ -194,7 +194,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
 
     beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 16
-    slack: Annotated[Positive | None, _search("nats behind the best at which a hypothesis is dropped")] = None
+    slack: Annotated[
+        Positive | None, _search("nats behind the best hypothesis at which another is dropped")
+    ] = None
     temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
         Whole, _search("records after which a record of words is looked at again, 0 for never")
@@ -202,7 +204,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refine_every: Annotated[
         Whole, _search("records after which samplers go over those retained, 0 for never")
     ] = 0
-    refine_moves: Annotated[Count, _search("records that such a refinement weighs again, at least")] = 20_000
+    refine_moves: Annotated[Count, _search("least number of records that a refinement weighs again")] = 20_000
     refine: Annotated[
         Literal["fixed", "async"],
         _search("adopt a refinement at a fixed record, or when it is ready (not reproducible)"),
@@ -223,14 +225,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
     late: Annotated[
         Literal["place", "refuse"],
-        _time("later still: place a record at the time the stream has reached, or refuse it"),
+        _time("what to do with later records: place them at the time the stream has reached, or refuse"),
     ] = "place"
     max_leap: Annotated[
         Positive, _time("seconds a time may leap ahead of the stream before other records confirm it")
     ] = 3600.0
     idle_timeout: Annotated[
         NonNegative,
-        _time("seconds of silence (of a partition, too) that records held back wait for, 0 for ever"),
+        _time(
+            "seconds of silence (also of one partition) after which held records are answered, 0 for never"
+        ),
     ] = 10.0
     max_ahead: Annotated[NonNegative, _time("seconds a record's time may lie beyond its arrival")] = 86_400.0
 
@@ -238,14 +242,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     params: Annotated[
         bool,
         _log(
-            "tell the values of a template's holes with each line of a log",
+            "write the values of a template's holes with each line of a log",
             when={"of_lines": "params are of templates: choose the template likelihood, or leave it out"},
         ),
     ] = False
     rate_window: Annotated[
         Positive | None,
         _log(
-            "seconds of a log in which lines are counted, to tell of silence and surges",
+            "seconds over which lines of a log are counted, for events of silence and surges",
             when={"of_lines": "rate_window is of templates: choose the template likelihood, or leave it out"},
         ),
     ] = None
