@@ -80,8 +80,11 @@ def gather(
         found = _read(f"{file}, key", keys, known, lambda option: option.name, tell, strict=True)
         variables = _variables(environ)
         found |= _read("environment variable", variables, known, lambda option: option.variable, tell)
-    names = [(name.replace("_", "-"), name.replace("-", "_"), value) for name, value in flags.items()]
-    given = [(f"--{written}", name, value) for written, name, value in names]
+    given = []
+    for name, value in flags.items():
+        option = flagged.get(name.replace("-", "_"))
+        flag = "--" + name.replace("_", "-") if option is None else option.flag
+        given.append((flag, name.replace("-", "_"), value))
     chosen = _read("flag", given, flagged, lambda option: option.flag, tell)
     return {name: found[name] for name in found if name in wanted} | chosen
 
@@ -189,8 +192,8 @@ def _read(
         if option.name in found:
             raise ConfigError(f"{at}: set twice, in two spellings of its name")
         if value == "" and not option.setting:
-            code = Exit.USAGE if place == "flag" else Exit.CONFIG
-            raise ConfigError(f"{at} is empty: name it, or leave it out", code)
+            what, code = (written, Exit.USAGE) if place == "flag" else (at, Exit.CONFIG)
+            raise ConfigError(f"{what} is empty: name it, or leave it out", code)
         found[option.name] = _value(value, option, at, strict=strict)
     return found
 
