@@ -9,7 +9,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from streamdp.cli.config import GROUPS
+from streamdp.settings.options import grouped
 from streamdp.settings.schema import setting_fields
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,12 +69,11 @@ def settings_page() -> str:
         "(`max_words`), or their defaults, in that order. *auto* follows from the records, or from the",
         "likelihood and the prior: [the model](model.md) says how. `streamdp config` prints those in force.",
     ]
-    for group, title in GROUPS.items():
+    for title, fields in grouped(setting_fields()):
         lines += ["", f"## {title}", "", "| setting | default | | allowed |", "| --- | --- | --- | --- |"]
-        for field in setting_fields():
-            if field.group == group:
-                default = _default(field.default)
-                lines.append(f"| `{field.name}` | {default} | {field.description} | {field.allowed} |")
+        for field in fields:
+            default = _default(field.default)
+            lines.append(f"| `{field.name}` | {default} | {field.description} | {field.allowed} |")
     return "\n".join(lines) + "\n"
 
 

@@ -27,7 +27,6 @@ from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.templates import for_templates
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound import check_order, refusing
 from streamdp.streams.beam import BeamStream
@@ -72,7 +71,7 @@ class Engine:
 
     def _stream_of(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> Stream:
         """The stream that the settings mean. Raises ConfigError."""
-        if for_templates(blueprint.settings):
+        if blueprint.settings.of_lines:
             return TemplateStream(blueprint.settings, order, final_only=final_only)
         return BeamStream(blueprint, order, final_only=final_only)
 

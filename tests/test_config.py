@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -8,18 +10,24 @@ import msgspec
 import numpy as np
 import pytest
 import snowballstemmer
+from commands import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.settings.load import (
+    LAYERED,
     ConfigError,
     Settings,
     checked,
     differences,
+    gather,
     load,
     model_settings,
+    resumed,
     setting_fields,
+    stored_settings,
 )
+from streamdp.settings.options import RENAMED
 from streamdp.settings.schema import Stem
 
 
@@ -221,7 +229,7 @@ def test_fields_describe_themselves() -> None:
     fields = setting_fields()
     assert tuple(field.name for field in fields) == Settings.__struct_fields__
     for field in fields:
-        assert field.group in {"input", "text", "model", "search", "time", "engine"}
+        assert field.group in {"input", "text", "model", "search", "time", "engine", "log"}
         assert field.description
         assert "\n" not in field.description
         assert msgspec.convert(field.default, field.type) == field.default
@@ -235,6 +243,71 @@ def test_stemmers_exist() -> None:
 
 
 FREE = {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+
+
+def test_a_state_goes_on_with_its_settings_where_none_are_written() -> None:
+    before = model_settings(Settings(beam=8, urls=False, keep=("a",)))
+    settings, changed, told = resumed(Settings(beam=4, retain=9), {"snapshot_keep"}, before)
+    assert (settings.beam, settings.urls, settings.keep, settings.retain) == (8, False, (), 5000)
+    assert (changed, told) == ([], ["urls false", "beam 8"])
+    settings, changed, told = resumed(Settings(beam=4), {"beam"}, before)
+    assert (changed, told) == (["beam: was 8, is 4"], ["urls false"])
+    settings, changed, told = resumed(Settings(beam=8, seed=3), {"beam", "seed"}, {"beam": 8, "gone": 1})
+    assert (settings.seed, told) == (3, [])
+    assert changed == ["seed: was 0, is 3", "gone: was 1, is no setting"]
+
+
+def test_old_names_are_read_for_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RENAMED, "bream", "beam")
+    told: list[str] = []
+    write("bream = 3\n")
+    environ = {"STREAMDP_BREAM": "4"}
+    assert gather((Settings,), {}, {}, None, told.append) == {"beam": 3}
+    assert gather((Settings,), {}, environ, None, told.append) == {"beam": 4}
+    assert gather((Settings,), {"bream": "5"}, environ, None, told.append) == {"beam": 5}
+    after = "now; the old name goes with the next release"
+    assert [*dict.fromkeys(told)] == [
+        f"streamdp.toml, key bream: is called beam {after}",
+        f"environment variable STREAMDP_BREAM: is called STREAMDP_BEAM {after}",
+        f"flag --bream: is called --beam {after}",
+    ]
+    assert error({"bream": "5", "beam": "5"}) == "flag --beam: set twice, in two spellings of its name"
+    write("bream = 3\nbeam = 3\n")
+    assert "key beam: set twice" in error()
+    write("")
+    before = {"bream": 8}
+    assert resumed(Settings(), (), before)[0] == stored_settings(before) == Settings(beam=8)
+
+
+def test_old_flags_are_hidden_and_told(tmp_path: Path) -> None:
+    program = """
+from streamdp.settings.options import RENAMED
+RENAMED["bream"] = "beam"
+from streamdp.cli import main
+main()
+"""
+    run = [sys.executable, "-c", program]
+    done = subprocess.run([*run, "config", "--bream", "3"], env=environment(), capture_output=True, text=True)
+    assert "\nbeam = 3\n" in done.stdout
+    assert done.stderr == (
+        "streamdp: flag --bream: is called --beam now; the old name goes with the next release\n"
+    )
+    shown = subprocess.run([*run, "config", "--help"], env=environment(), capture_output=True, text=True)
+    assert "--beam" in shown.stdout
+    assert "--bream" not in shown.stdout
+
+
+def test_every_option_of_consume_may_stand_in_the_environment_or_the_file() -> None:
+    write('topic = "news"\nuntil = "end"\nbeam = 3\n')
+    environ = {"STREAMDP_OUTPUT": "out", "STREAMDP_PAGE": "80", "STREAMDP_FOLLOW": "true"}
+    chosen = gather(LAYERED, {"topic": "more", "state": None}, environ, None)
+    assert chosen == {
+        "topic": "more", "until": "end", "beam": 3, "output": "out", "page": 80, "follow": True
+    }  # fmt: skip
+    assert gather((Settings,), {}, environ, None) == {"beam": 3}
+    assert error(environ={"STREAMDP_PAGE": "-1"}).startswith("environment variable STREAMDP_PAGE: '-1'")
+    write('until = "noon"\n')
+    assert error() == "streamdp.toml, key until: 'noon' is not allowed, must be one of end, never"
 
 
 def test_model_settings_leave_out_what_may_change() -> None:

@@ -250,6 +250,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert agreement(truth, found).nmi > 0.95
     (reject,) = parsed((tmp_path / "out.rejects.jsonl").read_bytes())
     assert (reject["reason"], reject["position"]["line"]) == ("zero_vector", 1)
-    done = call(tmp_path, "consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
+    again = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
+    done = call(tmp_path, *again, "--normalise", "false")
     assert done.returncode == 78
     assert b"normalise: was true, is false" in done.stderr
+    done = call(tmp_path, *again)
+    assert done.returncode == 0
+    assert b"settings of the state that differ from today's defaults: normalise true\n" in done.stderr

@@ -15,7 +15,7 @@ import pytest
 from commands import environment, fail, newest_lines, parsed, succeed
 from matplotlib.figure import Figure
 
-from streamdp.cli.pictures import Place, check_pictures
+from streamdp.cli.plot import Place, check_pictures
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.offline.fit import fit

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from commands import call, fail, parsed, start, succeed, wait_for, wait_for_size, write_headlines
+from commands import (
+    call,
+    fail,
+    newest_lines,
+    parsed,
+    start,
+    succeed,
+    wait_for,
+    wait_for_size,
+    write_headlines,
+)
 
 from streamdp.engine import Engine
 from streamdp.settings import Settings
@@ -244,3 +254,23 @@ def test_no_sound_snapshot(tmp_path: Path) -> None:
     assert done.returncode == 78
     assert b"is sound" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_what_is_not_written_comes_from_the_state(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "all.jsonl", 60)
+    lines = (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
+    run = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "state")
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines[:40]))
+    succeed(tmp_path, *run, "--beam", "3", urls="false")
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
+    done = call(tmp_path, *run)
+    assert done.returncode == 0
+    told = done.stderr.decode().splitlines()
+    assert "streamdp: settings of the state that differ from today's defaults: urls false, beam 3" in told
+    expected = succeed(tmp_path, "consume", "--file", "in.jsonl", "--beam", "3", "--urls", "false")
+    assert newest_lines((tmp_path / "out").read_bytes()) == newest_lines(expected)
+    for written in ({"beam": "16"}, {"urls": "true"}):
+        code, message = fail(tmp_path, *run, **written)
+        assert (code, f"was {3 if 'beam' in written else 'false'}, is " in message) == (78, True)
+    (tmp_path / "streamdp.toml").write_text("beam = 16\n")
+    assert fail(tmp_path, *run)[0] == 78

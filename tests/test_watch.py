@@ -12,18 +12,19 @@ from unittest.mock import Mock
 import pytest
 from streamdp_connectors.protocol import Lag
 
-from streamdp.cli.reading import Origin, Reader
+from streamdp.cli.reading import Reader
 from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.times import STAGES
 from streamdp.records import Answers, Assignment, Final, Raw, Record, Reject
 from streamdp.settings import Settings
+from streamdp.settings.places import Input
 
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
     (tmp_path / "in.jsonl").write_text('{"text": "storm"}\n')
-    return Reader(Settings(), Origin(file=str(tmp_path / "in.jsonl")))
+    return Reader(Settings(), Input(file=str(tmp_path / "in.jsonl")))
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def _run() -> int:
 
 
 def _give_up_output() -> None:
-    """What could not be written is not tried again when the interpreter ends."""
+    """Keep the interpreter from writing again, at its end, what could not be written."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
         return
@@ -39,7 +39,7 @@ def _give_up_output() -> None:
 
 
 def _occupy_standard_streams() -> None:
-    """Where one is closed, let no other file get its number; reading or writing it stays an error."""
+    """Occupy the numbers of closed standard streams, so that no other file gets them."""
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(number)

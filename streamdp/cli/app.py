@@ -1,8 +1,222 @@
-"""All commands, each of which imports what it needs when it is called."""
+"""All commands. What they do stands in modules of their own, which are imported when they are called."""
 
 from __future__ import annotations
 
-from streamdp.cli import streams, tools
-from streamdp.cli.base import app
+from typing import Annotated, Literal
 
-__all__ = ["app", "streams", "tools"]
+import typer
+
+from streamdp._version import __version__
+from streamdp.cli.errors import LogFormat, choose_log_format
+from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, with_options
+from streamdp.settings import Settings
+from streamdp.settings.places import Input, Outputs, PageAddress, Results, Serving
+
+app = typer.Typer(
+    invoke_without_command=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Cluster a stream while it flows. Assignments go to stdout, logs and progress to stderr.",
+    epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
+)
+
+Sort = Literal["size", "new", "growing"]
+State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"streamdp {__version__}")
+        raise typer.Exit
+
+
+def _log_format(form: LogFormat) -> LogFormat:
+    choose_log_format(form)
+    return form
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), nl=False)
+
+
+@app.command()
+@with_options
+def consume(
+    input: Input,
+    outputs: Outputs,
+    settings: Settings,
+    serving: Serving,
+    written: frozenset[str],
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            help="lines on stderr: plain, dated (with time and level) or json",
+            callback=_log_format,
+            is_eager=True,
+        ),
+    ] = "plain",
+) -> int:
+    """Read records in time order, and say of each which cluster it belongs to."""
+    if input.scope == "partition":
+        from streamdp.cli.scope import share
+
+        return share(input, outputs, serving)
+    from streamdp.cli.consume import consume
+
+    return consume(settings, written, input, outputs, serving)
+
+
+@app.command()
+@with_options
+def demo(
+    settings: Settings,
+    records: Annotated[int, typer.Option(min=1, help="records to generate")] = 5000,
+    page: Annotated[
+        bool, typer.Option("--page", help="show a live page, and take the time to look at it")
+    ] = False,
+    page_port: Annotated[int, typer.Option(min=0, help="port of the page, 0 for any free one")] = 8080,
+) -> None:
+    """Cluster a generated stream of news whose stories are born, drift and die; score it at the end."""
+    from streamdp.cli.demo import demo
+
+    demo(settings, records, Serving(page=page_port if page else None, page_linger=True))
+
+
+@app.command()
+@with_options
+def spark(settings: Settings, job: SparkJob) -> None:
+    """Cluster each key of a topic or a folder by an engine of its own, or all in shards (docs/spark.md)."""
+    from streamdp.cli.spark import run
+
+    run(settings, job)
+
+
+@app.command()
+@with_options
+def fit(
+    settings: Settings,
+    results: Results,
+    search: FitOptions,
+    file: Annotated[str, typer.Argument(help="JSON lines, CSV or text, .gz or not", metavar="FILE")],
+) -> None:
+    """Cluster a finite file offline, with all the time it is given."""
+    from streamdp.cli.fit import run_fit
+
+    run_fit(settings, file, search, results)
+
+
+@app.command()
+@with_options
+def refine(state: State, options: RefineOptions) -> None:
+    """Go back over the records that a snapshot holds; print those whose cluster changes."""
+    from streamdp.cli.fit import run_refine
+
+    run_refine(state, options)
+
+
+@app.command()
+@with_options
+def warm(
+    settings: Settings,
+    offline: Annotated[bool, typer.Option("--offline", help="also compile what fit and refine need")] = False,
+) -> None:
+    """Compile what a stream with these settings needs beforehand, for images and wheels."""
+    from streamdp.cli.warm import warm as run
+
+    run(settings, offline=offline)
+
+
+@app.command()
+@with_options
+def check(
+    settings: Settings,
+    file: Annotated[
+        str, typer.Argument(help="JSON lines, CSV, TSV or text, .gz, .zst or not", metavar="FILE")
+    ],
+) -> int:
+    """Say how a file would be read: format, fields, times and their order, first records, first refusals."""
+    from streamdp.cli.config import check
+
+    return check(settings, file)
+
+
+@app.command()
+@with_options
+def config(settings: Settings) -> None:
+    """Print the settings in force as a commented streamdp.toml, and what is automatic in them."""
+    from streamdp.cli.config import config
+
+    config(settings)
+
+
+@app.command()
+def show(
+    state: State,
+    json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
+    top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
+    sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
+    closed: Annotated[bool, typer.Option("--closed", help="show clusters that closed last instead")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
+    ] = False,
+) -> None:
+    """Show the clusters of a snapshot: size, trend, life, top words, some of their records."""
+    from streamdp.cli.show import show
+
+    show(state, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+
+
+@app.command()
+@with_options
+def page(
+    state: State,
+    address: PageAddress,
+    port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
+) -> None:
+    """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
+    from streamdp.cli.watch import serve_state
+
+    serve_state(state, Serving(page=port, page_host=address.page_host, page_token=address.page_token))
+
+
+@app.command()
+def plot(
+    source: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="STATE|FILE"),
+    ],
+    events: Annotated[str | None, typer.Option(help="cluster events of the same run")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="state of the same run, for what the clusters are about")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="PREFIX-streamgraph.png and so on, or a folder for them", metavar="PREFIX|FOLDER"),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw clusters over time, their lives, how novel records are and how sure the answers."""
+    from streamdp.cli.plot import plot
+
+    plot(source, events, state, output, overwrite=overwrite)
+
+
+@app.command()
+def score(
+    assignments: Annotated[str, typer.Argument(help="output of streamdp consume", metavar="ASSIGNMENTS")],
+    truth: Annotated[str, typer.Option(help="JSON lines that hold the true cluster of each record")],
+    field: Annotated[str, typer.Option(help="field of the truth")] = "cluster",
+    json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False,
+) -> None:
+    """Compare assignments with a known truth: NMI, ARI, homogeneity, completeness, V."""
+    from streamdp.cli.show import show_scores
+
+    show_scores(assignments, truth, field, as_json=json)

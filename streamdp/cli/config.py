@@ -1,10 +1,24 @@
-"""``streamdp config``: the settings in force, as a commented settings file."""
+"""``streamdp config`` and ``check``: print what settings mean, and try them on a file."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
+from streamdp.answers.times import when
+from streamdp.cli.hints import hint
+from streamdp.cli.reading import Reader
+from streamdp.cli.status import counted, lateness_line
+from streamdp.encode.category_encoder import CategoryEncoder
+from streamdp.encode.choice import encode_all, order_of
+from streamdp.encode.encoders import Encoder
+from streamdp.encode.order import Ready
+from streamdp.encode.word_encoder import WordEncoder
+from streamdp.errors import Exit
 from streamdp.likelihoods.neighbours import FULL
+from streamdp.records import Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     ANY,
@@ -14,35 +28,26 @@ from streamdp.settings.assemble import (
     likelihood_class,
     warmup_length,
 )
-from streamdp.settings.categories import takes_categories
-from streamdp.settings.schema import AUTO, SettingField, setting_fields
-from streamdp.settings.templates import for_templates, template_bounds, template_terms
-
-GROUPS = {
-    "input": "What is read",
-    "text": "How texts are cut into words",
-    "model": "The model",
-    "search": "The search",
-    "time": "Time",
-    "engine": "State",
-}
+from streamdp.settings.options import AUTO, Option, grouped
+from streamdp.settings.places import Input
+from streamdp.settings.reading import template_bounds, template_terms
+from streamdp.settings.schema import setting_fields
 
 
 def config(settings: Settings) -> None:
     """Print a settings file that means just these settings, and what is automatic in them."""
     lines = ["# Settings of streamdp; those behind a # are at their defaults.", ""]
     lines += [f"# {line}" for line in automatic(settings)]
-    for group, title in GROUPS.items():
+    for title, fields in grouped(setting_fields()):
         lines += ["", f"# {title}"]
-        for field in setting_fields():
-            if field.group == group:
-                lines += ["", *_entry(field, getattr(settings, field.name))]
+        for field in fields:
+            lines += ["", *_entry(field, getattr(settings, field.name))]
     sys.stdout.write("\n".join(lines) + "\n")
 
 
 def automatic(settings: Settings) -> list[str]:
-    """What the automatic settings come to, for texts and for vectors as far as both are possible."""
-    if for_templates(settings):
+    """The values of the automatic settings, for texts and for vectors where both are possible."""
+    if settings.of_lines:
         terms = template_terms(settings)
         given = (f"{name} {getattr(terms, name):g}" for name in ("concentration", "discount", "rho_word"))
         bounds = template_bounds(settings)
@@ -50,7 +55,7 @@ def automatic(settings: Settings) -> list[str]:
         return [f"lines: templates, {', '.join(given)}, {most}"]
     sparse, found = is_sparse(settings), []
     if sparse is not False:
-        what = "categories" if takes_categories(settings) else "texts"
+        what = "categories" if settings.of_categories else "texts"
         found.append(f"{what}: {build_likelihood(settings, None)}, {build_prior(settings, True)}")
     if sparse is not True:
         held = warmup_length(settings)
@@ -61,7 +66,7 @@ def automatic(settings: Settings) -> list[str]:
     return found
 
 
-def _entry(field: SettingField, value: object) -> list[str]:
+def _entry(field: Option, value: object) -> list[str]:
     off = "" if value != field.default else "# "
     return [f"# {field.description}: {field.allowed}", f"{off}{field.name} = {_toml(value)}"]
 
@@ -76,3 +81,119 @@ def _toml(value: object) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return repr(value)
+
+
+LIMIT = 10_000
+"""Records that are read."""
+
+SHOWN = 3
+"""Records, and refusals, that are printed."""
+
+
+def check(settings: Settings, file: str) -> int:
+    """Print how a file would be read. Returns 65 if nothing could be used."""
+    reader = Reader(settings, Input(file=file))
+    try:
+        found = _read(reader)
+        whole = reader.source.at_end
+    finally:
+        reader.source.close()
+    taken, refused, encoder, late = _try(settings, found)
+    first = "all" if whole else "the first"
+    _say(f"{file}: {reader.decoder.format}, {first} {counted(len(found), 'record')} looked at")
+    if reader.decoder.header is not None:
+        _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
+    if taken:
+        _say(f"clustered by: {_kind(settings, taken[0], encoder)}")
+        _tell_times(settings, taken)
+    if late:
+        _say(f"order: {late}")
+    for record in taken[:SHOWN]:
+        _say(f"  line {record.position.get('line')}: {_shown(record, encoder)}")
+    _tell_refusals(refused)
+    help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
+    if help_:
+        _say(f"hint: {help_}")
+    return Exit.BAD_DATA if refused and not taken else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _read(reader: Reader) -> list[Record | Reject]:
+    found: list[Record | Reject] = []
+    while len(found) < LIMIT and not reader.source.at_end:
+        found += reader.read(LIMIT - len(found), 1.0)
+    return found
+
+
+def _try(
+    settings: Settings, found: Sequence[Record | Reject]
+) -> tuple[list[Record], list[Reject], Encoder | None, str]:
+    """Records that would be clustered, in order; refused records; and the line about lateness."""
+    order = order_of(settings)
+    given: list[Record | Reject] = []
+    for record in found:
+        ready: Ready = []
+        if isinstance(record, Record):
+            order.push(record, ready)
+        first = ready[0][1] if ready else record
+        given.append(first if isinstance(first, Reject) else record)
+    in_order = [record for record in given if isinstance(record, Record)]
+    sparse = settings.of_lines or is_sparse(settings)
+    encoder, outcomes = encode_all(in_order, None, settings, sparse)
+    taken = [record for record, reject in zip(in_order, outcomes, strict=True) if reject is None]
+    told = iter(outcomes)
+    results = [record if isinstance(record, Reject) else next(told) for record in given]
+    refused = [reject for reject in results if reject is not None]
+    late = sum(reject.reason == "late" for reject in refused)
+    return taken, refused, encoder, lateness_line(order.lateness, late, settings.max_lateness)
+
+
+def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
+    if isinstance(record.value, str):
+        return f"texts, from {settings.text_field!r}"
+    if isinstance(record.value, dict):
+        names = ", ".join(map(repr, sorted(record.value)[:8]))
+        if isinstance(encoder, CategoryEncoder) and (encoder.names.texts or encoder.names.numbers):
+            kinds = zip(("categories", "words of", "numbers of"), encoder.names, strict=True)
+            return "; ".join(f"{what} {', '.join(map(repr, fields))}" for what, fields in kinds if fields)
+        if holds_categories(record.value):
+            return f"{len(record.value)} fields, as categories: {names}"
+        more = "counts of words" if isinstance(encoder, WordEncoder) else "numbers"
+        return f"{len(record.value)} features, as {more}: {names}"
+    return f"vectors of {len(record.value)} numbers, from {settings.vector_field!r}"
+
+
+def _tell_times(settings: Settings, taken: Sequence[Record]) -> None:
+    times = [record.time for record in taken if record.time is not None]
+    if not times:
+        _say(f"times: none (there is no {settings.time_field!r}); records count as they come")
+        return
+    without = len(taken) - len(times)
+    more = f", {counted(without, 'record')} without one" if without else ""
+    unit = "" if settings.time_unit == "auto" else f" in {settings.time_unit}"
+    _say(f"times: from {settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
+
+
+def _shown(record: Record, encoder: Encoder | None) -> str:
+    value: Any = record.value
+    if isinstance(value, str) and isinstance(encoder, WordEncoder):
+        value = " | ".join(encoder.tokenizer.tokens(value)[:20])
+    else:
+        value = repr(value)
+    shown = value if len(value) <= 120 else value[:117] + "..."
+    parts = [] if record.time is None else [when(record.time)]
+    if record.id is not None:
+        parts.append(f"id {record.id}")
+    return ", ".join([*parts, shown])
+
+
+def _tell_refusals(refused: Sequence[Reject]) -> None:
+    if not refused:
+        return
+    reasons = Counter(reject.reason for reject in refused)
+    _say("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
+    for reject in refused[:SHOWN]:
+        _say(f"  line {reject.position.get('line')}: {reject.detail}")

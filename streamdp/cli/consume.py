@@ -7,31 +7,27 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
-from streamdp_connectors.protocol import Replayable, SinkClosed, share_of
+from streamdp_connectors.protocol import Replayable, SinkClosed
 
 from streamdp.cli.config import automatic
-from streamdp.cli.display import Display
-from streamdp.cli.errors import say, speak_warnings, warn
+from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
-from streamdp.cli.live import LivePage, PageAt
-from streamdp.cli.reading import Origin, Reader, check_origin
+from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.snapshots import Snapshots, continued
-from streamdp.cli.standby import wait_for_turn
-from streamdp.cli.status import Status, counted
-from streamdp.cli.summary import exit_code, tell_summary
-from streamdp.cli.watch import Served, Together, Watch
+from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
+from streamdp.cli.status import Display, Status, counted, exit_code, tell_summary
+from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
-    Paths,
     Sinks,
     UndeliveredError,
     default_state,
     refuse_double_use,
+    rotation_of,
     tell_of_change,
 )
 from streamdp.engine import Engine
@@ -39,95 +35,91 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.settings import Settings
-from streamdp.settings.load import differences, model_settings
+from streamdp.settings.load import stored_settings
+from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
 
 BATCH = 1000
 SILENCE = {"silent": True}
-"""What is noted with the positions after which nothing came for long."""
+"""The mark of positions after which the source was silent for the idle timeout."""
 
 WAIT = 0.2
-"""Seconds after which a source without news is asked again."""
+"""Seconds that a read waits for records."""
 
 
 class Run:
-    """One run of ``consume``; ``hold`` waits until its state may be gone on with, where that is shared."""
+    """One run of ``consume``. ``written`` names the settings that the user has written.
+
+    ``hold`` waits until a state that is shared may be gone on with.
+    """
 
     def __init__(
         self,
         settings: Settings,
-        origin: Origin,
-        paths: Paths,
-        *,
-        final_only: bool,
-        frozen: bool,
-        start_from: str | None,
+        written: Container[str],
+        input: Input,
+        outputs: Outputs,
         watch: Watch,
         interrupt: Interrupt,
         hold: Callable[[str], Hold],
     ) -> None:
         self.watch, self.interrupt = watch, interrupt
-        before = None if start_from is None else open_snapshot(start_from)
-        if before is not None:
-            settings = continued(settings, before[0], start_from or "")
-        check_origin(origin)
-        refuse_double_use(origin, paths)
-        unnamed = paths.state is None
-        if origin.topic is not None and paths.state is None:
-            paths = paths._replace(state=default_state(origin.topic, origin.partition))
+        before = None
+        if outputs.start_from is not None:
+            header, before = open_snapshot(outputs.start_from)
+            settings = continued(settings, written, header, f"{outputs.start_from}: was", "leave them out")
+        self.rotation = rotation_of(outputs.rotate)
+        refuse_double_use(input, outputs)
+        unnamed = outputs.state is None
+        if input.topic is not None and unnamed:
+            outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
         self.settings = settings
-        self.rotation = paths.rotation
-        self.frozen = frozen
-        self.modes = {"final_only": final_only, "events": paths.events is not None}
-        folder = None
-        if paths.state is not None:
-            shared = origin.topic is not None and not frozen
-            held = hold(paths.state) if shared else None
-            folder = StateFolder(paths.state, settings.snapshot_keep, held)
+        self.frozen = outputs.frozen
+        self.folder: StateFolder | None = None
+        if outputs.state is not None:
+            shared = input.topic is not None and not self.frozen
+            held = hold(outputs.state) if shared else None
+            self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
-        resumed = self._resume(folder, paths, None if before is None else before[1])
+        resumed = self._resume(written, outputs, before)
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
-        self.reader = Reader(settings, origin, watch.stages)
+        self.reader = Reader(self.settings, input, watch.stages)
         self.source = self.reader.source
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
-        if resumed is None and unnamed and paths.state is not None:
-            say(f"the state is in {paths.state}, unless --state names another folder")
+        if resumed is None and unnamed and outputs.state is not None:
+            say(f"the state is in {outputs.state}, unless --state names another folder")
         replayed = not goes_on or (resumed is not None and resumed.ended)
-        keep = further_columns(settings)
-        self.sinks = Sinks(origin, paths, resumed, keep=keep, replayed=replayed, waiting=self._wait)
+        keep = further_columns(self.settings)
+        self.sinks = Sinks(input, outputs, resumed, keep=keep, replayed=replayed, waiting=self._wait)
         if resumed is not None:
-            say(f"resuming from record {resumed.seq:,} of {paths.state}")
-            tell_of_change(paths, resumed)
+            say(f"resuming from record {resumed.seq:,} of {outputs.state}")
+            tell_of_change(outputs, resumed)
             if goes_on:
-                say(f"{origin.label} cannot be read again: going on with what comes")
+                say(f"{input.label} cannot be read again: going on with what comes")
             marks = self.sinks.marks()
             if isinstance(self.source, Replayable):
                 self.source.replay(marks)
             self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
-        self.on_terminal = (
-            paths.output == "-" and not paths.output_topic and sys.stdout is not None and sys.stdout.isatty()
-        )
+        self.on_terminal = not outputs.has_output and sys.stdout is not None and sys.stdout.isatty()
         self.heard_at = time.monotonic()
-        self.folder = folder
         self.snapshots: Snapshots | None = None
-        if folder is not None and not frozen:
-            self.snapshots = Snapshots(folder, settings, self.modes, self._wait, watch, self.first)
+        if self.folder is not None and not self.frozen:
+            self.snapshots = Snapshots(
+                self.folder, self.settings, outputs.modes, self._wait, watch, self.first
+            )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
 
-    def _resume(self, folder: StateFolder | None, paths: Paths, before: bytes | None) -> Header | None:
-        """Load the newest snapshot, where there is one; leave an engine in either case.
+    def _resume(self, written: Container[str], outputs: Outputs, before: bytes | None) -> Header | None:
+        """Load the newest snapshot if there is one, and make the engine.
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if folder is None else folder.newest(warn)
-        modes: dict[str, Any] = {
-            "final_only": self.modes["final_only"],
-            "with_events": self.modes["events"],
-        }
+        found = None if self.folder is None else self.folder.newest(warn)
+        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.events is not None}
         if found is None:
             if self.frozen:
                 raise SnapshotError(
@@ -139,40 +131,38 @@ class Run:
                 self.engine = Engine.loads(before, self.settings, **modes)
             return None
         header, body = found
-        if header.writer != "consume" and not self.frozen:
-            raise SnapshotError(
-                f"{paths.state}: holds the result of {header.writer}: begin with --start-from {paths.state}, "
-                "and name another --state",
-                Exit.CONFIG,
-            )
-        now = model_settings(self.settings)
-        changed = [] if self.frozen else differences(header.settings, now)
-        if changed:
-            raise SnapshotError(
-                f"{paths.state}: its snapshots were made under other settings ({'; '.join(changed)}); "
-                "restore them, or name another --state",
-                Exit.CONFIG,
-            )
         if self.frozen:
-            learned = msgspec.convert(header.settings, Settings)
-            self.engine = Engine.loads(body, learned)
+            self.engine = Engine.loads(body, stored_settings(header.settings))
             return None
-        if header.modes != self.modes:
+        if header.writer != "consume":
             raise SnapshotError(
-                f"{paths.state}: was written {_modes(header.modes)}, and this run is {_modes(self.modes)}; "
-                "use the same options, or name another --state",
+                f"{outputs.state}: holds the result of {header.writer}: begin with --start-from "
+                f"{outputs.state}, and name another --state",
+                Exit.CONFIG,
+            )
+        self.settings = continued(
+            self.settings,
+            written,
+            header,
+            f"{outputs.state}: its snapshots were",
+            "restore them, or name another --state",
+        )
+        if header.modes != outputs.modes:
+            raise SnapshotError(
+                f"{outputs.state}: was written {_modes(header.modes)}, and this run is "
+                f"{_modes(outputs.modes)}; use the same options, or name another --state",
                 Exit.CONFIG,
             )
         self.engine = Engine.loads(body, self.settings, **modes)
         return header
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
-        """Remember where everything is; with ``wait`` until that is on the disk."""
+        """Take a snapshot; ``wait`` until it is on the disk."""
         assert self.snapshots is not None
         self.snapshots.take(self.engine, self.source, self.sinks, ended=ended, wait=wait)
 
     def step(self) -> None:
-        """Read what is there, and answer it."""
+        """Read a batch and answer it."""
         if self._was_silent():
             self._answer(self.engine.flush)
         records = self.reader.read(BATCH, WAIT)
@@ -191,8 +181,7 @@ class Run:
             self._answer(self.engine.flush)
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
-        if self.status.due:
-            self._tell_status()
+        self.status.update(self)
         self._rotate()
         if self.snapshots is not None:
             self.snapshots.read(len(records))
@@ -201,7 +190,7 @@ class Run:
                 self.snapshot(wait=False)
 
     def _rotate(self) -> None:
-        """Rotate the files that are due; a snapshot knows of it first, so that a crash loses no count."""
+        """Rotate the files that are due, after a snapshot of their lengths, so that a crash loses nothing."""
         asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
         if not asked and self.rotation is None:
             return
@@ -216,17 +205,17 @@ class Run:
         say(f"rotated: {', '.join(map(os.path.basename, names))}" if names else "began new output files")
 
     def beat(self) -> None:
-        """Tell that the run is alive, and how its source is."""
+        """Report that the run is alive, and check that the state is still its own."""
         self.watch.beat(self.engine, self.reader, self.answered)
         self._check()
 
     def _check(self) -> None:
-        """Raise SnapshotError where another process goes on with the state by now."""
+        """Raise SnapshotError if another process has taken over the state."""
         if self.folder is not None:
             self.folder.check()
 
     def _wait(self) -> bool:
-        """Whether the broker that is waited for answers. UndeliveredError where a signal is due."""
+        """Whether the broker answers. Raises UndeliveredError if a signal has waited for too long."""
         self.beat()
         if self.interrupt.overdue and self.sinks.missing:
             saved = 0 if self.snapshots is None else self.snapshots.saved
@@ -255,31 +244,22 @@ class Run:
         self.watch.told(answers, held_back)
 
     def _silent(self) -> bool:
-        """Whether what is held back has waited for long enough."""
+        """Whether the source was silent so long that records held back must be answered."""
         limit = self.settings.idle_timeout
         held = self.reader.watched is not None and self.reader.watched.holds
         waiting = self.engine.out_of_turn and not self.frozen and not held
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
 
     def _was_silent(self) -> bool:
-        """Whether the run that is replayed waited here until its patience ended."""
+        """Whether the interrupted run found its source silent at this position."""
         if not self.silences or (here := _place(self.source.positions())) not in self.silences:
             return False
         self.silences = [place for place in self.silences if place != here]
         return True
 
     def line(self) -> str:
-        """What a display shows; nothing where the answers themselves go to the terminal."""
-        return "" if self.on_terminal else self.status()
-
-    def _tell_status(self) -> None:
-        self.status.update(
-            self.answered,
-            self.engine.counters().get("clusters_live", 0),
-            self.sinks.refused.total(),
-            self.engine.held_back,
-            share_of(self.source),
-        )
+        """The line to display; empty if the answers go to the terminal."""
+        return "" if self.on_terminal else self.status.line
 
     @property
     def answered(self) -> int:
@@ -287,7 +267,7 @@ class Run:
         return self.scored if self.frozen else self.engine.seq - self.first
 
     def end(self, stopped: bool) -> None:
-        """Close the stream (or, with a state folder, only leave it) and tell what happened."""
+        """Close the stream; with a state folder, a stopped stream stays open."""
         if self.snapshots is not None:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
@@ -309,47 +289,29 @@ def _modes(modes: dict[str, bool]) -> str:
 
 
 def consume(
-    settings: Settings,
-    origin: Origin,
-    paths: Paths,
-    *,
-    final_only: bool,
-    frozen: bool,
-    start_from: str | None,
-    metrics: tuple[str, int] | None,
-    page: PageAt | None = None,
+    settings: Settings, written: Container[str], input: Input, outputs: Outputs, serving: Serving
 ) -> int:
     """Run until the source ends, the reader of the output goes away, or a signal comes.
 
-    Returns the exit code. ``metrics`` is the host and port at which metrics and health are served, ``page``
-    where a page is, if they are.
+    ``written`` names the settings that the user has written. Returns the exit code.
     """
+    if input.partition is not None:
+        speak_of(f"partition {input.partition}: ")
     speak_warnings()
-    watch = Watch() if metrics is None else Served(*metrics)
+    watch = Watch() if serving.metrics_port is None else Served(serving.metrics_host, serving.metrics_port)
     try:
-        if page is not None:
-            watch = Together(watch, LivePage(page, origin.label, automatic(settings)))
-        resumable = origin.topic is not None or paths.state is not None
-        limit = None if origin.topic is None else LIMIT
+        if serving.page is not None:
+            watch = Together(watch, LivePage(serving, input.label, automatic(settings)))
+        resumable = input.topic is not None or outputs.state is not None
+        limit = None if input.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
 
             def hold(state: str) -> Hold:
-                found = wait_for_turn(state, origin.session_timeout, origin.waits, watch)
+                found = wait_for_turn(state, input.session_timeout, input.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
-            run = Run(
-                settings,
-                origin,
-                paths,
-                final_only=final_only,
-                frozen=frozen,
-                start_from=start_from,
-                watch=watch,
-                interrupt=interrupt,
-                hold=hold,
-            )
-            return _loop(run, interrupt)
+            return _loop(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
     finally:
         watch.close()
 

@@ -1,4 +1,4 @@
-"""``streamdp demo``: a stream whose truth is known, clustered before your eyes."""
+"""``streamdp demo``: cluster a stream whose truth is known, and show it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rich.console import Console
 from rich.live import Live
 
 from streamdp.cli.config import automatic
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say
-from streamdp.cli.live import LivePage, PageAt
-from streamdp.cli.score import agreement_table
-from streamdp.cli.show import cluster_table
+from streamdp.cli.show import agreement_table, cluster_table
+from streamdp.cli.status import Display
+from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
+from streamdp.settings.places import Serving
 
 BATCH = 100
 
 PACE = 80.0
-"""Records a second, where there is a page."""
+"""Records a second, with a page."""
 
 
 def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
@@ -38,10 +38,10 @@ def _collect(answers: Answers, first: list[int], newest: list[int]) -> None:
                 newest[line.seq] = line.cluster
 
 
-def demo(settings: Settings, records: int, page: PageAt | None = None) -> None:
-    """Generate, cluster, show and score; with a page so slowly that one can look at it."""
-    if page is not None:
-        with contextlib.closing(LivePage(page, "the demo", automatic(settings))) as live:
+def demo(settings: Settings, records: int, serving: Serving) -> None:
+    """Generate, cluster, show and score a stream; with a page at a pace for people."""
+    if serving.page is not None:
+        with contextlib.closing(LivePage(serving, "the demo", automatic(settings))) as live:
             _paced(settings, records, live)
         return
     engine = Engine(settings)
@@ -84,7 +84,7 @@ def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
 
 
 def _paced(settings: Settings, records: int, live: LivePage) -> None:
-    """Show the stream on a page: a quarter of it at once, then as fast as one can read."""
+    """Show the stream on a page: a quarter of it at first, then at PACE."""
     engine, stream = Engine(settings), list(demo_stream(records, settings.seed))
     at, began = 0, time.monotonic()
     while at < records:

@@ -1,4 +1,4 @@
-"""Foreseen errors become one line; the others are defects, and show where they happened."""
+"""Messages on stderr, and the exit codes of errors. An unforeseen error is a defect and shows its place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typer import Abort
 from streamdp.errors import Exit, StreamdpError
 
 INTERRUPTED = 130
-"""What a shell calls a command that Ctrl-C ended."""
+"""The exit code of a command that Ctrl-C has ended."""
 
 DEFECT = 1
-"""What Python itself ends with where nobody has foreseen an error."""
+"""The exit code of Python for an error that nobody has foreseen."""
 
 
 LogFormat = Literal["plain", "dated", "json"]
@@ -29,25 +29,25 @@ _subject = [""]
 
 
 def choose_log_format(form: LogFormat) -> None:
-    """How lines on stderr are written from now on."""
+    """Set how lines on stderr are written."""
     _chosen[0] = form
     if form == "json":
         threading.excepthook = lambda told: _say_defect(told.exc_value)
 
 
 def speak_of(subject: str) -> None:
-    """Begin every line on stderr so from now on: it is one of several runs that write there."""
+    """Begin every line on stderr with a subject: several runs write there."""
     _subject[0] = subject
 
 
 def say(message: str, level: Level = "info", **more: Any) -> None:
-    """One line on stderr; ``more`` are fields that JSON has besides."""
+    """Write a line to stderr; ``more`` are further fields in JSON."""
     if sys.stderr is not None:  # closed: print would turn to standard output
         print(_line(message, level, more), file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
-    """One line on stderr, of something that should be looked at."""
+    """Write a warning to stderr."""
     say(message, "warning")
 
 
@@ -62,14 +62,14 @@ def _line(message: str, level: Level, more: dict[str, Any]) -> str:
 
 
 class _Spoken(logging.Handler):
-    """What connectors warn of, as lines of this program."""
+    """Writes log records as lines of this program."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(" ".join(record.getMessage().split()), "error" if record.levelno >= logging.ERROR else "warning")
 
 
 def speak_warnings() -> None:
-    """Have what connectors, kernels and Python itself warn of said on stderr, a line each."""
+    """Write warnings of connectors, kernels and Python to stderr, a line each."""
     logging.captureWarnings(True)
     for name in ("streamdp", "streamdp_connectors", "py.warnings"):
         log = logging.getLogger(name)

@@ -1,72 +1,51 @@
-"""``streamdp fit``: cluster a finite file, offline."""
+"""``streamdp fit`` and ``refine``: cluster a finite file, or go over the records of a state, offline."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from streamdp_connectors.files.sink import FileSink
+from streamdp_connectors.protocol import SinkClosed
 
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say
 from streamdp.cli.hints import hint
 from streamdp.cli.interrupt import Interrupt
-from streamdp.cli.pictures import Place, check_pictures, save
-from streamdp.cli.progress import Progress, summarise_chains
-from streamdp.cli.reading import Origin, Reader
-from streamdp.cli.status import counted
-from streamdp.cli.writing import Paths, Sinks, refuse_double_use
+from streamdp.cli.options import FitOptions, RefineOptions
+from streamdp.cli.plot import Place, check_pictures, save
+from streamdp.cli.reading import Reader
+from streamdp.cli.show import open_state
+from streamdp.cli.status import Display, Progress, counted, summarise_chains
+from streamdp.cli.writing import Sinks, refuse_double_use
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save as save_engine
-from streamdp.offline.plan import Plan, check
+from streamdp.offline.plan import check
 from streamdp.offline.problem import Solution, problem_of
+from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.load import ConfigError
+from streamdp.settings.options import ConfigError
+from streamdp.settings.places import Input, Outputs, Results
 from streamdp.state.snapshot import StateFolder
 
 BATCH = 10_000
 
 
-class Places(NamedTuple):
-    """Where the result goes."""
-
-    output: str = "-"
-    state: str | None = None
-    plot: str | None = None
-    rejects: str | None = None
-    overwrite: bool = False
-
-
-def parse_budget(text: str) -> tuple[int | None, float | None]:
-    """Rounds or seconds of ``500``, ``30s``, ``10m`` or ``1h``. Raises ConfigError."""
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in units else (text, "")
-    try:
-        value = float(number)
-    except ValueError:
-        value = 0.0
-    if not 0.0 < value < 1e9 or (not unit and value != int(value)):
-        raise ConfigError(
-            f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds",
-            Exit.USAGE,
-        )
-    return (None, value * units[unit]) if unit else (int(value), None)
-
-
-def read_all(settings: Settings, origin: Origin) -> Collection:
-    """All records of a file."""
+def read_all(settings: Settings, input: Input) -> Collection:
+    """Read all records of a file."""
     is_sparse(settings)  # what is not for sets is refused before it is read
-    reader = Reader(settings, origin)
+    reader = Reader(settings, input)
     records: list[Record | Reject] = []
     try:
-        with Display(lambda: f"reading {origin.label}: {counted(len(records), 'record')}"):
+        with Display(lambda: f"reading {input.label}: {counted(len(records), 'record')}"):
             while not reader.source.at_end:
                 records += reader.read(BATCH, 1.0)
     finally:
@@ -79,7 +58,7 @@ def read_all(settings: Settings, origin: Origin) -> Collection:
 
 
 def load_distances(path: str | None, collection: Collection) -> np.ndarray | None:
-    """A matrix of distances, in the order of the input. Raises ConfigError."""
+    """Load a matrix of distances, in the order of the input. Raises ConfigError."""
     if path is None:
         return None
     try:
@@ -97,21 +76,21 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     return np.asarray(distances, np.float64)
 
 
-def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances: str | None) -> None:
+def run_fit(settings: Settings, file: str, search: FitOptions, results: Results) -> None:
     """Read a file, cluster it, write the answers, a snapshot and pictures."""
+    plan = search.plan
     check(plan)
-    if places.plot is not None:
-        pictures = Place.of("--plot", places.plot, overwrite=places.overwrite, given=(file,))
+    if search.plot is not None:
+        pictures = Place.of("--plot", search.plot, overwrite=results.overwrite, given=(file,))
         check_pictures(pictures, OF_FIT)
-    origin = Origin(file)
-    paths = Paths(places.output, places.state, places.rejects, overwrite=places.overwrite)
-    refuse_double_use(origin, paths)
-    collection = read_all(settings, origin)
-    problem = problem_of(settings, collection.encoded, load_distances(distances, collection))
-    folder = None if places.state is None else StateFolder(places.state, settings.snapshot_keep)
+    input, outputs = Input(file=file), Outputs(**msgspec.structs.asdict(results))
+    refuse_double_use(input, outputs)
+    collection = read_all(settings, input)
+    problem = problem_of(settings, collection.encoded, load_distances(search.distances, collection))
+    folder = None if results.state is None else StateFolder(results.state, settings.snapshot_keep)
     if folder is not None:
-        folder.claim(places.overwrite)
-    sinks = Sinks(origin, paths, None, keep=settings.keep)
+        folder.claim(results.overwrite)
+    sinks = Sinks(input, outputs, None, keep=settings.keep)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = Fit(collection, problem, solve(problem, plan, progress, interrupt.event))
@@ -121,13 +100,13 @@ def run_fit(settings: Settings, file: str, plan: Plan, places: Places, distances
     if folder is not None:
         save_engine(folder, found.to_engine(), "fit")
         folder.close()
-    if places.plot is not None:
+    if search.plot is not None:
         save(pictures, of_fit(found))
     tell(found.solution, found.solution.chain.clusters, found.log_joint, working_time() - began)
 
 
 def tell(found: Solution, clusters: int, log_joint: float, seconds: float) -> None:
-    """Say how it went."""
+    """Report the result."""
     for note in [*found.notes, *summarise_chains(found.traces)]:
         say(note)
     chain = found.chain
@@ -142,3 +121,41 @@ def tell(found: Solution, clusters: int, log_joint: float, seconds: float) -> No
         f"{counted(chain.size, 'record')} into {counted(clusters, 'cluster')} in {seconds:.1f} s; "
         f"log joint {log_joint:,.2f} nats"
     )
+
+
+def run_refine(state: str, options: RefineOptions) -> None:
+    """Refine the clustering of a snapshot, print what changed, keep the result where that was asked for."""
+    plan, into = options.plan, options.into
+    check(plan)
+    _, engine = open_state(state)
+    try:
+        task = task_of(engine, options.seed)
+        if into is not None:
+            need_all_records(task, "--into")
+        if plan.hyper:
+            need_all_records(task, "--hyper")
+    except ValueError as error:
+        raise ConfigError(f"{state}: {error}", Exit.BAD_DATA) from None
+    for note in task.notes:
+        say(note)
+    folder = None if into is None else StateFolder(into, engine.settings.snapshot_keep)
+    if folder is not None:
+        folder.claim(options.overwrite)
+    began = working_time()
+    with Interrupt() as interrupt, Progress(plan) as progress:
+        found = refine_task(task, plan, report=progress, stop=interrupt.event)
+    if not found.improved:
+        say(f"nothing better was found: log joint {found.started:,.2f} nats")
+    if folder is not None:
+        save_engine(folder, found.to_engine(), "refine")
+        folder.close()
+    lines = msgspec.json.Encoder().encode_lines([*found.changes, *found.merged])
+    sink = FileSink("-")
+    with contextlib.suppress(SinkClosed):  # whoever read the changes may have seen enough
+        sink.write(lines)
+        sink.close()
+    say(f"log joint {found.started:,.2f} nats before")
+    if found.united > 0.0:
+        gone = counted(len(found.merged), "cluster")
+        say(f"{gone} of older records merged into others; unions won {found.united:,.2f} nats")
+    tell(found.solution, found.clusters, found.log_joint, working_time() - began)

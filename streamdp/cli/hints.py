@@ -1,4 +1,4 @@
-"""What to do about input of which nothing could be used: told from the first records that were refused."""
+"""Hints for input of which nothing could be used, from the first refused records."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PACKED = {
     b"\xfd7zXZ": "xz: unpack it",
     b"PAR1": "Parquet, though its name does not end in .parquet",
 }
-"""How files begin that are no lines of text."""
+"""The first bytes of files that are not text."""
 
 
 def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, header: Sequence[str]) -> str:
-    """One sentence on what would help; empty where nothing is known."""
+    """A sentence on what would help; empty if nothing is known."""
     if not rejects:
         return ""
     first = rejects[0]
@@ -92,7 +92,7 @@ def _of_columns(
 
 
 def _likeliest(wanted: str, lengths: Mapping[str, int]) -> str:
-    """The name that is most like the wanted one, else that of the longest value."""
+    """The name most like the wanted one, else the name of the longest value."""
     near = difflib.get_close_matches(wanted, lengths, n=1, cutoff=0.6)
     return near[0] if near else max(lengths, key=lambda name: lengths[name])
 

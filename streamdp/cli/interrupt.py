@@ -1,4 +1,4 @@
-"""Signals: the first asks for an orderly end, which is not waited for for ever; the second ends at once."""
+"""Signals: the first asks for an orderly end within a limit of time, the second ends the process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streamdp.cli.errors import say, warn
 from streamdp.kernels.compilation import compiling
 
 LIMIT = 8.0
-"""Seconds that an orderly end may take where a broker is waited for; service managers kill after ten."""
+"""Seconds that an orderly end may take with a broker; service managers kill after ten."""
 
 DELIVERY = 4.0
-"""Seconds of them for what a broker has not taken yet."""
+"""Seconds of the limit in which answers are still delivered to a broker."""
 
 
 class Interrupt:
@@ -40,7 +40,7 @@ class Interrupt:
         self.number = 0
         """The signal that came, 0 for none."""
         self.rotation_asked = False
-        """Whether SIGHUP has come; for whoever rotates to take back."""
+        """Whether SIGHUP has come; reset by the caller that rotates."""
         self.opened = False
         self.under_way: Callable[[], bool] = lambda: False
         self._limit, self._resumable = limit, resumable
@@ -49,12 +49,12 @@ class Interrupt:
 
     @property
     def asked(self) -> bool:
-        """Whether an orderly end is wanted."""
+        """Whether a signal has asked for an orderly end."""
         return self.event.is_set()
 
     @property
     def overdue(self) -> bool:
-        """Whether what a broker has not taken since the signal is not waited for any more."""
+        """Whether the time for deliveries to a broker is over."""
         return self.asked and time.monotonic() - self._since > DELIVERY
 
     def code(self) -> int:
@@ -76,7 +76,7 @@ class Interrupt:
             self.rotation_asked = True
 
     def _listen(self) -> None:
-        """Hear of signals at once, also where Python runs no handlers; then see that the end comes."""
+        """Wait for a signal, also while Python runs no handlers; then guard the end."""
         with contextlib.suppress(OSError):
             while found := self._heard.recv(1):
                 if found[0] in self._before:
@@ -127,7 +127,7 @@ class Interrupt:
 
 
 def _has_terminal() -> bool:
-    """Whether the process belongs to a terminal, whatever its streams are."""
+    """Whether the process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY))
     except OSError:

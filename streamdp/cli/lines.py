@@ -5,20 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from streamdp.records import Assignment, Final
 from streamdp.settings import Settings
-from streamdp.settings.templates import for_templates
-
-OutputFormat = Literal["auto", "jsonl", "csv"]
+from streamdp.settings.places import OutputFormat
 
 COLUMNS = tuple(
     name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
 )
-"""What a table tells of every assignment, before the position, the kept fields and templates."""
+"""Columns of every table, before those of position, kept fields and templates."""
 
 _json = msgspec.json.Encoder()
 
@@ -93,8 +91,8 @@ def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
 
 
 def further_columns(settings: Settings) -> tuple[str, ...]:
-    """What a table tells of each record beside its own columns: kept fields, and templates of log lines."""
-    templates = ("template",) if for_templates(settings) else ()
+    """Further columns of a table: kept fields, and templates of log lines."""
+    templates = ("template",) if settings.of_lines else ()
     return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
 
 

@@ -1,62 +1,247 @@
-"""Every setting as a command-line option, made from the settings themselves."""
+"""Flags made from structs, and the structs of single commands."""
 
 from __future__ import annotations
 
 import inspect
 import os
 from collections.abc import Callable
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
+import msgspec
 import typer
+from msgspec import Meta
 
-from streamdp.settings.load import load
-from streamdp.settings.schema import Settings, setting_fields
+from streamdp.cli.errors import warn
+from streamdp.errors import Exit
+from streamdp.offline.plan import Estimate, Method, Plan, Start
+from streamdp.settings import Settings
+from streamdp.settings.load import LAYERED, gather
+from streamdp.settings.options import (
+    GROUPS,
+    RENAMED,
+    ConfigError,
+    Option,
+    option,
+    options_of,
+    refuse_meaningless,
+)
 
-PANELS = {
-    "input": "Input",
-    "text": "Text",
-    "model": "Model",
-    "search": "Search",
-    "time": "Time",
-    "engine": "State",
-}
+Config = Annotated[
+    str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
+]
+_about = option()
+Positive = Annotated[int, Meta(ge=1)]
+Budget = Annotated[str, _about("when to stop: 30s, 10m, 1h, or a number of rounds")]
+Chains = Annotated[Annotated[int, Meta(ge=1, le=64)], _about("chains side by side")]
 
 
-def with_settings(command: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Add an option for every setting; ``command`` receives them as ``settings``, loaded and checked.
+class FitOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How ``fit`` searches, and what it draws."""
 
-    The command must take keyword arguments ``settings`` and ``config`` (the path of a settings file).
+    method: Annotated[Method, _about("how to search")] = "hybrid"
+    budget: Budget = "30s"
+    chains: Chains = 1
+    start: Annotated[Start, _about("where samplers start")] = "auto"
+    estimate: Annotated[
+        Estimate, _about("best: the most probable clustering met; vi, binder: of all draws")
+    ] = "best"
+    hyper: Annotated[
+        bool, _about("draw the hyperparameters that are automatic", flag="--hyper/--no-hyper")
+    ] = True
+    queue: Annotated[Annotated[int, Meta(ge=0)], _about("states that astar keeps, 0 for all")] = 100
+    look_ahead: Annotated[
+        str, _about("astar's score: trivial, admissible, replica, predictive or inadmissible")
+    ] = "inadmissible"
+    order: Annotated[str, _about("astar's order: given, random, ascending or descending")] = "given"
+    distances: Annotated[
+        str | None, _about("D.npy: row i holds the distances of record i from earlier ones")
+    ] = None
+    plot: Annotated[
+        str | None, _about("draw PREFIX-trace.png, -sizes.png and -similarity.png", metavar="PREFIX")
+    ] = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the search. Raises ConfigError."""
+        rounds, seconds = parse_budget(self.budget)
+        same = {name: getattr(self, name) for name in Plan.__dataclass_fields__ if hasattr(self, name)}
+        return Plan(**same, rounds=rounds, seconds=seconds, score=self.look_ahead)
+
+
+class RefineOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How ``refine`` goes over a state, and where the result goes."""
+
+    budget: Budget = "10"
+    chains: Chains = 1
+    into: Annotated[str | None, _about("folder for a snapshot of the result, for consume --start-from")] = (
+        None
+    )
+    hyper: Annotated[bool, _about("draw the prior's hyperparameters too", flag="--hyper/--no-hyper")] = False
+    seed: Annotated[Annotated[int, Meta(ge=0)] | None, _about("seed (default: that of the state)")] = None
+    overwrite: Annotated[bool, _about("replace existing files")] = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the search. Raises ConfigError."""
+        rounds, seconds = parse_budget(self.budget)
+        return Plan("hybrid", "one", rounds, seconds, self.chains, "best", self.hyper)
+
+
+class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
+    """What a query of Spark reads, how its records are divided, and where the answers go."""
+
+    ONE_OF: ClassVar = {
+        ("topic", "folder"): "say where to read: either --folder PATH or --topic NAME",
+        ("key", "shards"): "say either --key FIELD, for an engine of each, or --shards N, for one stream",
+    }
+
+    checkpoint: Annotated[str, _about("Spark's checkpoint, which holds the states")]
+    output: Annotated[str, _about("folder of Parquet files for the answers")]
+    key: Annotated[str | None, _about("field that tells streams apart: one engine for each")] = None
+    shards: Annotated[
+        Positive | None, _about("number of engines that share one stream of texts, instead")
+    ] = None
+    topic: Annotated[str | None, _about("Kafka topic of JSON records")] = None
+    folder: Annotated[str | None, _about("folder of files of JSON lines instead")] = None
+    bootstrap: Annotated[str, _about("Kafka brokers, host:port,...")] = "localhost:9092"
+    start: Annotated[Literal["earliest", "latest"], _about("where a topic is begun", flag="--from")] = (
+        "earliest"
+    )
+    rows: Annotated[Positive | None, _about("most records of a topic in a micro-batch")] = None
+    once: Annotated[
+        bool,
+        _about(
+            "stop after what is there at the start",
+            when={"keeps_keys": "--once never ends with --time-to-live: Spark goes on to look at the clock"},
+        ),
+    ] = False
+    master: Annotated[str | None, _about("where Spark runs (default: spark-submit's, else local[*])")] = None
+    time_to_live: Annotated[
+        Annotated[float, Meta(ge=0.001)] | None,
+        _about("seconds after which a silent key is forgotten", metavar="SECONDS"),
+    ] = None
+    partitions: Annotated[
+        Positive | None, _about("parts that keys are divided into, for ever (default: twice the cores)")
+    ] = None
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether no key is ever forgotten."""
+        return self.time_to_live is None
+
+
+def parse_budget(text: str) -> tuple[int | None, float | None]:
+    """Rounds or seconds of ``500``, ``30s``, ``10m`` or ``1h``. Raises ConfigError."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in units else (text, "")
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1e9 or (not unit and value != int(value)):
+        raise ConfigError(
+            f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds", Exit.USAGE
+        )
+    return (None, value * units[unit]) if unit else (int(value), None)
+
+
+def with_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Turn the parameters of a command that are structs into flags, one for each field.
+
+    The command receives the structs, loaded and checked. ``written``, where it takes that, are the names of
+    the options that the user has written. With settings come ``--config`` and the environment.
     """
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "settings"]
-    names = [field.name for field in setting_fields()]
-    extra = []
-    for field in setting_fields():
-        default = "automatic" if field.default is None else field.default
-        shown = ",".join(default) if isinstance(default, tuple) else str(default).lower()
-        option = typer.Option(
-            field.flag,
-            help=f"{field.description}; {field.allowed}",
-            rich_help_panel=PANELS[field.group],
-            show_default=shown or "none",
-            metavar="VALUE",
-        )
-        extra.append(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=None,
-                annotation=Annotated[str | None, option],
-            )
-        )
+    parameters = inspect.signature(command, eval_str=True).parameters
+    kinds: dict[str, type[msgspec.Struct]] = {
+        name: each.annotation
+        for name, each in parameters.items()
+        if isinstance(each.annotation, type) and issubclass(each.annotation, msgspec.Struct)
+    }
+    found = [each for kind in kinds.values() for each in options_of(kind)]
+    order = ["", *GROUPS]
+    found.sort(key=lambda each: order.index(each.group))
+    flags = [flag for each in found for flag in _flags_of(each)]
+    shown = [each for name, each in parameters.items() if name not in (*kinds, "written")]
+    if any(kind in LAYERED for kind in kinds.values()):
+        shown.append(_parameter("config", Config))
 
     def run(**arguments: Any) -> int | None:
-        flags = {name: arguments.pop(name) for name in names}
-        settings: Settings = load(flags, os.environ, arguments.get("config"))
-        return command(settings=settings, **arguments)
+        given = {flag.name: arguments.pop(flag.name) for flag in flags}
+        for each in found:
+            if each.argument is not None and (argument := given.pop(_argument(each))) is not None:
+                if given[each.name] is not None:
+                    raise ConfigError(
+                        f"there is one {each.name} to read: {argument} or {each.flag} {given[each.name]}",
+                        Exit.USAGE,
+                    )
+                given[each.name] = argument
+        chosen = gather(kinds.values(), given, os.environ, arguments.pop("config", None), warn)
+        structs = {
+            name: kind(**{field: chosen[field] for field in kind.__struct_fields__ if field in chosen})
+            for name, kind in kinds.items()
+        }
+        refuse_meaningless(*(each for each in structs.values() if not isinstance(each, Settings)))
+        more = {"written": frozenset(chosen)} if "written" in parameters else {}
+        return command(**structs, **more, **arguments)
 
-    signature = inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + extra)
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
-    run.__doc__ = command.__doc__
-    run.__name__ = command.__name__
+    whole = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*shown, *flags)]
+    made: Any = run
+    made.__signature__ = inspect.Signature(whole)
+    made.__annotations__ = {each.name: each.annotation for each in whole}
+    made.__doc__, made.__name__ = command.__doc__, command.__name__
     return run
+
+
+def _flags_of(each: Option) -> list[inspect.Parameter]:
+    """The flag of an option, its old names, and the argument that may stand in its place."""
+    required = each.default is msgspec.NODEFAULT
+    kind, bounds = (str, {}) if each.setting else _plain(each.type)
+    about = typer.Option(
+        each.flag,
+        help=f"{each.description}; {each.allowed}" if each.setting else each.description,
+        rich_help_panel=GROUPS.get(each.group),
+        show_default=False if required else _default(each),
+        metavar="VALUE" if each.setting else each.metavar,
+        **bounds,
+    )
+    flags = [_parameter(each.name, Annotated[kind if required else kind | None, about], required=required)]
+    for old, new in RENAMED.items():
+        if new == each.name:
+            hidden = typer.Option("--" + old.replace("_", "-"), hidden=True)
+            flags.append(_parameter(old, Annotated[kind | None, hidden]))
+    if each.argument is not None:
+        argument = typer.Argument(help=each.argument, metavar=f"[{each.name.upper()}]")
+        flags.insert(0, _parameter(_argument(each), Annotated[kind | None, argument]))
+    return flags
+
+
+def _plain(hint: Any) -> tuple[Any, dict[str, Any]]:
+    """A type without None and metadata, and its bounds."""
+    bounds: dict[str, Any] = {}
+    while NoneType in get_args(hint) or get_origin(hint) is Annotated:
+        if get_origin(hint) is Annotated:
+            for meta in hint.__metadata__:
+                bounds |= {} if meta.ge is None else {"min": meta.ge}
+                bounds |= {} if meta.le is None else {"max": meta.le}
+        hint = get_args(hint)[0]
+    return hint, bounds
+
+
+def _parameter(name: str, annotation: Any, *, required: bool = False) -> inspect.Parameter:
+    default = inspect.Parameter.empty if required else None
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _argument(each: Option) -> str:
+    return f"{each.name}_argument"
+
+
+def _default(each: Option) -> str | bool:
+    """The default as the help shows it."""
+    if each.setting:
+        default = "automatic" if each.default is None else each.default
+        return (",".join(default) if isinstance(default, tuple) else str(default).lower()) or "none"
+    if each.default is True:
+        return each.name
+    return False if each.default in (None, False) else str(each.default)

@@ -1,13 +1,15 @@
-"""``streamdp plot``: pictures of a stream, from its assignments or from a snapshot."""
+"""Pictures as files, and ``streamdp plot``: those of a stream, from its assignments or a snapshot."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streamdp.cli.errors import say
-from streamdp.cli.pictures import Place, check_pictures, save
 from streamdp.cli.show import open_state
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
@@ -17,13 +19,77 @@ from streamdp.plots.data import Answered, DrawError, read_answers, read_events
 from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, lives_of_events
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.records import ClusterSummary, Event
+from streamdp.settings.options import ConfigError
 from streamdp.state.snapshot import MAGIC
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Place(NamedTuple):
+    """The folder of pictures, and the prefix of their names.
+
+    ``wanted`` is what the user wrote, with its option; ``given`` are files that the command reads.
+    """
+
+    folder: Path
+    prefix: str
+    wanted: str
+    overwrite: bool = False
+    given: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, option: str, output: str, *, overwrite: bool = False, given: Sequence[str] = ()) -> Place:
+        """Of FOLDER, if it exists or ends with a slash, else of PREFIX."""
+        place = Path(output)
+        inside = place.is_dir() or output.endswith(os.sep)
+        folder, prefix = (place, "") if inside else (place.parent, f"{place.name}-")
+        return cls(folder, prefix, f"{option} {output}", overwrite, tuple(given))
+
+    def path(self, name: str) -> Path:
+        """The file of a picture."""
+        return self.folder / f"{self.prefix}{name}.png"
+
+
+def check_pictures(place: Place, names: Iterable[str]) -> None:
+    """Raise ConfigError, before any work, if pictures cannot be drawn or would replace others."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            "pictures need one more package: pip install matplotlib (the extra 'plot')", Exit.UNAVAILABLE
+        ) from None
+    made = not place.prefix and not place.folder.exists()
+    folder = place.folder.parent if made else place.folder
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        why = "is no folder that can be written" if folder.exists() else "does not exist"
+        raise ConfigError(f"{place.wanted}: {folder} {why}", Exit.CANNOT_CREATE)
+    for path in map(place.path, names):
+        if path.exists() and any(os.path.exists(each) and path.samefile(each) for each in place.given):
+            raise ConfigError(f"{path} is what this command reads", Exit.USAGE)
+        if os.path.lexists(path) and not place.overwrite:
+            raise ConfigError(f"{path} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
+
+
+def save(place: Place, figures: Iterable[tuple[str, Figure]]) -> None:
+    """Write pictures, and report each."""
+    for name, figure in figures:
+        path = place.path(name)
+        try:
+            place.folder.mkdir(exist_ok=True)
+            figure.savefig(path)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be written: {error.strerror or error}", Exit.CANNOT_CREATE
+            ) from error
+        say(f"drew {path}")
+
 
 ENDINGS = (".jsonl", ".json", ".csv", ".gz")
 
 
 def plot(source: str, events: str | None, state: str | None, output: str | None, *, overwrite: bool) -> None:
-    """Draw what there is to draw, and say what there is not."""
+    """Draw every picture for which there is data, and report what is missing."""
     given = tuple(each for each in (source, events, state) if each is not None)
     if output is None:
         place = Place(Path(), f"{_named_after(source)}-", "the working folder", overwrite, given)
@@ -47,7 +113,7 @@ def plot(source: str, events: str | None, state: str | None, output: str | None,
 
 
 def _named_after(source: str) -> str:
-    """The prefix of pictures for which no place was named."""
+    """The prefix of pictures if no place was named."""
     name = Path(source).absolute().name
     while Path(name).suffix in ENDINGS:
         name = Path(name).stem
@@ -67,7 +133,7 @@ def _is_state(source: str) -> bool:
 
 
 def _lives(answered: Answered, events: list[Event] | None, engine: Engine | None) -> list[Life]:
-    """Of clusters, by the best that is known of them."""
+    """Lives of clusters, from the best source that there is."""
     clock = Clock.of(answered)
     if events is not None:
         return lives_of_events(events, clock, answered)

@@ -6,13 +6,11 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource, FolderSource
 from streamdp_connectors.kafka.config import kafka_options
-from streamdp_connectors.kafka.gaps import OnGap
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, Watched
 
@@ -25,8 +23,8 @@ from streamdp.monitor.metrics import PartitionLag
 from streamdp.monitor.times import Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.categories import takes_categories
-from streamdp.settings.load import ConfigError
+from streamdp.settings.options import ConfigError
+from streamdp.settings.places import Input
 from streamdp.settings.reading import decoder_of
 
 BOOTSTRAP = "localhost:9092"
@@ -36,96 +34,25 @@ COLUMNS = ("csv", "tsv")
 
 Written = Literal["jsonl", "csv", "tsv", "text"]
 LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
-"""How a source cuts what is of each format into records."""
+"""How a source cuts each format into records."""
 
 
-class Origin(NamedTuple):
-    """Where records come from: either ``file`` or ``topic`` is given."""
+class Client(NamedTuple):
+    """How the brokers of a topic are reached."""
 
-    file: str | None = None
-    follow: bool = False
-    topic: str | None = None
-    bootstrap: str = BOOTSTRAP
-    group: str | None = None
-    start: str | None = None
-    until_end: bool = False
-    on_gap: OnGap = "stop"
-    give_up_after: float | None = None
-    options: Mapping[str, Any] = MappingProxyType({})
-    """How a client logs in, secrets among it: for the client alone."""
-    session_timeout: float = 10.0
-    """Seconds without a sign of life after which another process goes on with the state."""
-    transactions: str | None = "streamdp"
+    bootstrap: str
+    options: Mapping[str, Any]
+    """How a client logs in, with secrets: for the client alone."""
+    transactions: str | None
     """How the transactional ids of its producers begin; None for no transactions."""
-    partition: int | None = None
-    """The only partition of the topic that is read; None for all."""
 
-    @property
-    def waits(self) -> bool:
-        """Whether a run stands by while another has its state, instead of being refused.
-
-        That of a partition always does: the one before it may still be ending where it moved from.
-        """
-        return not self.until_end or self.partition is not None
-
-    @property
-    def label(self) -> str:
-        """What people call it."""
-        if self.partition is not None:
-            return f"topic {self.topic}, partition {self.partition}"
-        return "standard input" if self.file == "-" else self.file or f"topic {self.topic}"
-
-
-def one_file(argument: str | None, option: str | None) -> str | None:
-    """The file that was named, in whichever of the two ways. Raises ConfigError (64)."""
-    if argument is not None and option is not None:
-        raise ConfigError(f"there is one file to read: {argument} or --file {option}", Exit.USAGE)
-    return option if argument is None else argument
-
-
-def origin_of(
-    file: str | None,
-    follow: bool,
-    topic: str | None,
-    bootstrap: str | None,
-    group: str | None,
-    start: str | None,
-    until_end: bool,
-    on_gap: OnGap,
-    give_up_after: float | None,
-    session_timeout: float | None,
-    kafka_config: str | None,
-) -> Origin:
-    """What the command line says. Raises ConfigError (64), KafkaConfigError (78)."""
-    if topic is None and kafka_config is not None:
-        raise ConfigError("--kafka-config is for topics: say --topic NAME", Exit.USAGE)
-    options = {} if topic is None else kafka_options(kafka_config, os.environ)
-    origin = Origin(file, follow, topic, BOOTSTRAP, group, start, until_end, on_gap, give_up_after, options)
-    if session_timeout is not None:
-        origin = origin._replace(session_timeout=session_timeout)
-    named = options.pop("bootstrap_servers", BOOTSTRAP)
-    transactions = options.pop("transactional_id_prefix", origin.transactions)
-    return origin._replace(bootstrap=bootstrap or named, transactions=transactions)
-
-
-def check_origin(origin: Origin) -> None:
-    """Raise ConfigError (64) unless there is one place to read from, and all that was said belongs to it."""
-    if (origin.file is None) == (origin.topic is None):
-        raise ConfigError("say where to read: either FILE or --topic NAME", Exit.USAGE)
-    if origin.topic is not None and origin.follow:
-        raise ConfigError("--follow is for files; a topic is followed unless --until end", Exit.USAGE)
-    if origin.file is not None:
-        for flag, given in (
-            ("--from", origin.start),
-            ("--until", origin.until_end),
-            ("--group", origin.group),
-            ("--on-gap", origin.on_gap != "stop"),
-            ("--give-up-after", origin.give_up_after is not None),
-            ("--session-timeout", origin.session_timeout != Origin().session_timeout),
-            ("--partition", origin.partition is not None),
-        ):
-            if given:
-                raise ConfigError(f"{flag} is for topics, and {origin.label} is none", Exit.USAGE)
+    @classmethod
+    def of(cls, input: Input) -> Client:
+        """What flags, the file of properties and the environment say. Raises KafkaConfigError (78)."""
+        options = kafka_options(input.kafka_config, os.environ)
+        named = options.pop("bootstrap_servers", BOOTSTRAP)
+        transactions = options.pop("transactional_id_prefix", "streamdp")
+        return cls(input.bootstrap or named, options, transactions)
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | float:
@@ -142,13 +69,12 @@ def start_of(text: str) -> Literal["earliest", "latest"] | float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise ConfigError(
-            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601",
-            Exit.USAGE,
+            f"--from: {text!r} is neither earliest, latest, seconds since the epoch nor ISO 8601", Exit.USAGE
         ) from None
 
 
 def format_of(settings: Settings, file: str | None) -> Format:
-    """The input's format: as set, else by the ending of the file's name."""
+    """The format of the input: as set, else by the ending of the file's name."""
     if settings.format != "auto":
         return settings.format
     name = (file or "").lower().removesuffix(".gz").removesuffix(".zst")
@@ -167,9 +93,9 @@ def is_parquet(file: str) -> bool:
 def _shape(
     settings: Settings, names: list[str], numbers: set[str]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Rows as they are where they have a text, a vector or features, else with all numbers as features."""
+    """Keep rows with a text, a vector or features; else make all numbers features."""
     values = {settings.text_field, settings.vector_field, settings.features_field}
-    if values & set(names) or takes_categories(settings):
+    if values & set(names) or settings.of_categories:
         return lambda row: row
     others = {settings.time_field, settings.id_field, TRUTH, *settings.keep}
     features = [name for name in names if name in numbers and name not in others]
@@ -178,21 +104,21 @@ def _shape(
     return lambda row: row | {settings.features_field: {name: row[name] for name in features}}
 
 
-def _format_of_all(settings: Settings, origin: Origin) -> Format:
+def _format_of_all(settings: Settings, input: Input) -> Format:
     """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
-    if origin.file is None or not os.path.isdir(origin.file):
-        return format_of(settings, origin.file)
-    if origin.follow:
+    if input.file is None or not os.path.isdir(input.file):
+        return format_of(settings, input.file)
+    if input.follow:
         raise ConfigError("--follow is for a file; a folder is read to its end", Exit.USAGE)
-    names = [name for name in os.listdir(origin.file) if not name.startswith(".")]
+    names = [name for name in os.listdir(input.file) if not name.startswith(".")]
     formats = {format_of(settings, name): name for name in sorted(names, reverse=True)}
     if len(formats) > 1:
         shown = " and ".join(formats.values())
-        raise ConfigError(f"{origin.file} holds files of several formats ({shown}): say --format", Exit.USAGE)
+        raise ConfigError(f"{input.file} holds files of several formats ({shown}): say --format", Exit.USAGE)
     found: Format = next(iter(formats), "jsonl")
     if found in COLUMNS:
         raise ConfigError(
-            f"{origin.file} holds tables, each with columns of its own: read them one by one", Exit.USAGE
+            f"{input.file} holds tables, each with columns of its own: read them one by one", Exit.USAGE
         )
     return found
 
@@ -206,52 +132,53 @@ class Reader:
 
     source: Source
     passed = 0
-    """Records that the source is known to have passed over."""
+    """Records that the source is known to have lost."""
     joined = 0
-    """Lines of a log that went on with the line before them."""
+    """Lines of a log that continue the line before."""
 
-    def __init__(self, settings: Settings, origin: Origin, stages: Stages | None = None) -> None:
+    def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
-        input_format = _format_of_all(settings, origin)
+        input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
-        if origin.topic is None:
-            assert origin.file is not None
+        if input.topic is None:
+            assert input.file is not None
             longest = self.longest
-            if os.path.isdir(origin.file):
+            if os.path.isdir(input.file):
                 self.source = FolderSource(
-                    origin.file, functools.partial(FileSource, format=written, max_line=longest)
+                    input.file, functools.partial(FileSource, format=written, max_line=longest)
                 )
                 return
-            if is_parquet(origin.file):
-                if origin.follow:
+            if is_parquet(input.file):
+                if input.follow:
                     raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
-                self.source = ParquetSource(origin.file, functools.partial(_shape, settings))
+                self.source = ParquetSource(input.file, functools.partial(_shape, settings))
                 return
-            file = FileSource(origin.file, written, origin.follow, max_line=longest)
+            file = FileSource(input.file, written, input.follow, max_line=longest)
             self.source = file
             if input_format in COLUMNS:
                 self._set_header(file)
             return
         if input_format in COLUMNS:
             raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
+        client = Client.of(input)
         self.source = KafkaSource(
-            origin.topic,
-            origin.bootstrap,
-            group=origin.group or f"streamdp-{origin.topic}",
-            start=start_of(origin.start or "earliest"),
-            until_end=origin.until_end,
-            on_gap=origin.on_gap,
-            give_up_after=origin.give_up_after,
+            input.topic,
+            client.bootstrap,
+            group=input.group or f"streamdp-{input.topic}",
+            start=start_of(input.start or "earliest"),
+            until_end=input.until_end,
+            on_gap=input.on_gap,
+            give_up_after=input.give_up_after,
             idle_timeout=settings.idle_timeout,
             in_step=settings.max_leap if settings.max_lateness else None,
-            client_options=origin.options,
+            client_options=client.options,
             time_of=self._time_of,
-            partition=origin.partition,
+            partition=input.partition,
         )
 
     @property
@@ -266,7 +193,7 @@ class Reader:
             raise ConfigError(str(error), Exit.BAD_DATA) from error
 
     def _time_of(self, raw: Raw) -> float | None:
-        """The event time that a record is merged by; None for one that will be refused anyway."""
+        """The event time by which a record is merged; None if it will be refused."""
         if self._new_log is not None:
             self._learn(self._new_log, [raw])
         decoded = self.decoder.decode(raw)
@@ -276,7 +203,7 @@ class Reader:
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
-        """What is there, decoded; [] when nothing came in time."""
+        """Read and decode a batch; [] if nothing came in time."""
         self._stages.enter("fetch")
         found = self.source.read(max_records, timeout)
         gaps = [] if self.watched is None else self.watched.gaps()
@@ -296,12 +223,12 @@ class Reader:
         return records
 
     def _learn(self, log: LogLines, found: list[Raw]) -> None:
-        """Find out how times are written, and say so: by the beginning of a file, else by what comes."""
+        """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
         say(log.learn(raw.data for raw in self._beginning() or found))
 
     def _beginning(self) -> list[Raw]:
-        """The first lines of a file, wherever reading goes on; none of what cannot be read twice."""
+        """The first lines of a file; none if it cannot be read twice."""
         if not isinstance(self.source, FileSource) or not self.source.seekable:
             return []
         again = FileSource(self.source.path, "text", max_line=self.longest)

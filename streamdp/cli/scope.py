@@ -19,10 +19,10 @@ from streamdp_connectors.kafka.client import Members
 
 from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
-from streamdp.cli.reading import Origin, check_origin
-from streamdp.cli.writing import Paths, default_state, state_of
+from streamdp.cli.reading import Client
+from streamdp.cli.writing import default_state, rotation_of, state_of
 from streamdp.errors import Exit, StreamdpError
-from streamdp.settings.load import ConfigError
+from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.state.snapshot import snapshots
 
 LOOK = 0.2
@@ -32,7 +32,7 @@ AGAIN = 1.0
 """Seconds after which a partition whose run was killed is begun again."""
 
 _DEATH = 1
-"""Of Linux: the signal that a process gets when its parent dies."""
+"""PR_SET_PDEATHSIG of Linux: sets the signal that a process gets when its parent dies."""
 
 
 def of_partition(name: str, partition: int) -> str:
@@ -42,45 +42,31 @@ def of_partition(name: str, partition: int) -> str:
     return os.path.join(folder, f"{stem}-{partition}{dot}{endings}")
 
 
-def arguments(partition: int, paths: Paths, metrics: tuple[str, int] | None) -> list[str]:
-    """What the run of a partition is told beside what this one was: of an option twice the last counts."""
-    assert paths.state is not None
+def arguments(partition: int, state: str, outputs: Outputs, serving: Serving) -> list[str]:
+    """Flags for the run of a partition, after those of this process: the last of a repeated flag counts."""
     told = ["--scope", "topic", "--partition", str(partition)]
-    told += ["--state", state_of(paths.state, partition)]
-    if paths.output_topic is None:
-        told += ["--output", of_partition(paths.output, partition)]
+    told += ["--state", state_of(state, partition)]
+    if outputs.output_topic is None:
+        told += ["--output", of_partition(outputs.output, partition)]
     for option in ("rejects", "events", "finality"):
-        name = getattr(paths, option)
+        name = getattr(outputs, option)
         if name is not None:
             told += [f"--{option}", of_partition(name, partition)]
-    if metrics is not None and metrics[1]:
-        told += ["--metrics-port", str(metrics[1] + partition)]
+    if serving.metrics_port:
+        told += ["--metrics-port", str(serving.metrics_port + partition)]
     return told
 
 
-def check(origin: Origin, paths: Paths, *, page: bool, frozen: bool) -> Paths:
-    """Where all partitions' states and files are. Raises ConfigError (64), StreamdpError (73)."""
-    check_origin(origin)
-    if origin.topic is None:
-        raise ConfigError("--scope partition is for topics: say --topic NAME", Exit.USAGE)
-    if origin.partition is not None:
-        raise ConfigError("--scope partition runs all partitions: leave --partition out", Exit.USAGE)
-    if page:
-        raise ConfigError("--page shows one stream: run --partition N with a page of its own", Exit.USAGE)
-    if frozen:
-        raise ConfigError("--frozen scores against one state: say --partition N", Exit.USAGE)
-    if paths.output == "-" and paths.output_topic is None:
-        raise ConfigError(
-            "answers of several partitions cannot share standard output: name an --output or --output-topic",
-            Exit.USAGE,
-        )
-    state = paths.state or default_state(origin.topic)
+def _state(input: Input, outputs: Outputs) -> str:
+    """The folder of all partitions' states. Raises StreamdpError (73)."""
+    assert input.topic is not None
+    state = outputs.state or default_state(input.topic)
     if snapshots(Path(state)):
         raise StreamdpError(
             f"{state}: holds the state of one stream, which is not divided: name another --state",
             Exit.CANNOT_CREATE,
         )
-    return paths._replace(state=state)
+    return state
 
 
 class Runs:
@@ -99,17 +85,17 @@ class Runs:
 
     @property
     def over(self) -> bool:
-        """Whether all that is wanted has come to its end."""
+        """Whether every wanted partition has been read to its end."""
         return self._wanted <= self._done and not self._running
 
     def want(self, partitions: set[int]) -> None:
-        """Run these, and no others."""
+        """Set the partitions to run."""
         self._wanted = partitions
         for partition in sorted(set(self._running) - partitions):
             self._stop(partition)
 
     def look(self) -> int:
-        """Begin what is wanted and does not run; the exit code of a run that has failed, 0 where none has."""
+        """Start wanted partitions that do not run. Returns the exit code of a failed run, else 0."""
         for partition, process in list(self._running.items()):
             code = process.poll()
             if code is None:
@@ -132,18 +118,18 @@ class Runs:
         return 0
 
     def _stop(self, partition: int) -> None:
-        """Ask a run to end, once: a second signal would end it at once."""
+        """Ask a run to end, only once: a second signal would kill it."""
         if partition not in self._stopping:
             self._stopping.add(partition)
             self._running[partition].send_signal(signal.SIGTERM)
 
     def rotate(self) -> None:
-        """Have all begin new output files."""
+        """Ask all runs to rotate their output files."""
         for process in self._running.values():
             process.send_signal(signal.SIGHUP)
 
     def end(self) -> int:
-        """Have all end; the largest of their exit codes."""
+        """End all runs. Returns the largest exit code."""
         for partition in self._running:
             self._stop(partition)
         deadline, worst = time.monotonic() + LIMIT + 1.0, 0
@@ -158,7 +144,7 @@ class Runs:
 
 
 def _begin(command: list[str]) -> subprocess.Popen[bytes]:
-    """A process that ends in order when this one dies, as far as the system sees to it."""
+    """Start a child that gets SIGTERM when this process dies (Linux only)."""
     parent = os.getpid()
     control = getattr(ctypes.CDLL(None), "prctl", None)
 
@@ -171,36 +157,40 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=follow)
 
 
-def share(origin: Origin, paths: Paths, metrics: tuple[str, int] | None) -> int:
+def share(input: Input, outputs: Outputs, serving: Serving) -> int:
     """Run this process's share of the partitions until they end, one fails, or a signal comes."""
     speak_warnings()
-    assert origin.topic is not None
+    assert input.topic is not None
+    rotation_of(outputs.rotate)  # what is wrong with it is said here once, and not by each run
+    client, state = Client.of(input), _state(input, outputs)
     before = [sys.executable, "-m", "streamdp", *sys.argv[1:]]
-    runs = Runs(lambda partition: before + arguments(partition, paths, metrics), until_end=origin.until_end)
+    runs = Runs(
+        lambda partition: [*before, *arguments(partition, state, outputs, serving)], until_end=input.until_end
+    )
     with Interrupt(resumable=True) as interrupt:
         members = Members(
-            origin.topic,
-            origin.bootstrap,
-            f"{origin.group or f'streamdp-{origin.topic}'}.members",
-            origin.options,
-            10.0 if origin.give_up_after is None else origin.give_up_after,
-            origin.session_timeout,
+            input.topic,
+            client.bootstrap,
+            f"{input.group or f'streamdp-{input.topic}'}.members",
+            client.options,
+            10.0 if input.give_up_after is None else input.give_up_after,
+            input.session_timeout,
         )
         failed, known, worst = 0, False, 0
         alone, shared_at = False, 0.0
         try:
             while not (interrupt.asked or failed):
                 # a first share may be none, and who has died keeps its for a while: more may come
-                settled = alone or time.monotonic() > shared_at + origin.session_timeout + LOOK
+                settled = alone or time.monotonic() > shared_at + input.session_timeout + LOOK
                 if known and runs.over and settled:
                     break
                 mine = members.share(LOOK)
                 if mine is not None:
                     alone, shared_at = bool(mine) and mine >= members.partitions(), time.monotonic()
                     named = ", ".join(map(str, sorted(mine))) or "none, it stands by"
-                    say(f"partitions of topic {origin.topic} that are this process's: {named}")
+                    say(f"partitions of topic {input.topic} that are this process's: {named}")
                     runs.want(mine)
-                    known = origin.until_end
+                    known = input.until_end
                 failed = runs.look()
                 if interrupt.rotation_asked:
                     interrupt.rotation_asked = False

@@ -1,4 +1,4 @@
-"""``streamdp show``."""
+"""``streamdp show`` and ``score``: tables of clusters, and of how well they agree with a truth."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
-from streamdp.settings import Settings
-from streamdp.settings.categories import takes_categories
+from streamdp.scoring.agreement import Agreement
+from streamdp.scoring.score import score
+from streamdp.settings.load import stored_settings
 from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
 
 Sort = Literal["size", "new", "growing"]
@@ -32,7 +33,7 @@ TITLES: dict[Sort, str] = {
 }
 
 SECONDS = 2.0
-"""Between two looks for a newer snapshot."""
+"""Seconds between two looks for a newer snapshot."""
 
 
 def open_snapshot(state: str) -> tuple[Header, bytes]:
@@ -45,7 +46,7 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
 
 
 def written_at(state: str) -> int:
-    """When the newest snapshot was written, by its file's own time, 0 for none: it is not read."""
+    """The time of the newest snapshot's file, 0 for none."""
     newest_file = next(iter(snapshots(Path(state))), Path(state))
     return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
@@ -53,8 +54,7 @@ def written_at(state: str) -> int:
 def open_state(state: str) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
     header, body = open_snapshot(state)
-    settings = msgspec.convert(header.settings, Settings)
-    return header, Engine.loads(body, settings)
+    return header, Engine.loads(body, stored_settings(header.settings))
 
 
 def life(cluster: ClusterSummary) -> str:
@@ -66,7 +66,7 @@ def life(cluster: ClusterSummary) -> str:
 
 
 def trend(cluster: ClusterSummary) -> str:
-    """How many of the last 1,000 records it has, and whether that is more than of the 1,000 before."""
+    """How many of the last 1,000 records a cluster has, with an arrow if it grows or shrinks."""
     arrow = "" if cluster.recent == cluster.before else " ↑" if cluster.recent > cluster.before else " ↓"
     return f"{cluster.recent:,}{arrow}"
 
@@ -74,7 +74,7 @@ def trend(cluster: ClusterSummary) -> str:
 def cluster_table(
     title: str, clusters: Sequence[ClusterSummary], *, stories: bool = False, words: str = "top words"
 ) -> Table:
-    """Clusters, one to a row; with ``stories`` some of their records below what they are about.
+    """A table of clusters; ``stories`` adds some of their records.
 
     ``words`` is the head of that column where clusters have words.
     """
@@ -103,14 +103,14 @@ def cluster_table(
 
 
 def _about(clusters: Sequence[ClusterSummary], words: str) -> str:
-    """What the last column tells of clusters."""
+    """The head of the last column."""
     if clusters and isinstance(clusters[0].template, str):
         return "template"
     return words if clusters and clusters[0].words is not None else "mean"
 
 
 def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> Table:
-    words = "telling values" if takes_categories(engine.settings) else "top words"
+    words = "telling values" if engine.settings.of_categories else "top words"
     return cluster_table(title, clusters, stories=True, words=words)
 
 
@@ -177,7 +177,7 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
 
 
 def ago(written: float) -> str:
-    """How long since."""
+    """How long ago a time was."""
     seconds = max(time.time() - written, 0.0)
     for size, unit in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
         if seconds >= size:
@@ -186,9 +186,36 @@ def ago(written: float) -> str:
 
 
 def _sorted(clusters: Sequence[ClusterSummary], sort: Sort) -> list[ClusterSummary]:
-    """Size: the largest first; new: the youngest; growing: those with the most records more than before."""
+    """Sort by size, by age (new) or by growth (growing)."""
     if sort == "new":
         return sorted(clusters, key=lambda c: -c.cluster)
     if sort == "growing":
         return sorted(clusters, key=lambda c: (c.before - c.recent, -c.size, c.cluster))
     return list(clusters)
+
+
+def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:
+    """Agreements side by side."""
+    table = Table(title=title, title_justify="left")
+    for name in ("labels", "NMI", "ARI", "homogeneity", "completeness", "V", "K found", "K true", "records"):
+        table.add_column(name, justify="left" if name == "labels" else "right")
+    for name, a in rows.items():
+        values = (a.nmi, a.ari, a.homogeneity, a.completeness, a.v)
+        table.add_row(name, *(f"{v:.4f}" for v in values), f"{a.found:,}", f"{a.true:,}", f"{a.n:,}")
+    return table
+
+
+def show_scores(assignments: str, truth: str, field: str, *, as_json: bool) -> None:
+    """Score a file of assignments and print the result."""
+    report = score(assignments, truth, field)
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
+        return
+    rows = {"first announced": report.first, "newest": report.newest}
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print(agreement_table(f"{assignments} against {field} of {truth}", rows))
+    console.print(
+        f"{report.revised:,} revised, {report.unlabelled:,} without a true {field}, "
+        f"{report.unassigned:,} without an assignment, {report.unknown:,} assigned but not in {truth}",
+        highlight=False,
+    )

@@ -1,19 +1,22 @@
-"""When a run takes snapshots, how they come to the disk while it goes on, and what begins with one."""
+"""The state of a run: when snapshots are taken, who has it, and with which settings it goes on."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from pathlib import Path
 
 import msgspec
 from streamdp_connectors.protocol import Source, Watched
 
+from streamdp.cli.errors import say
 from streamdp.cli.watch import Watch
 from streamdp.cli.writing import Sinks
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.settings import Settings
-from streamdp.settings.load import differences, model_settings
+from streamdp.settings.load import model_settings, resumed
+from streamdp.state.claim import LOOK, Claim, Standby
 from streamdp.state.saving import Saving
 from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
@@ -43,12 +46,12 @@ class Snapshots:
         self._taken = time.monotonic()
 
     def read(self, records: int) -> None:
-        """So many records were read, refused ones too."""
+        """Count records that were read, refused ones too."""
         self._read += records
 
     @property
     def due(self) -> bool:
-        """Whether enough was read, or enough time has passed since something was."""
+        """Whether a snapshot is due, by records or by time."""
         if self._saving is not None or not self._read:
             return False
         after = self._settings.snapshot_seconds
@@ -56,7 +59,7 @@ class Snapshots:
         return late or self._read >= self._settings.snapshot_every
 
     def take(self, engine: Engine, source: Source, sinks: Sinks, *, ended: bool, wait: bool) -> None:
-        """Take one; with ``wait`` until it is on the disk. Raises what goes wrong, with the last one too."""
+        """Take a snapshot; ``wait`` until it is on the disk. Raises errors of the last one, too."""
         self.look(wait=True)
         began = time.perf_counter()
         self._watch.stages.enter("snapshot")
@@ -86,7 +89,7 @@ class Snapshots:
         self.look(wait)
 
     def look(self, wait: bool = False) -> None:
-        """Take note of one that has been written. Raises what went wrong with it."""
+        """Notice that a snapshot has been written. Raises its errors."""
         saving = self._saving
         if saving is None:
             return
@@ -102,22 +105,37 @@ class Snapshots:
         self.saved = saving.seq
 
     def end(self) -> None:
-        """Wait for the thread, whatever comes of it."""
+        """Wait for the thread, and ignore its errors."""
         if self._saving is not None:
             self._saving.end()
 
 
-def continued(settings: Settings, header: Header, name: str) -> Settings:
-    """The settings of a snapshot that a stream begins with, and for the rest those given.
+def continued(settings: Settings, written: Container[str], header: Header, made: str, help_: str) -> Settings:
+    """The settings of a snapshot, and for what it does not say those given.
 
-    SnapshotError (78) where a setting was given that contradicts the snapshot's.
+    SnapshotError (78) where the user has ``written`` others than the snapshot's: ``made`` begins the message,
+    ``help_`` ends it.
     """
-    defaults = model_settings(Settings())
-    given = {key: value for key, value in model_settings(settings).items() if value != defaults[key]}
-    before = {key: value for key, value in header.settings.items() if key in defaults}
-    changed = differences(before, before | given)
+    try:
+        settings, changed, told = resumed(settings, written, header.settings)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"{made} made under settings that cannot be: {error}", Exit.BAD_DATA) from None
     if changed:
-        raise SnapshotError(
-            f"{name}: was made under other settings ({'; '.join(changed)}); leave them out", Exit.CONFIG
-        )
-    return msgspec.convert(msgspec.to_builtins(settings) | before, Settings)
+        raise SnapshotError(f"{made} made under other settings ({'; '.join(changed)}); {help_}", Exit.CONFIG)
+    if told:
+        say(f"settings of the state that differ from today's defaults: {', '.join(told)}")
+    return settings
+
+
+def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Claim:
+    """The folder ``state``, as soon as no other process runs with it. Raises SnapshotError (73).
+
+    Unless it ``waits`` it only finds out whether another one lives, and is refused if so. A signal ends the
+    process meanwhile: nothing was begun.
+    """
+    standby = Standby(Path(state), patience, say, waits=waits)
+    while (claim := standby.turn()) is None:
+        watch.stand_by(True)
+        time.sleep(LOOK)
+    watch.stand_by(False)
+    return claim

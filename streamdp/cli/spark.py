@@ -1,4 +1,4 @@
-"""``spark``: engines for the keys of a topic or a folder, or for the shards of one stream, in Spark."""
+"""``spark``: engines in Spark for the keys of a topic or a folder, or for the shards of one stream."""
 
 from __future__ import annotations
 
@@ -8,50 +8,22 @@ import signal
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.errors import say
+from streamdp.cli.options import SparkJob
 from streamdp.errors import Exit, StreamdpError
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKAGE = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-"""Spark's own connector, of Spark's own version."""
+"""The connector of Spark; its version is that of Spark."""
 
 
-class Job(NamedTuple):
-    """What the command line says."""
-
-    key: str | None
-    shards: int | None
-    checkpoint: str
-    output: str
-    topic: str | None
-    folder: str | None
-    bootstrap: str
-    start: str
-    rows: int | None
-    once: bool
-    master: str | None
-    time_to_live: float | None
-    partitions: int | None
-
-
-def run(settings: Settings, job: Job) -> None:
+def run(settings: Settings, job: SparkJob) -> None:
     """Run a query until it is stopped, or (``once``) has read what is there."""
-    if (job.topic is None) == (job.folder is None):
-        raise ConfigError("say where to read: either --folder PATH or --topic NAME", Exit.USAGE)
-    if (job.key is None) == (job.shards is None):
-        raise ConfigError(
-            "say either --key FIELD, for an engine of each, or --shards N, for one stream", Exit.USAGE
-        )
-    if job.once and job.time_to_live is not None:
-        raise ConfigError(
-            "--once never ends with --time-to-live: Spark goes on to look at the clock", Exit.USAGE
-        )
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     try:
         from pyspark.errors import PySparkException
@@ -73,7 +45,7 @@ def run(settings: Settings, job: Job) -> None:
         spark.stop()
 
 
-def _session(job: Job) -> SparkSession:
+def _session(job: SparkJob) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -96,15 +68,12 @@ def _session(job: Job) -> SparkSession:
     return spark
 
 
-def _defaults(job: Job) -> dict[str, str]:
-    """What is set of Spark: of what ``spark-submit`` was told, nothing."""
+def _defaults(job: SparkJob) -> dict[str, str]:
+    """Settings of Spark, without those that ``spark-submit`` was given."""
     from pyspark import SparkConf
     from pyspark.version import __version__
 
-    chosen = {
-        "spark.python.daemon.module": "streamdp.spark.daemon",
-        "spark.ui.showConsoleProgress": "false",
-    }
+    chosen = {"spark.python.daemon.module": "streamdp.spark.daemon", "spark.ui.showConsoleProgress": "false"}
     if job.partitions is not None:
         chosen["spark.sql.shuffle.partitions"] = str(job.partitions)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -118,7 +87,7 @@ def _defaults(job: Job) -> dict[str, str]:
     return chosen
 
 
-def _rows(spark: SparkSession, job: Job) -> DataFrame:
+def _rows(spark: SparkSession, job: SparkJob) -> DataFrame:
     import pyspark.sql.functions as F  # noqa: N812
 
     if job.topic is not None:
@@ -136,8 +105,8 @@ def _rows(spark: SparkSession, job: Job) -> DataFrame:
     return rows.withColumn("streamdp_key", F.get_json_object(F.col("value").cast("string"), path))
 
 
-def _follow(answers: DataFrame, job: Job) -> None:
-    """Run the query; say how each micro-batch went. One that is cut short by a signal is done again later."""
+def _follow(answers: DataFrame, job: SparkJob) -> None:
+    """Run the query and report each micro-batch. One that a signal interrupts is done again later."""
     query: Any = (
         answers.writeStream.format("parquet")
         .option("checkpointLocation", job.checkpoint)
@@ -160,8 +129,8 @@ def _follow(answers: DataFrame, job: Job) -> None:
         raise query.exception()
 
 
-def _explained(error: Any, job: Job) -> StreamdpError:
-    """One line: what our own code said on a worker, else what Spark says first."""
+def _explained(error: Any, job: SparkJob) -> StreamdpError:
+    """The error in one line: the message of our code on a worker, else the first of Spark's."""
     text = str(error)
     ours = [line for line in text.splitlines() if line.startswith("streamdp.")]
     if ours:

@@ -1,11 +1,35 @@
-"""What a run is doing, in one line that moves and a few that sum up."""
+"""What people see of a run: a line that moves on a terminal, bars, and a few lines that sum it up."""
 
 from __future__ import annotations
 
+import functools
+import sys
+import threading
 import time
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
 
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.spinner import Spinner
+from rich.text import Text
+from streamdp_connectors.protocol import share_of
+
+from streamdp.cli.errors import say, warn
+from streamdp.cli.hints import hint
 from streamdp.encode.order import Lateness
 from streamdp.engine import Engine
+from streamdp.errors import Exit
+from streamdp.kernels.compilation import announce, compiling, working_time
+from streamdp.offline.chain import Chain
+from streamdp.offline.plan import SAMPLERS, Plan
+from streamdp.offline.schedule import Trace, mixing
+
+if TYPE_CHECKING:
+    from streamdp.cli.consume import Run
 
 
 def counted(number: int, what: str) -> str:
@@ -21,46 +45,37 @@ def span(seconds: float) -> str:
 
 
 class Status:
-    """Counts of a run, updated between batches, read by the thread that shows them."""
+    """A line about a run, updated between batches, read by the thread that shows it."""
 
     EVERY = 0.2
     """Seconds between two updates."""
 
     def __init__(self) -> None:
-        self._began = self._told = time.monotonic()
-        self._text = "waiting for records"
+        self._began = self._updated = time.monotonic()
+        self.line = "waiting for records"
 
-    @property
-    def due(self) -> bool:
-        """Whether it is time to update."""
-        return time.monotonic() - self._told >= self.EVERY
-
-    def update(self, records: int, clusters: int, refused: int, held: int, share: float | None) -> None:
-        """Tell of so many records answered, clusters live, and the share of the input that was read."""
-        self._told = time.monotonic()
-        elapsed = self._told - self._began
-        parts = [
-            counted(records, "record"),
-            f"{records / max(elapsed, 1e-9):,.0f}/s",
-            f"{clusters:,} live clusters",
-        ]
-        if refused:
+    def update(self, run: Run) -> None:
+        """Update the line, if it is time."""
+        now = time.monotonic()
+        if now - self._updated < self.EVERY:
+            return
+        self._updated, elapsed = now, now - self._began
+        records, live = run.answered, run.engine.counters().get("clusters_live", 0)
+        rate = f"{records / max(elapsed, 1e-9):,.0f}/s"
+        parts = [counted(records, "record"), rate, counted(live, "live cluster")]
+        if refused := run.sinks.refused.total():
             parts.append(f"{refused:,} refused")
-        if held:
+        if held := run.engine.held_back:
             parts.append(f"{held:,} held back")
-        if share is not None:
+        if (share := share_of(run.source)) is not None:
             parts.append(f"{100 * share:.0f} % read")
             if 0.0 < share < 1.0:
                 parts.append(f"{span(elapsed / share - elapsed)} left")
-        self._text = ", ".join(parts)
-
-    def __call__(self) -> str:
-        """The line."""
-        return self._text
+        self.line = ", ".join(parts)
 
 
 def refined_line(engine: Engine) -> str:
-    """What refinements have come to, where there were any."""
+    """The results of refinements; empty if there were none."""
     refined = engine.refined()
     if not refined.get("refinements"):
         return ""
@@ -72,7 +87,7 @@ def refined_line(engine: Engine) -> str:
 
 
 def adapted_line(engine: Engine) -> str:
-    """What concentration and scale of the decay have come to, where they follow the stream."""
+    """Concentration and scale of the decay, if they follow the stream."""
     now = engine.adapted
     if now is None:
         return ""
@@ -84,14 +99,195 @@ def adapted_line(engine: Engine) -> str:
 
 
 def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
-    """How many records came out of order, and which lateness would have put how many in order."""
+    """How many records came out of order, and which --max-lateness would have put them in order."""
     within = [(step, count) for step, count in lateness.within() if step > max_lateness]
     if not lateness.total or not within:
         return ""
     told = f"{counted(lateness.total, 'record')} came out of order"
-    told += f", {refused:,} of them too late" if refused else ", and were placed as they came"
+    placed = "was placed as it came" if lateness.total == 1 else "were placed as they came"
+    told += f", {refused:,} of them too late" if refused else f", and {placed}"
     most = next((pair for pair in within if pair[1] >= 0.9 * lateness.total), within[-1])
     steps = dict.fromkeys([most, within[-1]])
     return f"{told}; " + ", ".join(
         f"--max-lateness {step:g} would have put {count:,} in order" for step, count in steps
     )
+
+
+def tell_summary(run: Run, seconds: float) -> None:
+    """Report what a run has done in so many seconds."""
+    counters, records = run.engine.counters(), run.answered
+    rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
+    live = counted(counters.get("clusters_live", 0), "live cluster")
+    if run.frozen:
+        say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
+    elif records or not run.sinks.refused:
+        announced = counted(counters.get("clusters_created", 0), "cluster")
+        say(
+            f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
+            f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
+        )
+    if not run.frozen:
+        for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
+            say(line)
+    if run.reader.joined:
+        say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
+    refused = run.sinks.refused
+    if refused:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
+        say(f"{counted(refused.total(), 'record')} refused ({reasons}): see {run.sinks.rejects_name}")
+    late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)
+    if late:
+        say(late)
+    if counters.get("words_dropped"):
+        warn(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
+
+
+def exit_code(run: Run) -> int:
+    """The exit code of a run that came to its end."""
+    if run.interrupted and run.folder is None:
+        return run.interrupt.code()
+    refused = run.sinks.refused.total()
+    if run.answered or not refused or run.interrupted:
+        return 0
+    rejects = run.sinks.first_refused
+    help_ = hint(rejects, run.settings, run.reader.decoder.format, run.reader.decoder.header or ())
+    say(f"nothing could be used: {rejects[0].detail}" + (f" ({help_})" if help_ else ""), "error")
+    return Exit.BAD_DATA
+
+
+FUNCTIONS = 210
+"""Functions of the largest kernel, about."""
+
+PER_SECOND = 5
+
+
+def compilation_line() -> str | None:
+    """The progress of a compilation; None if nothing is compiled."""
+    now = compiling()
+    if now is None:
+        return None
+    return (
+        f"compiling for this prior and likelihood, only this once: {now.kernel}, "
+        f"{now.functions} of about {max(FUNCTIONS, now.functions)} functions, {now.seconds:.0f} s"
+    )
+
+
+class Display:
+    """While active, shows one line on a terminal; in a pipe it says once that kernels are compiled.
+
+    ``line`` says what is shown while nothing is compiled; it is called from a thread of the display's own.
+    """
+
+    def __init__(self, line: Callable[[], str] = str) -> None:
+        self._line = line
+        self._spinner = Spinner("dots")
+        self._live = Live(
+            console=Console(stderr=True),
+            get_renderable=self._render,
+            refresh_per_second=PER_SECOND,
+            transient=True,
+            redirect_stdout=False,
+        )
+
+    def _render(self) -> Spinner | Text:
+        line = compilation_line() or self._line()
+        if not line:
+            return Text()
+        self._spinner.update(text=Text(line, no_wrap=True, overflow="ellipsis"))
+        return self._spinner
+
+    def __enter__(self) -> Display:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._live.start()
+        else:
+            announce_compilation()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+@functools.cache
+def announce_compilation() -> None:
+    """Report once that kernels are being compiled, if it takes longer than a moment."""
+    announce(say)
+
+
+EVERY = 0.1
+"""Seconds between two updates of the bar."""
+
+
+class _Bars(Bar):
+    """Bars, replaced by the line of a compilation while there is one."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        line = compilation_line()
+        yield self.make_tasks_table(self.tasks) if line is None else Text(line)
+
+
+class Progress:
+    """Log joint, clusters, moves a second and time left, a bar for each chain."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._began = working_time()
+        self._told = [0.0] * plan.chains
+        self._before = [0.0] * plan.chains
+        self._records = [0] * plan.chains
+        self._shown = sys.stderr.isatty() and plan.method in SAMPLERS
+        self._bar = _Bars(
+            TextColumn("chain {task.fields[number]}"),
+            BarColumn(),
+            TextColumn("log joint {task.fields[joint]}  K {task.fields[k]}  {task.fields[rate]} moves/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not self._shown,
+        )
+
+    def __enter__(self) -> Progress:
+        total = self._plan.seconds or self._plan.rounds
+        self._quiet = None if self._shown else Display(self._line)
+        if self._quiet is not None:
+            self._quiet.__enter__()
+        self._tasks = [
+            self._bar.add_task("", total=total, number=c, joint="?", k="?", rate="?")
+            for c in range(self._plan.chains)
+        ]
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.__exit__(None, None, None)
+        if self._quiet is not None:
+            self._quiet.__exit__(None, None, None)
+
+    def _line(self) -> str:
+        return f"{self._plan.method}, {span(working_time() - self._began)}"
+
+    def __call__(self, number: int, chain: Chain, trace: Trace) -> None:
+        """After every round."""
+        now = time.monotonic()
+        if not self._shown or now - self._told[number] < EVERY:
+            return
+        with self._lock:
+            elapsed = working_time() - self._began
+            done = elapsed if self._plan.seconds else len(trace.seconds)
+            self._told[number] = now
+            self._bar.update(
+                self._tasks[number],
+                completed=done,
+                joint=f"{chain.log_joint:,.1f}",
+                k=chain.clusters,
+                rate=f"{trace.records / max(trace.seconds[-1], 1e-9):,.0f}",
+            )
+
+
+def summarise_chains(traces: Sequence[Trace]) -> list[str]:
+    """How well the second halves of the chains have mixed, a line for each quantity."""
+    return [
+        f"{d.name}: mean {d.mean:,.2f}, sd {d.sd:,.2f}, effective draws {d.ess:,.0f}, R-hat {d.r_hat:.3f}"
+        for d in mixing(traces)
+    ]

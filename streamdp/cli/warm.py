@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 
 from streamdp.beam.model import REVIEW_EVERY
-from streamdp.cli.display import Display
 from streamdp.cli.errors import say
-from streamdp.cli.status import counted
+from streamdp.cli.status import Display, counted
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -24,15 +23,13 @@ from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.categories import field_names, takes_categories
-from streamdp.settings.load import ConfigError
-from streamdp.settings.templates import for_templates
+from streamdp.settings.options import ConfigError
 
 BEYOND = 2 * REVIEW_EVERY
-"""Records after those that come of age, so that the stream goes back over them."""
+"""Further records, so that the stream looks back at earlier ones."""
 
 FEW = 60
-"""Records of what is fitted."""
+"""Records that are fitted."""
 
 
 def warm(settings: Settings, *, offline: bool) -> None:
@@ -47,7 +44,7 @@ def warm(settings: Settings, *, offline: bool) -> None:
     before = _kernels_in(folder)
     for values in _streams(settings):
         with Display():
-            _run(settings, values, offline=offline and not for_templates(settings))
+            _run(settings, values, offline=offline and settings.no_lines)
     say(f"{counted(_kernels_in(folder) - before, 'kernel')} compiled, in {folder}")
 
 
@@ -57,10 +54,10 @@ def _kernels_in(folder: Path) -> int:
 
 def _streams(settings: Settings) -> Iterator[list[Value]]:
     """Records of each kind that the settings may be for."""
-    sparse = True if for_templates(settings) else is_sparse(settings)
+    sparse = True if settings.of_lines else is_sparse(settings)
     count = max(settings.second_look, settings.refine_every) + BEYOND
-    if takes_categories(settings):
-        yield _records(count, field_names(settings))
+    if settings.of_categories:
+        yield _records(count, settings.field_names)
         return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]
@@ -76,7 +73,7 @@ def _vectors(count: int, dimension: int) -> list[Value]:
 
 
 def _records(count: int, names: FieldNames) -> list[Value]:
-    """Some values of each field, of which now and then one is missing."""
+    """Random values of each field, some of them missing."""
     generator = random.Random(0)
     fields = names.all or ("one", "two", "three")
 

@@ -1,50 +1,62 @@
-"""What an operator sees of a run: metrics and health, where they were asked for."""
+"""Who watches a run: metrics and health, and a page; and the page of a state that nobody runs."""
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from streamdp_connectors.protocol import share_of
+
+from streamdp.cli.config import automatic
+from streamdp.cli.errors import say
 from streamdp.cli.reading import Reader
+from streamdp.cli.show import open_state, written_at
 from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
+from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.times import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
+from streamdp.settings.places import Serving
+
+if TYPE_CHECKING:
+    from streamdp.page.server import Page
 
 LAGS_EVERY = 1.0
 """Seconds between two looks at how far reading is behind."""
 
 
 class Watch:
-    """Nothing is watched, but for where the time goes: that costs nothing."""
+    """What is told of a run; this one only measures the time of its stages."""
 
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
     def ready(self) -> None:
-        """The run has opened everything, and answers from now on."""
+        """Everything is open, and the run begins to answer."""
 
     def stand_by(self, waits: bool) -> None:
         """Whether another process runs with the state, and this one waits for its turn."""
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """The loop goes round; ``answered`` counts the records of this run."""
+        """Called in every round of the loop; ``answered`` counts the records of this run."""
 
     def taken(self, records: list[Record | Reject]) -> None:
         """A batch was read."""
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """A batch was answered, so many records in all and not yet; seconds in the engine and in all."""
+        """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
     def told(self, answers: Answers, held_back: int) -> None:
-        """These answers were written; so many records wait for theirs."""
+        """Answers were written; ``held_back`` records wait for theirs."""
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
-        """The input has ended, and all is written; returns when nobody is to look on, or an end is asked."""
+        """The input has ended and all is written. Returns when serving may end."""
 
     def snapshot(self, seconds: float, size: int) -> None:
         """A snapshot of so many bytes was written."""
@@ -57,61 +69,24 @@ class Watch:
 
 
 class Together(Watch):
-    """Several watches of one run; the first has its stages."""
+    """Several watches of one run, each of which is told of everything; the first has its stages."""
 
     def __init__(self, *watches: Watch) -> None:
         self._all = watches
         self.stages = watches[0].stages
 
-    def ready(self) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.ready()
 
-    def stand_by(self, waits: bool) -> None:
-        """All are told."""
+def _told_together(name: str) -> Callable[..., None]:
+    @functools.wraps(getattr(Watch, name))
+    def tell(self: Together, *what: Any) -> None:
         for watch in self._all:
-            watch.stand_by(waits)
+            getattr(watch, name)(*what)
 
-    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.beat(engine, reader, answered)
+    return tell
 
-    def taken(self, records: list[Record | Reject]) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.taken(records)
 
-    def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.batch(answers, answered, held_back, advance, total)
-
-    def told(self, answers: Answers, held_back: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.told(answers, held_back)
-
-    def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
-        """All are told, one after the other."""
-        for watch in self._all:
-            watch.ended(engine, asked)
-
-    def snapshot(self, seconds: float, size: int) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.snapshot(seconds, size)
-
-    def snapshot_failed(self) -> None:
-        """All are told."""
-        for watch in self._all:
-            watch.snapshot_failed()
-
-    def close(self) -> None:
-        """All are closed."""
-        for watch in self._all:
-            watch.close()
+for _name in [name for name in vars(Watch) if not name.startswith("_")]:
+    setattr(Together, _name, _told_together(_name))
 
 
 class Served(Watch):
@@ -130,15 +105,15 @@ class Served(Watch):
         self.server = HealthServer(self.metrics, host, port, clock=working_time, busy=_busy)
 
     def ready(self) -> None:
-        """Readiness is 200 from now on."""
+        """Report ready."""
         self.metrics.ready = True
 
     def stand_by(self, waits: bool) -> None:
-        """Not ready while it waits, but alive."""
+        """Report standing by: alive, and not ready."""
         self.metrics.standing_by = waits
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
-        """Liveness, and what engine and source count."""
+        """Report liveness, and the counters of engine and source."""
         self.server.beat()
         adapted = engine.adapted
         counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
@@ -151,13 +126,13 @@ class Served(Watch):
             self.metrics.lags = reader.lags(time.time())
 
     def taken(self, records: list[Record | Reject]) -> None:
-        """Their arrival: that of the first, for they were read together."""
+        """Note the arrival of a batch: that of its first record."""
         first = next((record for record in records if isinstance(record, Record)), None)
         if first is not None and first.arrival is not None:
             self._arrivals.take(len(records), first.arrival)
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
-        """Rejects by reason, how long it took, and how old the records are by now."""
+        """Report rejects by reason, durations, and ages of the records."""
         now, fresh = time.time(), answered - self._answered
         self._answered = answered
         for reject in answers.rejects:
@@ -171,15 +146,15 @@ class Served(Watch):
         self.metrics.observe_batch(total)
 
     def snapshot(self, seconds: float, size: int) -> None:
-        """The age of the snapshot is counted from now."""
+        """Report a snapshot."""
         self.metrics.snapshot_written(seconds, size)
 
     def snapshot_failed(self) -> None:
-        """One more that could not be written."""
+        """Report a failed snapshot."""
         self.metrics.snapshot_failed()
 
     def close(self) -> None:
-        """Not ready any more, and gone."""
+        """Report not ready, and stop serving."""
         self.metrics.ready = False
         self.server.close()
 
@@ -189,10 +164,153 @@ def _is_first_answer(line: object) -> bool:
 
 
 def _busy() -> str | None:
-    """Why no records are taken just now."""
+    """Why no records are read at the moment."""
     return None if compiling() is None else "compiling"
 
 
 def reasons() -> Iterable[str]:
     """All reasons for which records are refused."""
     return dict.fromkeys((*decoder.REASONS, *order.REASONS, GAP))
+
+
+EVERY = 1.0
+"""Seconds between two ticks."""
+
+SHARE = 33.0
+"""The wait for the next tick is this many times the duration of one: ticks cost at most 3 %."""
+
+
+def token_in(path: str | None) -> str | None:
+    """Read the token of a file. Raises StreamdpError."""
+    if path is None:
+        return None
+    with open(path, encoding="utf-8") as file:
+        token = file.read().strip()
+    if (
+        not 8 <= len(token) <= 200
+        or not token.isascii()
+        or not token.replace("-", "").replace("_", "").isalnum()
+    ):
+        raise StreamdpError(
+            f"{path}: a token is 8 to 200 letters, digits, - and _, and nothing else", Exit.CONFIG
+        )
+    return token
+
+
+def open_page(at: Serving, stream: str, chosen: Sequence[str]) -> Page:
+    """Serve a page. Raises StreamdpError."""
+    token = token_in(at.page_token)
+    try:
+        from streamdp.page.server import Page
+        from streamdp.page.view import View
+    except ImportError:
+        raise StreamdpError(
+            "the page needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
+        ) from None
+    assert at.page is not None
+    page = Page(View(stream, chosen), at.page_host, at.page, token)
+    say(f"the page is at {page.address}")
+    return page
+
+
+class LivePage(Watch):
+    """A page that shows the run."""
+
+    def __init__(self, at: Serving, stream: str, chosen: Sequence[str]) -> None:
+        super().__init__()
+        self._linger = at.page_linger
+        self.page = open_page(at, stream, chosen)
+        self._due = 0.0
+        self._begun = False
+
+    def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
+        """Answer questions of pages, and update them once a second."""
+        if not self._begun:
+            self._begun = True
+            engine.tell_events()
+            self.page.view.chosen = automatic(engine.settings)  # of a state, where there is one
+            self.page.view.begin(engine)
+        self.page.questions.answer(engine)
+        now = time.monotonic()
+        if now >= self._due:
+            self.tick(engine, _behind(reader))
+            took = time.monotonic() - now
+            self._due = now + max(EVERY, SHARE * took)
+
+    def tick(self, engine: Engine, more: dict[str, Any]) -> None:
+        """Update pages."""
+        self.page.hub.publish(self.page.view.look(engine, time.monotonic(), {"state": "running", **more}))
+
+    def taken(self, records: list[Record | Reject]) -> None:
+        """Their texts."""
+        self.page.view.taken(records)
+
+    def told(self, answers: Answers, held_back: int) -> None:
+        """Assignments, revisions, events and rejects."""
+        self.page.view.told(answers, held_back)
+
+    def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
+        """Update pages; with ``page_linger`` keep serving until an end is asked for."""
+        self.tick(engine, {"state": "ended"})
+        if not self._linger:
+            return
+        say(f"the input has ended; the page stays at {self.page.address} until Ctrl-C")
+        while not asked():
+            self.page.questions.answer(engine)
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.page.close()
+
+
+def _behind(reader: Reader | None) -> dict[str, Any]:
+    """How far reading is behind."""
+    if reader is None:
+        return {}
+    lags = reader.lags(time.time())
+    if lags:
+        seconds = [lag.seconds for lag in lags if lag.seconds is not None]
+        return {"lag": {"records": sum(lag.records for lag in lags), "seconds": max(seconds, default=None)}}
+    share = share_of(reader.source)
+    return {} if share is None else {"read": round(share, 4)}
+
+
+LOOK = 2.0
+"""Seconds between two looks for a newer snapshot."""
+
+
+def serve_state(state: str, at: Serving) -> None:
+    """Serve the newest snapshot until a signal comes."""
+    seen = written_at(state)
+    header, engine = open_state(state)
+    page = open_page(at, state, automatic(engine.settings))
+    try:
+        told: dict[str, Any] = {"state": "snapshot", "written": header.written}
+        _tell(page, engine, told)
+        looked = ticked = time.monotonic()
+        while True:
+            page.questions.answer(engine)
+            time.sleep(0.05)
+            now = time.monotonic()
+            if now - looked >= LOOK:
+                looked = now
+                if seen != (seen := written_at(state)):
+                    header, engine = open_state(state)
+                    told["written"] = header.written
+                    page.view.restart()
+                    _tell(page, engine, told)
+            if now - ticked >= 10 * EVERY:  # what was not described yet is, by and by
+                ticked = now
+                page.hub.publish(page.view.look(engine, now, told))
+    finally:
+        page.close()
+
+
+def _tell(page: Page, engine: Engine, told: dict[str, Any]) -> None:
+    page.view.begin(engine)
+    for _ in range(50):  # what a run describes over some time is described at once
+        tick = page.view.look(engine, time.monotonic(), told)
+        if not page.view.table.behind:
+            break
+    page.hub.publish(tick)

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from streamdp_connectors.files.resume import Rotation
@@ -17,36 +17,21 @@ from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import Marked, Sink, SinkError
 
 from streamdp.cli.errors import say
-from streamdp.cli.lines import JsonLines, Lines, OutputFormat, lines_for
-from streamdp.cli.reading import Origin
+from streamdp.cli.lines import JsonLines, Lines, lines_for
+from streamdp.cli.reading import Client
 from streamdp.errors import Exit
 from streamdp.records import GAP, Answers, Assignment, Final, Reject
-from streamdp.settings.load import ConfigError
+from streamdp.settings.options import ConfigError
+from streamdp.settings.places import Input, Outputs
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
-"""How their lines begin."""
+"""How lines of events begin."""
 
 
 class UndeliveredError(SinkError):
-    """A signal came, and a broker does not take what was written."""
-
-
-class Paths(NamedTuple):
-    """Where everything is, and what may become of files that are there."""
-
-    output: str = "-"
-    state: str | None = None
-    rejects: str | None = None
-    events: str | None = None
-    output_topic: str | None = None
-    rejects_topic: str | None = None
-    overwrite: bool = False
-    new_output: bool = False
-    finality: str | None = None
-    output_format: OutputFormat = "auto"
-    rotation: Rotation | None = None
+    """A signal has come, and a broker does not take what was written."""
 
 
 def rotation_of(text: str | None) -> Rotation | None:
@@ -69,27 +54,24 @@ def state_of(folder: str, partition: int) -> str:
     return os.path.join(folder, f"partition-{partition}")
 
 
-def _rejects_path(paths: Paths, left: Mapping[str, Any] | None = None) -> str:
+def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> str:
     """Where refused records go; ``left`` is where those of the same stream went before."""
-    if paths.rejects is not None:
-        return paths.rejects
+    if outputs.rejects is not None:
+        return outputs.rejects
     if left is not None:
         return str(left["path"])
-    if paths.output != "-":
-        return paths.output + ".rejects.jsonl"
-    return os.path.join(paths.state, "rejects.jsonl") if paths.state else "streamdp-rejects.jsonl"
+    if outputs.output != "-":
+        return outputs.output + ".rejects.jsonl"
+    return os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl"
 
 
-def refuse_double_use(origin: Origin, paths: Paths) -> None:
-    """No file and no topic may play two parts: the second would harm the first. Raises ConfigError."""
-    for option, value in paths._asdict().items():
-        if value == "":
-            raise ConfigError(f"--{option.replace('_', '-')} is empty: name it, or leave it out", Exit.USAGE)
+def refuse_double_use(input: Input, outputs: Outputs) -> None:
+    """Raise ConfigError if a file or a topic is named for two purposes."""
     topics: dict[str, str] = {}
     for option, topic in (
-        ("topic", origin.topic),
-        ("output-topic", paths.output_topic),
-        ("rejects-topic", paths.rejects_topic),
+        ("topic", input.topic),
+        ("output-topic", outputs.output_topic),
+        ("rejects-topic", outputs.rejects_topic),
     ):
         if topic is not None and topic in topics:
             raise ConfigError(
@@ -100,18 +82,18 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
             _check_topic(option, topic)
             topics[topic] = option
     named = {
-        "file": origin.file,
-        "output": paths.output,
-        "rejects": None if paths.rejects_topic else _rejects_path(paths),
-        "events": paths.events,
-        "finality": paths.finality,
+        "file": input.file,
+        "output": outputs.output,
+        "rejects": None if outputs.rejects_topic else _rejects_path(outputs),
+        "events": outputs.events,
+        "finality": outputs.finality,
     }
     seen: dict[object, str] = {}
     for option, path in named.items():
         if path is None or path == "-" or (os.path.exists(path) and not os.path.isfile(path)):
             continue
-        if option != "file" and paths.state is not None:
-            _refuse_in_state(option, path, paths.state)
+        if option != "file" and outputs.state is not None:
+            _refuse_in_state(option, path, outputs.state)
         same = _identity(path)
         if same in seen:
             raise ConfigError(f"--{seen[same]} and --{option} name the same file, {path}", Exit.USAGE)
@@ -119,7 +101,7 @@ def refuse_double_use(origin: Origin, paths: Paths) -> None:
 
 
 def _check_topic(option: str, topic: str) -> None:
-    """Only what Kafka takes: a topic's name becomes part of a path."""
+    """Raise ConfigError for a name that Kafka does not take: it becomes part of a path."""
     if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None or topic in (".", ".."):
         raise ConfigError(
             f"--{option}: {topic!r} is no name of a topic (letters, digits, ., _ and -, at most 249)",
@@ -128,7 +110,7 @@ def _check_topic(option: str, topic: str) -> None:
 
 
 def _identity(path: str) -> object:
-    """What is equal for two names of one file, hard links too."""
+    """A value that is equal for two names of one file, hard links included."""
     try:
         held = os.stat(path)
     except OSError:
@@ -153,8 +135,8 @@ class Sinks:
 
     def __init__(
         self,
-        origin: Origin,
-        paths: Paths,
+        input: Input,
+        outputs: Outputs,
         resumed: Header | None,
         *,
         keep: Sequence[str] = (),
@@ -162,41 +144,43 @@ class Sinks:
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
-        for name, topic in (("output", paths.output_topic), ("rejects", paths.rejects_topic)):
+        for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
             if name in kept and ("path" in kept[name]) != (topic is None):
                 raise SnapshotError(
-                    f"{paths.state}: its {name} went to a {'file' if topic else 'topic'} before; "
+                    f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
                     "use the same options, or name another --state",
                     Exit.CONFIG,
                 )
-        how = {"overwrite": paths.overwrite, "anew": paths.new_output, "replayed": replayed}
-        self._delivery, to = _delivery(origin, paths, kept, waiting)
+        how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
+        self._delivery, to = _delivery(input, outputs, kept, waiting)
         to["ended"] = resumed is not None and resumed.ended
-        self._rejects_topic = paths.rejects_topic
+        self._rejects_topic = outputs.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
-        place = ("file", "line") if origin.topic is None else ("topic", "partition", "offset")
+        place = ("file", "line") if input.topic is None else ("topic", "partition", "offset")
         self._lines: Lines = JsonLines()
-        if paths.output_topic is None:
-            self._lines = lines_for(paths.output, paths.output_format, place, keep)
-            self.output = FileSink(paths.output, kept.get("output"), beginnings=self._lines.beginnings, **how)
+        if outputs.output_topic is None:
+            self._lines = lines_for(outputs.output, outputs.output_format, place, keep)
+            left, beginnings = kept.get("output"), self._lines.beginnings
+            self.output = FileSink(outputs.output, left, beginnings=beginnings, **how)
         else:
-            self.output = KafkaSink(paths.output_topic, resume=kept.get("output"), **to)
+            self.output = KafkaSink(outputs.output_topic, resume=kept.get("output"), **to)
         left = kept.get("rejects")
-        if paths.rejects_topic is None:
-            spare = resumed is None and paths.rejects is None and paths.output == "-" and not paths.state
-            self.rejects = RejectSink(_rejects_path(paths, left), left, spare=spare, **how)
+        if outputs.rejects_topic is None:
+            named = outputs.rejects or outputs.state or outputs.output != "-"
+            spare = resumed is None and not named
+            self.rejects = RejectSink(_rejects_path(outputs, left), left, spare=spare, **how)
         else:
-            self.rejects = KafkaRejects(paths.rejects_topic, resume=left, **to)
+            self.rejects = KafkaRejects(outputs.rejects_topic, resume=left, **to)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
         self.events: Sink[bytes] | None = None
-        if paths.events is not None:
-            self.events = FileSink(paths.events, kept.get("events"), beginnings=EVENTS, **how)
+        if outputs.events is not None:
+            self.events = FileSink(outputs.events, kept.get("events"), beginnings=EVENTS, **how)
             self._all["events"] = self.events
         self.finality: Sink[bytes] | None = None
-        if paths.finality is not None:
+        if outputs.finality is not None:
             left = kept.get("finality")
-            self.finality = FileSink(paths.finality, left, beginnings=(b'{"final_through":',), **how)
+            self.finality = FileSink(outputs.finality, left, beginnings=(b'{"final_through":',), **how)
             self._all["finality"] = self.finality
         self._marked = [sink for sink in self._all.values() if isinstance(sink, Marked)]
         if self._lines.header and not (resumed and kept["output"]["length"]):
@@ -238,16 +222,16 @@ class Sinks:
             self.events.write(self._encoder.encode_lines(answers.events))
 
     def flush(self, sync: bool) -> None:
-        """Hand everything over; with ``sync`` to the disk."""
+        """Hand everything over; ``sync`` to the disk."""
         for sink in self._all.values():
             sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
-        """What a snapshot keeps of them; to be asked for right after a flush."""
+        """The state of the sinks for a snapshot; ask right after a flush."""
         return {name: sink.state() for name, sink in self._all.items()}
 
     def lasting(self) -> Callable[[], None]:
-        """Return what sees to it, in any thread, that all that was handed over by now lasts."""
+        """Return a function that waits, in any thread, until all that was handed over is durable."""
         parts = [sink.lasting() for sink in self._all.values()]
 
         def wait() -> None:
@@ -270,7 +254,7 @@ class Sinks:
 
     @property
     def missing(self) -> int:
-        """How much of what was written has not arrived yet; may be asked from another thread."""
+        """Answers that have not arrived at the broker; may be asked from another thread."""
         return 0 if self._delivery is None else self._delivery.missing
 
     def give_up(self) -> None:
@@ -285,36 +269,37 @@ class Sinks:
 
 
 def _delivery(
-    origin: Origin, paths: Paths, kept: Mapping[str, Any], waiting: Callable[[], bool]
+    input: Input, outputs: Outputs, kept: Mapping[str, Any], waiting: Callable[[], bool]
 ) -> tuple[Delivery | None, dict[str, Any]]:
     """The way to the topics, if there are any, and what their sinks take.
 
     Its name follows from what the state knows of the first topic, so that every run with this state, or with
     a copy of it, has the same.
     """
-    named = [("output", paths.output_topic), ("rejects", paths.rejects_topic)]
+    named = [("output", outputs.output_topic), ("rejects", outputs.rejects_topic)]
     topics = [(name, topic) for name, topic in named if topic is not None]
     if not topics:
         return None, {}
+    client = Client.of(input)
     first, topic = topics[0]
     before = kept.get(first, {})
     new = int(1000 * time.time())
-    whole = f"{origin.transactions}-{before.get('topic', topic)}-{before.get('epoch', new)}"
-    if origin.partition is not None:  # those of a topic begin together, and must not shut each other out
-        whole += f"-{origin.partition}"
+    whole = f"{client.transactions}-{before.get('topic', topic)}-{before.get('epoch', new)}"
+    if input.partition is not None:  # those of a topic begin together, and must not shut each other out
+        whole += f"-{input.partition}"
     delivery = Delivery(
-        origin.bootstrap,
-        name=None if origin.transactions is None else whole,
-        client_options=origin.options,
+        client.bootstrap,
+        name=None if client.transactions is None else whole,
+        client_options=client.options,
         waiting=waiting,
-        partition=origin.partition or 0,
+        partition=input.partition or 0,
     )
-    return delivery, {"delivery": delivery, "epoch": new, "anew": paths.new_output}
+    return delivery, {"delivery": delivery, "epoch": new, "anew": outputs.new_output}
 
 
-def tell_of_change(paths: Paths, resumed: Header) -> None:
-    """Say where earlier answers are, where they do not stand with the new ones: they are easily missed."""
-    output, before, seq = paths.output, resumed.outputs["output"].get("path"), resumed.seq
+def tell_of_change(outputs: Outputs, resumed: Header) -> None:
+    """Report where earlier answers are, if the new ones go elsewhere."""
+    output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
     if output == "-" and before not in (None, "-"):
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
     elif output != "-" and before == "-" and seq:

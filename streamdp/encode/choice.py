@@ -16,7 +16,6 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
-from streamdp.settings.categories import field_names, takes_categories
 from streamdp.settings.schema import AUTO
 
 DECAY_SCALE = 400.0
@@ -63,9 +62,9 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     ``sparse`` says whether the likelihood is for word counts; None: whether it is follows from the record.
     """
     text, categories = isinstance(record.value, str), holds_categories(record.value)
-    if takes_categories(settings) or (categories and settings.likelihood == AUTO and sparse is not False):
+    if settings.of_categories or (categories and settings.likelihood == AUTO and sparse is not False):
         tokenizer = tokenizer_of(settings)
-        return CategoryEncoder(Vocabulary(settings.max_words), field_names(settings), tokenizer)
+        return CategoryEncoder(Vocabulary(settings.max_words), settings.field_names, tokenizer)
     if sparse is None:
         sparse = text
     if sparse:

@@ -24,7 +24,6 @@ from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO
 
@@ -170,7 +169,7 @@ class StreamDP(Clusterer):
 
     def _categories(self, x: Any) -> bool:
         settings = self._blueprint().settings
-        return holds_categories(x) if settings.likelihood == AUTO else takes_categories(settings)
+        return holds_categories(x) if settings.likelihood == AUTO else settings.of_categories
 
     def _blueprint(self, **more: Any) -> Blueprint:
         """Which model is meant. Raises ConfigError."""

@@ -20,7 +20,6 @@ from streamdp.page.shown import Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table
 from streamdp.page.text import name_of, said, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
-from streamdp.settings.templates import for_templates
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
@@ -337,7 +336,7 @@ def _rounded(value: float, digits: int) -> float | None:
 
 def _kind(engine: Engine) -> str | None:
     """What the records of a stream are, once it is known."""
-    if for_templates(engine.settings):
+    if engine.settings.of_lines:
         return "lines"
     if engine.search is None:
         return None

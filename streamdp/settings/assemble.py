@@ -15,7 +15,6 @@ from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
 from streamdp.priors import DistanceDependent, Exponential, Prior
 from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
-from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
 
@@ -141,9 +140,9 @@ def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
 
 def _named(settings: Settings) -> str:
     """The likelihood, where the settings alone say which."""
-    if settings.likelihood == AUTO and settings.format == "log":
+    if settings.of_lines:
         return TEMPLATE
-    if takes_categories(settings):
+    if settings.of_categories:
         return CATEGORICAL
     return DIRECTIONS if settings.likelihood == AUTO and settings.normalise else settings.likelihood
 

@@ -24,10 +24,8 @@ from streamdp.settings.assemble import (
     second_look_of,
     warmup_length,
 )
-from streamdp.settings.categories import check_categories
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.schema import AUTO, Settings
-from streamdp.settings.templates import check_templates
 
 
 @dataclass(frozen=True)
@@ -79,8 +77,7 @@ class Blueprint:
 
     def check(self) -> None:
         """Raise ConfigError where no model can be made, before any record is there."""
-        check_templates(self.settings)
-        check_categories(self.settings)
+        self.settings.check()
         if self.sparse is not None:
             self.likelihood_for(None if self.sparse else ANY)
         self.prior_for(sparse=self.sparse is not False)

@@ -6,26 +6,29 @@ import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from numbers import Number
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit, StreamdpError
-from streamdp.settings.schema import AUTO, SettingField, Settings, setting_fields
+from streamdp.errors import Exit
+from streamdp.settings.options import AUTO, RENAMED, ConfigError, Option, options_of
+from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.settings.schema import Settings, setting_fields
 
 __all__ = [
-    "CONFIG_FILE",
     "ConfigError",
-    "SettingField",
     "Settings",
     "checked",
     "differences",
+    "gather",
     "load",
     "model_settings",
+    "resumed",
     "setting_fields",
+    "stored_settings",
 ]
 
 CONFIG_FILE = "streamdp.toml"
@@ -43,27 +46,47 @@ _FREE_TO_CHANGE = frozenset(
 )
 
 
-class ConfigError(StreamdpError):
-    """Settings or options that cannot be used; the message names the place."""
-
-    def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
-        super().__init__(message, exit_code)
+LAYERED: tuple[type[msgspec.Struct], ...] = (Settings, Input, Outputs, Serving)
+"""Structs whose options come from the environment and the file too, where a command takes them."""
 
 
 def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) -> Settings:
-    """Put the settings together; every value found is checked, also one that another overrides.
+    """Put the settings together: ``gather`` for the settings alone."""
+    return Settings(**gather((Settings,), flags, environ, path))
 
-    ``flags`` holds what the command line gave, under the settings' names (None: not given);
-    ``environ`` is the environment, where an empty variable counts as not set; ``path`` is the TOML
-    file, None for ``streamdp.toml`` in the working directory if there is one. For a setting that may
-    be automatic, ``auto`` sets it back to that. Raises ``ConfigError``.
+
+def gather(
+    kinds: Iterable[type[msgspec.Struct]],
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    path: str | None,
+    tell: Callable[[str], object] = lambda line: None,
+) -> dict[str, Any]:
+    """What was written of the options of some structs; every value found is checked, also one overridden.
+
+    ``flags`` holds what the command line gave, under the options' names (None: not given); ``environ`` is the
+    environment, where an empty variable counts as not set; ``path`` is the TOML file, None for
+    ``streamdp.toml`` in the working directory if there is one. For a setting that may be automatic, ``auto``
+    sets it back to that. ``tell`` is called with a line for every old name. Raises ``ConfigError``.
     """
-    chosen: dict[str, Any] = {}
-    fields = {field.name: field for field in setting_fields()}
-    chosen.update(_from_file(path, fields))
-    chosen.update(_from_environment(environ, fields))
-    chosen.update(_from_flags(flags, fields))
-    return Settings(**chosen)
+    flagged = {each.name: each for kind in kinds for each in options_of(kind)}
+    wanted = {name for kind in kinds if kind in LAYERED for name in kind.__struct_fields__}
+    found: dict[str, Any] = {}
+    if wanted:
+        known = {each.name: each for kind in LAYERED for each in options_of(kind)}
+        file = CONFIG_FILE if path is None else path
+        table = {} if path is None and not Path(file).exists() else _read_toml(file)
+        keys = [(key, key.replace("-", "_"), value) for key, value in table.items()]
+        found = _read(f"{file}, key", keys, known, lambda option: option.name, tell, strict=True)
+        variables = _variables(environ)
+        found |= _read("environment variable", variables, known, lambda option: option.variable, tell)
+    given = []
+    for name, value in flags.items():
+        option = flagged.get(name.replace("-", "_"))
+        flag = "--" + name.replace("_", "-") if option is None else option.flag
+        given.append((flag, name.replace("-", "_"), value))
+    chosen = _read("flag", given, flagged, lambda option: option.flag, tell)
+    return {name: found[name] for name in found if name in wanted} | chosen
 
 
 def checked(settings: Settings) -> Settings:
@@ -86,12 +109,13 @@ def model_settings(settings: Settings) -> dict[str, Any]:
     return {name: _stored(value) for name, value in plain.items() if name not in _FREE_TO_CHANGE}
 
 
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What differs between two results of ``model_settings``, a line each such as ``beam: was 8, is 16``.
 
     A setting that one side does not know (a state of another release) counts as its default.
     """
     defaults = {field.name: _stored(field.default) for field in setting_fields()}
+    old = _under_new_names(old)
     found = []
     for name in [*new, *(name for name in old if name not in new)]:
         before, after = (side.get(name, defaults.get(name, "no setting")) for side in (old, new))
@@ -100,56 +124,77 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return found
 
 
+def resumed(
+    settings: Settings, written: Container[str], before: Mapping[str, Any]
+) -> tuple[Settings, list[str], list[str]]:
+    """The settings with which a state goes on: where nothing was written, those under which it was made.
+
+    ``written`` names the settings that the user has written, ``before`` are the ``model_settings`` of the
+    state. Also returned: the differences to what was written, which forbid to go on, and the settings of the
+    state that are not today's defaults, such as ``beam 16``.
+    """
+    before, now = _under_new_names(before), model_settings(settings)
+    kept = {name: value for name, value in before.items() if name in now and name not in written}
+    changed = differences(before, {**now, **kept})
+    defaults = model_settings(Settings())
+    told = [f"{name} {_written(value)}" for name, value in kept.items() if value != defaults[name]]
+    return msgspec.convert(msgspec.to_builtins(settings) | kept, Settings), changed, told
+
+
+def stored_settings(stored: Mapping[str, Any]) -> Settings:
+    """The settings of a snapshot."""
+    return msgspec.convert(_under_new_names(stored), Settings)
+
+
+def _under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {RENAMED.get(name, name): value for name, value in stored.items()}
+
+
 def _stored(value: Any) -> Any:
     """A value as it comes back from a file of settings."""
     return list(value) if isinstance(value, tuple) else value
 
 
-def _from_file(path: str | None, fields: dict[str, SettingField]) -> dict[str, Any]:
-    file = CONFIG_FILE if path is None else path
-    if path is None and not Path(file).exists():
-        return {}
-    found: dict[str, Any] = {}
-    for key, value in _read_toml(file).items():
-        place = f"{file}, key {_one_line(key)}"
-        if isinstance(value, dict):
-            raise ConfigError(f"{place}: is a table, but settings are written without tables")
-        name = key.replace("-", "_")
-        if name not in fields:
-            raise ConfigError(f"{place}: no such setting{_nearest(name, fields)}")
-        if name in found:
-            raise ConfigError(f"{place}: set twice, once with - and once with _")
-        found[name] = _value(value, fields[name], place, strict=True)
-    return found
-
-
-def _from_environment(environ: Mapping[str, str], fields: dict[str, SettingField]) -> dict[str, Any]:
-    by_variable = {field.variable: field for field in fields.values()}
-    found = {}
+def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str | None]]:
+    """Variables that may be options, the names of these, and their values."""
     for variable in sorted(environ):
-        if not variable.startswith(_PREFIX) or variable.startswith(_OTHER_PREFIXES):
-            continue
-        if variable in _NOT_SETTINGS:
-            continue
-        place = f"environment variable {_one_line(variable)}"
-        if variable not in by_variable:
-            raise ConfigError(f"{place}: no such setting{_nearest(variable, by_variable)}")
-        if environ[variable].strip():
-            field = by_variable[variable]
-            found[field.name] = _value(environ[variable], field, place)
-    return found
+        ours = variable.startswith(_PREFIX) and not variable.startswith(_OTHER_PREFIXES)
+        if ours and variable not in _NOT_SETTINGS:
+            name = variable.removeprefix(_PREFIX).lower() if variable.isupper() else variable
+            yield variable, name, environ[variable] if environ[variable].strip() else None
 
 
-def _from_flags(flags: dict[str, Any], fields: dict[str, SettingField]) -> dict[str, Any]:
-    by_flag = {field.flag: field for field in fields.values()}
-    found = {}
-    for name, value in flags.items():
-        flag = "--" + name.replace("_", "-")
-        if flag not in by_flag:
-            raise ConfigError(f"flag {_one_line(flag)}: no such setting{_nearest(flag, by_flag)}")
-        if value is not None:
-            field = by_flag[flag]
-            found[field.name] = _value(value, field, f"flag {flag}")
+def _read(
+    place: str,
+    given: Iterable[tuple[str, str, Any]],
+    known: Mapping[str, Option],
+    spelled: Callable[[Option], str],
+    tell: Callable[[str], object],
+    *,
+    strict: bool = False,
+) -> dict[str, Any]:
+    """The values of one layer, by name.
+
+    ``given`` says of each option how it is written there, its name, and its value, None where it has none.
+    """
+    found: dict[str, Any] = {}
+    for written, name, value in given:
+        at = f"{place} {_one_line(written)}"
+        if isinstance(value, dict):
+            raise ConfigError(f"{at}: is a table, but settings are written without tables")
+        option = known.get(RENAMED.get(name, name))
+        if option is None:
+            raise ConfigError(f"{at}: no such setting{_nearest(written, map(spelled, known.values()))}")
+        if value is None:
+            continue
+        if name in RENAMED:
+            tell(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
+        if option.name in found:
+            raise ConfigError(f"{at}: set twice, in two spellings of its name")
+        if value == "" and not option.setting:
+            what, code = (written, Exit.USAGE) if place == "flag" else (at, Exit.CONFIG)
+            raise ConfigError(f"{what} is empty: name it, or leave it out", code)
+        found[option.name] = _value(value, option, at, strict=strict)
     return found
 
 
@@ -171,10 +216,10 @@ def _read_toml(file: str) -> dict[str, Any]:
         raise ConfigError(f"{file}, line {line}: not TOML: {reason}") from error
 
 
-def _value(value: Any, field: SettingField, place: str, *, strict: bool = False) -> Any:
-    """``value`` in the field's type; when not ``strict``, numbers and truth values may be strings."""
+def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> Any:
+    """``value`` in the option's type; when not ``strict``, numbers and truth values may be strings."""
     wanted = value
-    if isinstance(wanted, str):
+    if isinstance(wanted, str) and field.setting:
         wanted = wanted.strip()
         if field.default is None and wanted == AUTO:
             return None

@@ -5,23 +5,25 @@ How values are found and checked is in ``streamdp.settings.load``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from functools import cache, partial
-from typing import Annotated, Any, Literal, get_type_hints
+from functools import partial
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, inspect
+from msgspec import Meta
 
-from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
-
-AUTO = "auto"
-"""What a user writes for an automatic setting; a setting that is automatic holds None."""
+from streamdp.records import FieldNames
+from streamdp.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
+from streamdp.settings.options import AUTO as AUTO
+from streamdp.settings.options import ConfigError, Option, option, options_of, refuse_meaningless
 
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Discount = Annotated[float, Meta(ge=0, lt=1)]
 Count = Annotated[int, Meta(ge=1)]
+Whole = Annotated[int, Meta(ge=0)]
 Name = Annotated[str, Meta(min_length=1)]
 
 # Languages that every supported release of snowballstemmer (2.2 and later) knows.
@@ -47,12 +49,21 @@ Prior = Annotated[str, _one_of(PRIORS, AUTO)]
 Decay = Annotated[str, _one_of(DECAYS)]
 
 
-def _about(group: str) -> partial[Meta]:
-    return partial(Meta, extra={"group": group})
+_setting = partial(option, setting=True)
+_words = partial(
+    _setting,
+    when={"no_lines": "{name} has no meaning with the template likelihood: leave it out, or choose another"},
+)
+_input, _time, _engine, _log = _setting("input"), _setting("time"), _setting("engine"), _setting("log")
+_text, _model, _search = _words("text"), _words("model"), _words("search")
+_any_model, _any_search = _setting("model"), _setting("search")
+"""Of settings that mean something with templates of log lines, too."""
 
-
-_input, _text, _model = _about("input"), _about("text"), _about("model")
-_search, _time, _engine = _about("search"), _about("time"), _about("engine")
+_CATEGORIES = {
+    "of_categories": "{name} are for the categorical likelihood, not for {of.likelihood}: leave out one"
+}
+_LOG = {"of_log": "{name} is for lines of a log: say --format log, or leave it out"}
+_LINES = {"of_lines": "{name} has a meaning with the template likelihood alone: leave it out, or choose that"}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,289 +76,229 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     format: Annotated[
-        Literal["auto", "jsonl", "csv", "tsv", "text", "log"], _input(description="input format")
+        Literal["auto", "jsonl", "csv", "tsv", "text", "log"],
+        _input(
+            "input format",
+            when={"of_tables": "categories are fields of JSON or columns of a table: {of.format} has none"},
+        ),
     ] = "auto"
-    text_field: Annotated[Name, _input(description="field that holds the text")] = "text"
-    vector_field: Annotated[Name, _input(description="field that holds the dense vector")] = "vector"
-    features_field: Annotated[
-        Name, _input(description="field that holds the mapping from feature name to number")
-    ] = "features"
+    text_field: Annotated[Name, _input("field that holds the text")] = "text"
+    vector_field: Annotated[Name, _input("field that holds the dense vector")] = "vector"
+    features_field: Annotated[Name, _input("field that holds the mapping from feature name to number")] = (
+        "features"
+    )
     fields: Annotated[
         tuple[Name, ...],
-        _input(description="fields that hold categories, comma-separated: a record is what these hold"),
+        _input("fields that hold categories, comma-separated; a record is made of these", when=_CATEGORIES),
     ] = ()
     texts: Annotated[
         tuple[Name, ...],
-        _input(description="fields whose words count beside those categories, comma-separated"),
+        _input("fields whose words count beside those categories, comma-separated", when=_CATEGORIES),
     ] = ()
     numbers: Annotated[
         tuple[Name, ...],
-        _input(description="fields whose numbers count beside those categories, comma-separated"),
+        _input("fields whose numbers count beside those categories, comma-separated", when=_CATEGORIES),
     ] = ()
-    time_field: Annotated[Name, _input(description="field that holds the event time")] = "time"
+    time_field: Annotated[Name, _input("field that holds the event time")] = "time"
     time_unit: Annotated[
         Literal["auto", "s", "ms", "us", "ns"],
-        _input(
-            description="unit of times that are numbers since 1970; auto: seconds below 1e11, then ms, us, ns"
-        ),
+        _input("unit of times that are numbers since 1970; auto: seconds below 1e11, then ms, us, ns"),
     ] = "auto"
-    id_field: Annotated[Name, _input(description="field that holds the record's id")] = "id"
+    id_field: Annotated[Name, _input("field that holds the record's id")] = "id"
     keep: Annotated[
-        tuple[Name, ...],
-        _input(description="fields copied from each record to its assignment, comma-separated"),
+        tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")
     ] = ()
     timestamp_format: Annotated[
-        str | None, _input(description="how the lines of a log begin: directives as of strptime")
+        str | None, _log("how the lines of a log begin: directives as of strptime", when=_LOG)
     ] = None
     pattern: Annotated[
         str | None,
-        _input(
-            description="regular expression of a log's lines, with groups time, level, component, message"
-        ),
+        _log("regular expression of a log's lines, with groups time, level, component, message", when=_LOG),
     ] = None
-    max_record_bytes: Annotated[Count, _input(description="longest record accepted, in bytes")] = 1_000_000
+    max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
-    stem: Annotated[Stem, _text(description="Snowball stemmer's language, or none")] = "none"
+    stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"
     ngrams: Annotated[
-        Annotated[int, Meta(ge=1, le=5)], _text(description="longest run of words counted as one feature")
+        Annotated[int, Meta(ge=1, le=5)], _text("longest run of words counted as one feature")
     ] = 1
-    urls: Annotated[bool, _text(description="keep web addresses as words")] = True
-    mentions: Annotated[bool, _text(description="keep @mentions as words")] = True
-    hashtags: Annotated[bool, _text(description="keep #hashtags as words")] = True
+    urls: Annotated[bool, _text("keep web addresses as words")] = True
+    mentions: Annotated[bool, _text("keep @mentions as words")] = True
+    hashtags: Annotated[bool, _text("keep #hashtags as words")] = True
     # The learned base spreads its escape mass over 2^20 words, so no vocabulary may be larger.
-    max_words: Annotated[
-        Annotated[int, Meta(ge=1, le=2**20)], _text(description="most words held in the vocabulary")
-    ] = 1_000_000
-
-    likelihood: Annotated[Likelihood, _model(description="likelihood family of the clusters")] = "auto"
-    normalise: Annotated[
-        bool, _model(description="scale vectors to length one; likelihood auto is von-mises-fisher then")
-    ] = False
-    prior: Annotated[Prior, _model(description="prior over clusterings")] = "auto"
-    concentration: Annotated[
-        Positive | None, _model(description="the prior's concentration: weight of a new cluster")
-    ] = None
-    discount: Annotated[Discount | None, _model(description="discount of the Pitman-Yor prior")] = None
-    components: Annotated[Count | None, _model(description="most clusters there can be (finite mixture)")] = (
-        None
+    max_words: Annotated[Annotated[int, Meta(ge=1, le=2**20)], _text("most words held in the vocabulary")] = (
+        1_000_000
     )
-    decay: Annotated[Decay | None, _model(description="decay of the distance-dependent prior")] = None
+
+    likelihood: Annotated[Likelihood, _any_model("likelihood family of the clusters")] = "auto"
+    normalise: Annotated[
+        bool, _model("scale vectors to length one; likelihood auto is von-mises-fisher then")
+    ] = False
+    prior: Annotated[Prior, _any_model("prior over clusterings")] = "auto"
+    concentration: Annotated[
+        Positive | None, _any_model("the prior's concentration: weight of a new cluster")
+    ] = None
+    discount: Annotated[Discount | None, _any_model("discount of the Pitman-Yor prior")] = None
+    components: Annotated[Count | None, _model("most clusters there can be (finite mixture)")] = None
+    decay: Annotated[Decay | None, _model("decay of the distance-dependent prior")] = None
     decay_scale: Annotated[
-        Positive | None, _model(description="scale of the decay, in records or seconds (see distance)")
+        Positive | None, _model("scale of the decay, in records or seconds (see distance)")
     ] = None
     distance: Annotated[
-        Literal["records", "seconds"], _model(description="unit in which the decay measures distance")
+        Literal["records", "seconds"], _model("unit in which the decay measures distance")
     ] = "records"
     close_below: Annotated[
-        Discount, _model(description="weight below which a smoothly decaying cluster closes, 0 for never")
+        Discount, _model("weight below which a smoothly decaying cluster closes, 0 for never")
     ] = 1e-3
-    adapt: Annotated[
-        bool, _model(description="let concentration and decay scale follow a stream of texts, slowly")
-    ] = False
+    adapt: Annotated[bool, _model("let concentration and decay scale follow a stream of texts, slowly")] = (
+        False
+    )
     base_concentration: Annotated[
-        Positive | None, _model(description="pull of clusters' words towards the shared base (b1)")
+        Positive | None, _model("pull of clusters' words towards the shared base (b1)")
     ] = None
     word_discount: Annotated[
-        Discount | None, _model(description="discount of words within a cluster (hierarchical Pitman-Yor)")
+        Discount | None, _model("discount of words within a cluster (hierarchical Pitman-Yor)")
     ] = None
     beta: Annotated[
-        Positive | None,
-        _model(description="prior mass per word (Dirichlet-multinomial) or value (categorical)"),
+        Positive | None, _model("prior mass per word (Dirichlet-multinomial) or value (categorical)")
     ] = None
     document_beta: Annotated[
-        Positive | None, _model(description="document level's concentration (hierarchical Dirichlet)")
+        Positive | None, _model("document level's concentration (hierarchical Dirichlet)")
     ] = None
-    base_discount: Annotated[
-        Discount | None, _model(description="discount of every word seen in the shared base")
-    ] = None
+    base_discount: Annotated[Discount | None, _model("discount of every word seen in the shared base")] = None
     base_smoothing: Annotated[
-        NonNegative | None, _model(description="mass added to every word seen in the shared base")
+        NonNegative | None, _model("mass added to every word seen in the shared base")
     ] = None
     base_escape: Annotated[
-        Positive | None,
-        _model(description="concentration of the shared base: mass of words, or values, not yet seen"),
+        Positive | None, _model("concentration of the shared base: mass of words, or values, not yet seen")
     ] = None
-    vocabulary_size: Annotated[
-        Count | None, _model(description="fixed vocabulary size (Dirichlet-multinomial)")
-    ] = None
+    vocabulary_size: Annotated[Count | None, _model("fixed vocabulary size (Dirichlet-multinomial)")] = None
     rho_word: Annotated[
         Annotated[float, Meta(gt=0, lt=1)] | None,
-        _model(description="how readily a word of log lines is a hole of their template (template)"),
+        _log("how readily a word of log lines is a hole of their template (template)", when=_LINES),
     ] = None
     max_lines: Annotated[
         Annotated[int, Meta(ge=2)] | None,
-        _model(description="distinct lines of a log, and values of holes, remembered (template)"),
+        _log("distinct lines of a log, and values of holes, remembered (template)", when=_LINES),
     ] = None
-    variance: Annotated[
-        Positive | None, _model(description="variance of vectors within a cluster (Gaussian)")
-    ] = None
-    mean_variance: Annotated[
-        Positive | None, _model(description="prior variance of clusters' means (Gaussian)")
-    ] = None
-    kappa: Annotated[
-        Positive | None,
-        _model(description="prior records behind the mean (normal-inverse families)"),
-    ] = None
-    shape: Annotated[
-        Positive | None, _model(description="prior shape of the variance (normal-inverse-gamma)")
-    ] = None
-    scale: Annotated[
-        Positive | None, _model(description="prior scale of the variance (normal-inverse-gamma)")
-    ] = None
+    variance: Annotated[Positive | None, _model("variance of vectors within a cluster (Gaussian)")] = None
+    mean_variance: Annotated[Positive | None, _model("prior variance of clusters' means (Gaussian)")] = None
+    kappa: Annotated[Positive | None, _model("prior records behind the mean (normal-inverse families)")] = (
+        None
+    )
+    shape: Annotated[Positive | None, _model("prior shape of the variance (normal-inverse-gamma)")] = None
+    scale: Annotated[Positive | None, _model("prior scale of the variance (normal-inverse-gamma)")] = None
     forget: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        _model(description="factor on a cluster's statistics per record of its own, 1 for no forgetting"),
+        _model("factor on a cluster's statistics per record of its own, 1 for no forgetting"),
     ] = None
-    warmup: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        _model(description="vectors from which scales are learned at the start"),
-    ] = None
+    warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
 
-    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search(description="hypotheses held")] = 16
+    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 16
     slack: Annotated[
-        Positive | None, _search(description="nats behind the best at which a hypothesis is dropped")
+        Positive | None, _search("nats behind the best hypothesis at which another is dropped")
     ] = None
-    temper: Annotated[Share, _search(description="power of the prior in selection, 1 for the true prior")] = (
-        1.0
-    )
+    temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
-        Annotated[int, Meta(ge=0)],
-        _search(description="records after which a record of words is looked at again, 0 for never"),
+        Whole, _search("records after which a record of words is looked at again, 0 for never")
     ] = 1000
     refine_every: Annotated[
-        Annotated[int, Meta(ge=0)],
-        _search(description="records after which samplers go over those retained, 0 for never"),
+        Whole, _search("records after which samplers go over those retained, 0 for never")
     ] = 0
-    refine_moves: Annotated[
-        Count, _search(description="records that such a refinement weighs again, at least")
-    ] = 20_000
+    refine_moves: Annotated[Count, _search("least number of records that a refinement weighs again")] = 20_000
     refine: Annotated[
         Literal["fixed", "async"],
-        _search(description="adopt a refinement at a fixed record, or when it is ready (not reproducible)"),
+        _search("adopt a refinement at a fixed record, or when it is ready (not reproducible)"),
     ] = "fixed"
     max_undecided: Annotated[
-        Count, _search(description="records after which the best hypothesis decides a disagreement")
+        Count, _any_search("records after which the best hypothesis decides a disagreement")
     ] = 10_000
     retire_after: Annotated[
-        Count | None, _search(description="records without a new member after which a cluster retires")
+        Count | None, _search("records without a new member after which a cluster retires")
     ] = None
     max_clusters: Annotated[
-        Count | None, _search(description="live clusters beyond which the least recently used retires")
+        Count | None, _any_search("live clusters beyond which the least recently used retires")
     ] = None
-    seed: Annotated[
-        Annotated[int, Meta(ge=0, le=2**32 - 1)], _search(description="seed of every random choice")
-    ] = 0
+    seed: Annotated[Annotated[int, Meta(ge=0, le=2**32 - 1)], _any_search("seed of every random choice")] = 0
 
-    max_lateness: Annotated[
-        NonNegative, _time(description="seconds a record may be late and still be put in order")
-    ] = 0.0
+    max_lateness: Annotated[NonNegative, _time("seconds a record may be late and still be put in order")] = (
+        0.0
+    )
     late: Annotated[
         Literal["place", "refuse"],
-        _time(description="later still: place a record at the time the stream has reached, or refuse it"),
+        _time("what to do with later records: place them at the time the stream has reached, or refuse"),
     ] = "place"
     max_leap: Annotated[
-        Positive,
-        _time(description="seconds a time may leap ahead of the stream before other records confirm it"),
+        Positive, _time("seconds a time may leap ahead of the stream before other records confirm it")
     ] = 3600.0
     idle_timeout: Annotated[
         NonNegative,
         _time(
-            description="seconds of silence (of a partition, too) that records held back wait for, 0 for ever"
+            "seconds of silence (also of one partition) after which held records are answered, 0 for never"
         ),
     ] = 10.0
-    max_ahead: Annotated[
-        NonNegative, _time(description="seconds a record's time may lie beyond its arrival")
-    ] = 86_400.0
+    max_ahead: Annotated[NonNegative, _time("seconds a record's time may lie beyond its arrival")] = 86_400.0
 
-    retain: Annotated[
-        Annotated[int, Meta(ge=0)], _engine(description="latest records kept for refinement")
-    ] = 5000
+    retain: Annotated[Whole, _engine("latest records kept for refinement")] = 5000
     params: Annotated[
-        bool, _engine(description="tell the values of a template's holes with each line of a log")
+        bool,
+        _log(
+            "write the values of a template's holes with each line of a log",
+            when={"of_lines": "params are of templates: choose the template likelihood, or leave it out"},
+        ),
     ] = False
     rate_window: Annotated[
         Positive | None,
-        _engine(description="seconds of a log in which lines are counted, to tell of silence and surges"),
+        _log(
+            "seconds over which lines of a log are counted, for events of silence and surges",
+            when={"of_lines": "rate_window is of templates: choose the template likelihood, or leave it out"},
+        ),
     ] = None
-    snapshot_every: Annotated[
-        Count, _engine(description="records read between two snapshots, refused ones too")
-    ] = 50_000
-    snapshot_seconds: Annotated[
-        NonNegative, _engine(description="seconds between two snapshots, 0 for none by time")
-    ] = 10.0
-    snapshot_keep: Annotated[Count, _engine(description="snapshots kept")] = 3
-
-
-class SettingField(msgspec.Struct, frozen=True):
-    """One setting as a command line or a manual shows it.
-
-    ``group`` is input, text, model, search, time or engine; ``allowed`` says in words what values it
-    takes; ``type`` is the annotated type, to be given to ``msgspec.convert``.
-    """
-
-    name: str
-    group: str
-    description: str
-    allowed: str
-    default: Any
-    type: Any
+    snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
+    snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (
+        10.0
+    )
+    snapshot_keep: Annotated[Count, _engine("snapshots kept")] = 3
 
     @property
-    def flag(self) -> str:
-        """The flag on the command line, such as ``--max-words``."""
-        return "--" + self.name.replace("_", "-")
+    def of_lines(self) -> bool:
+        """Whether records are lines of a log, to be clustered by their templates."""
+        return self.likelihood == TEMPLATE or (self.likelihood == AUTO and self.format == "log")
 
     @property
-    def variable(self) -> str:
-        """The environment variable, such as ``STREAMDP_MAX_WORDS``."""
-        return "STREAMDP_" + self.name.upper()
+    def no_lines(self) -> bool:
+        """Whether records are anything else."""
+        return not self.of_lines
+
+    @property
+    def of_log(self) -> bool:
+        """Whether lines may be cut as those of a log."""
+        return self.of_lines or self.format == "log"
+
+    @property
+    def of_categories(self) -> bool:
+        """Whether the settings alone say that records are categories."""
+        named = self.likelihood == AUTO and bool(self.field_names.all)
+        return self.likelihood == CATEGORICAL or named
+
+    @property
+    def field_names(self) -> FieldNames:
+        """Which fields records have that are categories, texts and numbers."""
+        return FieldNames(self.fields, self.texts, self.numbers)
+
+    @property
+    def of_tables(self) -> bool:
+        """Whether the format has the fields that categories need, if there are categories."""
+        return not (self.of_categories and self.format in ("text", "log"))
+
+    def check(self) -> None:
+        """Raise ConfigError for settings without a meaning together, and for fields that are two things."""
+        refuse_meaningless(self)
+        uses = Counter(name for kind in self.field_names for name in set(kind))
+        if uses and max(uses.values()) > 1:
+            twice = ", ".join(repr(name) for name in sorted(uses) if uses[name] > 1)
+            raise ConfigError(f"fields, texts, numbers: {twice} cannot be two of these")
 
 
-def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
-    limits = (("at least", kind.ge), ("above", kind.gt), ("at most", kind.le), ("below", kind.lt))
-    return " and ".join(f"{word} {limit}" for word, limit in limits if limit is not None)
-
-
-def _allowed(kind: inspect.Type) -> str:
-    match kind:
-        case inspect.Metadata():
-            return (kind.extra or {}).get("allowed") or _allowed(kind.type)
-        case inspect.UnionType():
-            return ", or ".join(
-                AUTO if isinstance(member, inspect.NoneType) else _allowed(member) for member in kind.types
-            )
-        case inspect.LiteralType():
-            return "one of " + ", ".join(map(str, kind.values))
-        case inspect.IntType():
-            return f"a whole number, {_bounds(kind)}"
-        case inspect.FloatType():
-            return f"a finite number, {_bounds(kind)}"
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.VarTupleType():
-            return "a list of names"
-        case _:
-            return "a name"
-
-
-@cache
-def setting_fields() -> tuple[SettingField, ...]:
+def setting_fields() -> tuple[Option, ...]:
     """Every setting in the order of ``Settings``."""
-    struct = inspect.type_info(Settings)
-    hints = get_type_hints(Settings, include_extras=True)
-    assert isinstance(struct, inspect.StructType)
-    found = []
-    for field in struct.fields:
-        about = field.type
-        assert isinstance(about, inspect.Metadata)
-        found.append(
-            SettingField(
-                name=field.name,
-                group=(about.extra or {})["group"],
-                description=(about.extra_json_schema or {})["description"],
-                allowed=_allowed(about),
-                default=field.default,
-                type=hints[field.name],
-            )
-        )
-    return tuple(found)
+    return options_of(Settings)

@@ -17,7 +17,6 @@ from streamdp.records import Assignment, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior, is_sparse
 from streamdp.settings.load import ConfigError
-from streamdp.settings.templates import for_templates
 
 NEVER = 1e300
 """Seconds that nothing is beyond."""
@@ -54,7 +53,7 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
 
 
 def _prior(settings: Settings) -> DistanceDependent:
-    if for_templates(settings) or is_sparse(settings) is False:
+    if settings.of_lines or is_sparse(settings) is False:
         raise ConfigError("shards are for texts and categories")
     if settings.numbers:
         raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")

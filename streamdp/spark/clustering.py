@@ -13,7 +13,6 @@ from pyspark.sql.column import Column
 from streamdp.decode.decoder import Format
 from streamdp.engine import Engine
 from streamdp.settings import Settings
-from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.reading import decoder_of
 from streamdp.sharding.merging import merge_settings
@@ -156,9 +155,9 @@ def _check_names(df: DataFrame, keys: Sequence[str], orders: Sequence[str]) -> N
 def _shape(df: DataFrame, settings: Settings) -> Shape:
     """How the rows hold records. Raises ConfigError where they hold none."""
     columns, named = set(df.columns), (settings.text_field, settings.vector_field, settings.features_field)
-    if takes_categories(settings) and VALUE not in columns:
+    if settings.of_categories and VALUE not in columns:
         return "fields"
-    if not takes_categories(settings) and columns.intersection(named):
+    if not settings.of_categories and columns.intersection(named):
         return "fields"
     if VALUE not in columns:
         shown = ", ".join(map(repr, named))

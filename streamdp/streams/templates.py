@@ -24,7 +24,7 @@ from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_o
 from streamdp.lines.stream import LineStream, Told
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.templates import template_bounds, template_terms
+from streamdp.settings.reading import template_bounds, template_terms
 from streamdp.state.arrays import pack, unpack
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound_lines import check_lines

@@ -14,9 +14,10 @@ from commands import fail, succeed
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
-from streamdp.cli.reading import Origin, Reader
+from streamdp.cli.reading import Reader
 from streamdp.records import Raw, Record
 from streamdp.settings import Settings
+from streamdp.settings.places import Input
 
 
 def filled(bootstrap: str, count: int, topic: str | None = None, prefix: str = "old") -> str:
@@ -211,7 +212,7 @@ def test_what_was_decoded_of_the_old_topic_is_forgotten(broker: Any) -> None:
     timed = b'{"text": "%s %d", "time": %d}'
     old = [(0, timed % (b"old", i, time)) for i, time in enumerate((1, 2, 3, 9))]
     produce(broker.bootstrap, topic, [*old, (1, timed % (b"other", 0, 5))])
-    reader = Reader(Settings(), Origin(topic=topic, bootstrap=broker.bootstrap, on_gap="earliest"))
+    reader = Reader(Settings(), Input(topic=topic, bootstrap=broker.bootstrap, on_gap="earliest"))
     assert isinstance(reader.source, KafkaSource)
     seen: list[str] = []
 

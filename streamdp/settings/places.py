@@ -1,0 +1,218 @@
+"""Where a stream comes from and goes to, and what is served meanwhile: options of ``streamdp consume``."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from streamdp.settings.options import option
+
+OutputFormat = Literal["auto", "jsonl", "csv"]
+LOCAL = "127.0.0.1"
+
+_input, _output, _state = option("input"), option("output"), option("engine")
+_kafka, _page = option("kafka"), option("page")
+_TOPIC = {"of_topic": "{flag} is for topics, and {of.label} is none"}
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True):
+    """Where records come from: either ``file`` or ``topic`` is given."""
+
+    ONE_OF: ClassVar = {("file", "topic"): "say where to read: either FILE or --topic NAME"}
+
+    file: Annotated[
+        str | None,
+        _input(
+            "file to read, like FILE; - for standard input",
+            argument="JSON lines, CSV, TSV or text, .gz, .zst or not",
+        ),
+    ] = None
+    follow: Annotated[
+        bool,
+        _input(
+            "wait for a growing file, like tail -F",
+            when={"of_file": "--follow is for files; a topic is followed unless --until end"},
+        ),
+    ] = False
+    topic: Annotated[str | None, _kafka("Kafka topic to read instead of a file")] = None
+    bootstrap: Annotated[str | None, _kafka("Kafka brokers, host:port,... (default: localhost:9092)")] = None
+    kafka_config: Annotated[
+        str | None,
+        _kafka(
+            "properties for TLS and logins, as of Kafka's own tools",
+            metavar="PATH",
+            when={"of_topic": "--kafka-config is for topics: say --topic NAME"},
+        ),
+    ] = None
+    group: Annotated[
+        str | None, _kafka("consumer group that is told the positions (default: streamdp-TOPIC)", when=_TOPIC)
+    ] = None
+    start: Annotated[
+        str | None,
+        _kafka(
+            "where to begin a topic: earliest (the default), latest or a time", flag="--from", when=_TOPIC
+        ),
+    ] = None
+    on_gap: Annotated[
+        Literal["stop", "earliest", "latest"],
+        _kafka("if records of the topic are gone: stop, or go on with the earliest or latest", when=_TOPIC),
+    ] = "stop"
+    give_up_after: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        _kafka(
+            "seconds to wait for lost brokers (default: 10 at the start, later for ever)",
+            metavar="SECONDS",
+            when=_TOPIC,
+        ),
+    ] = None
+    session_timeout: Annotated[
+        Annotated[float, Meta(ge=3)],
+        _kafka(
+            "seconds without a sign of life after which a standby process takes over",
+            metavar="SECONDS",
+            when=_TOPIC,
+        ),
+    ] = 10.0
+    until: Annotated[
+        Literal["never", "end"],
+        _kafka("end: stop after the records that the topic holds at the start", when=_TOPIC),
+    ] = "never"
+    scope: Annotated[
+        Literal["topic", "partition"],
+        _kafka(
+            "topic: one clustering of all; partition: one for each, shared among processes",
+            when={
+                "of_topic": "--scope partition is for topics: say --topic NAME",
+                "has_output": "answers of several partitions cannot share standard output: "
+                "name an --output or --output-topic",
+            },
+        ),
+    ] = "topic"
+    partition: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _kafka(
+            "read only this partition of the topic",
+            metavar="N",
+            when={**_TOPIC, "one_stream": "--scope partition runs all partitions: leave --partition out"},
+        ),
+    ] = None
+
+    @property
+    def of_file(self) -> bool:
+        """Whether a file is read, or a folder or standard input."""
+        return self.file is not None
+
+    @property
+    def of_topic(self) -> bool:
+        """Whether a topic of Kafka is read."""
+        return self.topic is not None
+
+    @property
+    def one_stream(self) -> bool:
+        """Whether this process runs one stream, and not one for each partition."""
+        return self.scope == "topic"
+
+    @property
+    def until_end(self) -> bool:
+        """Whether a topic is read to what it holds when the run begins."""
+        return self.until == "end"
+
+    @property
+    def waits(self) -> bool:
+        """Whether a run stands by while another has its state, instead of being refused.
+
+        That of a partition always does: the one before it may still be ending where it moved from.
+        """
+        return not self.until_end or self.partition is not None
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        if self.partition is not None:
+            return f"topic {self.topic}, partition {self.partition}"
+        return "standard input" if self.file == "-" else self.file or f"topic {self.topic}"
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """Where answers go, refused records and the state."""
+
+    output: Annotated[str, _output("file for assignments, - for standard output")] = "-"
+    rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
+    overwrite: Annotated[bool, _output("replace existing files")] = False
+    state: Annotated[str | None, _state("folder for a snapshot that show, refine and consume read")] = None
+
+
+class Outputs(Results, frozen=True, kw_only=True):
+    """Where everything of a stream goes, and what may become of files that are there."""
+
+    output_format: Annotated[
+        OutputFormat, _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name")
+    ] = "auto"
+    final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
+    events: Annotated[str | None, _output("file for cluster events (default: none)")] = None
+    finality: Annotated[str | None, _output("file for finality (default: among the assignments)")] = None
+    rotate: Annotated[
+        str | None, _output("begin new output files daily, or at a size such as 100M", metavar="daily|SIZE")
+    ] = None
+    new_output: Annotated[bool, _output("begin new files if those of the state were moved away")] = False
+    state: Annotated[str | None, _state("folder of snapshots; resumes from the newest")] = None
+    start_from: Annotated[
+        str | None, _state("snapshot or state folder to begin with, of fit, refine or another stream")
+    ] = None
+    frozen: Annotated[
+        bool,
+        _state(
+            "score against the state without learning from the records",
+            when={"one_stream": "--frozen scores against one state: say --partition N"},
+        ),
+    ] = False
+    output_topic: Annotated[
+        str | None, _kafka("Kafka topic (of one partition) for assignments instead of a file")
+    ] = None
+    rejects_topic: Annotated[str | None, _kafka("Kafka topic for refused records instead of a file")] = None
+
+    @property
+    def has_output(self) -> bool:
+        """Whether answers go anywhere but to standard output."""
+        return self.output != "-" or self.output_topic is not None
+
+    @property
+    def modes(self) -> dict[str, bool]:
+        """What a state can only be gone on with in the same way."""
+        return {"final_only": self.final_only, "events": self.events is not None}
+
+
+PageHost = Annotated[str, _page("address to serve the page at")]
+PageToken = Annotated[
+    str | None, _page("file with the token that strangers need (default: one is made up)", metavar="PATH")
+]
+
+
+class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a page is served, and to whom."""
+
+    page_host: PageHost = LOCAL
+    page_token: PageToken = None
+
+
+class Serving(msgspec.Struct, frozen=True, kw_only=True):
+    """What is served while a stream runs, where it was asked for."""
+
+    page: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _page(
+            "serve a live page at this port",
+            metavar="PORT",
+            when={"one_stream": "--page shows one stream: run --partition N with a page of its own"},
+        ),
+    ] = None
+    page_host: PageHost = LOCAL
+    page_token: PageToken = None
+    page_linger: Annotated[bool, _page("keep serving it when the input has ended, until Ctrl-C")] = False
+    metrics_port: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        _page("serve /metrics, /livez and /readyz at this port", metavar="PORT"),
+    ] = None
+    metrics_host: Annotated[str, _page("address to serve them at")] = LOCAL
