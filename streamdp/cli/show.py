@@ -117,7 +117,7 @@ def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> 
 def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
     """Print the live clusters of a snapshot, or those closed last; with ``watch``, again and again."""
     seen = written_at(state) if watch else 0
-    header, engine = open_state(state)
+    header, engine = _as_it_ended(state)
     if as_json:
         for cluster in engine.closed() if closed else _sorted(engine.clusters(), sort):
             sys.stdout.write(msgspec.json.encode(cluster).decode() + "\n")
@@ -137,7 +137,15 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
             live.update(story(header, engine, top, sort), refresh=True)
             time.sleep(SECONDS)
             if seen != (seen := written_at(state)):
-                header, engine = open_state(state)
+                header, engine = _as_it_ended(state)
+
+
+def _as_it_ended(state: str) -> tuple[Header, Engine]:
+    """A snapshot; of a run that has ended, with the clusters that its last look left, as the run reported."""
+    header, engine = open_state(state)
+    if header.ended:
+        engine.finish()
+    return header, engine
 
 
 def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:

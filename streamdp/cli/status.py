@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -16,10 +16,13 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.text import Text
-from streamdp_connectors.protocol import share_of
+from streamdp_connectors.protocol import Source, share_of
 
 from streamdp.cli.errors import say, warn
 from streamdp.cli.hints import hint
+from streamdp.cli.interrupt import Interrupt
+from streamdp.cli.reading import Reader
+from streamdp.cli.writing import Sinks
 from streamdp.encode.order import Lateness
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -27,9 +30,26 @@ from streamdp.kernels.compilation import announce, compiling, working_time
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
+from streamdp.settings import Settings
+from streamdp.state.snapshot import StateFolder
 
-if TYPE_CHECKING:
-    from streamdp.cli.consume import Run
+
+class Run(Protocol):
+    """What is shown of a run of ``consume``."""
+
+    settings: Settings
+    engine: Engine
+    source: Source
+    reader: Reader
+    sinks: Sinks
+    folder: StateFolder | None
+    interrupt: Interrupt
+    interrupted: int
+    frozen: bool
+
+    @property
+    def answered(self) -> int:
+        """Records that this run has answered."""
 
 
 def counted(number: int, what: str) -> str:
