@@ -21,7 +21,7 @@ from streamdp.beam.recent import Recent
 from streamdp.beam.review import gather_recent, run_looks
 from streamdp.beam.scores import Scores
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.second_look import look_again
+from streamdp.beam.second_look import Chosen, look_again
 from streamdp.beam.state import Incoming, Output, State
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
@@ -83,7 +83,7 @@ class Oracle:
         self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
         self.prior: Any = build_prior(engine.settings, sparse=True)
         self.places = np.arange(len(self.labels), dtype=np.float64)
-        if search.state.pace[0, 2] == RATE:
+        if search.state.pace["rate"][0] == RATE:
             self.prior = Paced(self.prior)
             self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
@@ -183,11 +183,10 @@ NO_SLOTS = np.zeros(0, np.int64)
 def look_at(
     search: BeamSearch, chosen: Batch, recent: Recent, first: int, slots: np.ndarray, out: Output
 ) -> None:
-    times = np.arange(RECORDS) // 2 * 1.0
     bag = Incoming(-1, 0.0, np.zeros(100, np.int32), np.zeros(100, np.int32), np.zeros(0), -1)
     records = search.prepare(chosen)
     model, state, scores = search.model, search.state, search.scores
-    look_again(model, state, scores, made(Places, {}), recent, out, times, records, first, bag, slots)
+    look_again(model, state, scores, made(Places, {}), recent, out, Chosen(records, first, slots, bag))
 
 
 def look(oracle: Oracle, kernel: Callable[[Output], None]) -> tuple[set[int], float]:
@@ -355,10 +354,10 @@ def test_a_cluster_that_took_in_records_first_finds_room(monkeypatch: pytest.Mon
     most = []
 
     def guarded(*arguments: Any) -> None:
-        *before, bag, slots = arguments
-        room = len(bag.words)
+        *before, chosen = arguments
+        bag, room = chosen.bag, len(chosen.bag.words)
         wide = bag._replace(words=np.full(room + 1000, -1, np.int32), counts=np.zeros(room + 1000, np.int32))
-        look_again(*before, wide, slots)
+        look_again(*before, chosen._replace(bag=wide))
         most.append(int((wide.words >= 0).sum()) / max(room, 1))
 
     monkeypatch.setattr(reviewing, "look_again", guarded)

@@ -51,51 +51,26 @@ def assignments(
     numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
     numbers[2] = rows["log_predictive"]
     _tell_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
-    probability, new_probability, log_predictives, novelties = numbers.tolist()
-    return list(
-        map(
-            _assignment,
-            range(first, first + len(records)),
-            records,
-            rows["label"].tolist(),
-            probability,
-            new_probability,
-            map(bool, rows["founded"].tolist()),
-            links,
-            log_predictives,
-            novelties,
-            templates,
-            params,
-        )
-    )
-
-
-def _assignment(
-    seq: int,
-    record: Record,
-    label: int,
-    probability: float,
-    new_probability: float,
-    new: bool,
-    link: int | None,
-    log_predictive: float,
-    novelty: float,
-    template: str | msgspec.UnsetType,
-    params: list[str] | msgspec.UnsetType,
-) -> Assignment:
-    return Assignment(
-        seq=seq,
-        id=record.id,
-        position=record.position,
-        time=record.time,
-        cluster=label,
-        probability=probability,
-        new_probability=new_probability,
-        new=new,
-        link=link,
-        log_predictive=log_predictive,
-        novelty=novelty,
-        keep=msgspec.UNSET if record.keep is None else record.keep,
-        template=template,
-        params=params,
-    )
+    *shares, log_predictives, novelties = numbers.tolist()
+    unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
+    labels = rows["label"].tolist()
+    seqs = range(first, first + len(records))
+    given = zip(
+        seqs,
+        records,
+        labels,
+        *shares,
+        news,
+        links,
+        log_predictives,
+        novelties,
+        templates,
+        params,
+        strict=False,
+    )  # not strict: what has no end goes on as long as there are records
+    return [
+        Assignment( seq=seq, id=record.id, position=record.position, time=record.time, cluster=label,
+        probability=share, new_probability=share_of_new, new=new, link=link, log_predictive=log_predictive,
+        novelty=novelty, keep=unset if record.keep is None else record.keep, template=template,
+        params=values, ) for seq, record, label, share, share_of_new, new, link, log_predictive, novelty,
+        template, values in given ]

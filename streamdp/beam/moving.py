@@ -126,15 +126,13 @@ def leave(model: Model, state: State, slot: int, record: Incoming) -> None:
 
 
 @kernel
-def take_away(
-    model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int, times: np.ndarray
-) -> None:
+def take_away(model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int) -> None:
     """Take a record out of a slot that lives on, which stands again."""
     leave(model, state, slot, record)
     leave_class(state.clusters, state.pool, slot)
     weigh_left(model.prior, model, state, slot, record)
     stand(state, slot)
-    forget_last(state, recent, slot, m, times)
+    forget_last(state, recent, slot, m)
 
 
 @kernel
@@ -155,10 +153,10 @@ def place_record(model: Model, state: State, scores: Scores, slot: int, record: 
 
 
 @kernel
-def forget_last(state: State, recent: Recent, slot: int, m: int, times: np.ndarray) -> None:
+def forget_last(state: State, recent: Recent, slot: int, m: int) -> None:
     """A record has left a slot that lives on: which is its last one now."""
     row, p = state.pool.slots[slot], recent.tail[slot]
     if row.last != recent.first + m:
         return
     row.last = recent.first + p if p >= 0 else state.pool.founder[slot]
-    row.last_time = times[p] if p >= 0 else row.first_time
+    row.last_time = recent.time[p] if p >= 0 else row.first_time

@@ -76,12 +76,10 @@ def found_clusters(
 
 
 @kernel
-def _take_out(
-    model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int, times: np.ndarray
-) -> None:
+def _take_out(model: Model, state: State, recent: Recent, slot: int, record: Incoming, m: int) -> None:
     unlink(recent, m)
     if state.pool.slots[slot].size > 1:
-        take_away(model, state, recent, slot, record, m, times)
+        take_away(model, state, recent, slot, record, m)
         return
     leave(model, state, slot, record)
     row = state.pool.slots[slot]
@@ -98,7 +96,6 @@ def move_records(
     scores: Scores,
     recent: Recent,
     out: Output,
-    times: np.ndarray,
     records: Records,
     seqs: np.ndarray,
     slots: np.ndarray,
@@ -106,8 +103,7 @@ def move_records(
 ) -> None:
     """Move records, in order, to other slots; none is emptied for good while it stands.
 
-    Goes on with record ``out.counters.done``; ``times`` are those of all recent records. What their revisions
-    say stands in ``probabilities``.
+    Goes on with record ``out.counters.done``. What their revisions say stands in ``probabilities``.
     """
     i = out.counters.done
     while i < seqs.shape[0]:
@@ -119,7 +115,7 @@ def move_records(
         room_to_join(state, out, slot, into, record.words)
         if out.counters.status != COMPLETE:
             return
-        _take_out(model, state, recent, slot, record, m, times)
+        _take_out(model, state, recent, slot, record, m)
         read_alone(state.clusters, model, scores, record)
         place_record(model, state, scores, into, record)
         link(recent, into, m)
@@ -139,7 +135,7 @@ def tell_change(
 
 
 @entry
-def tidy(state: State, recent: Recent, slots: np.ndarray, times: np.ndarray, nats: float) -> None:
+def tidy(state: State, recent: Recent, slots: np.ndarray, nats: float) -> None:
     """After records have moved: free slots that are empty, correct the first time of the others.
 
     The log joint of every hypothesis is so many ``nats`` higher.
@@ -152,5 +148,5 @@ def tidy(state: State, recent: Recent, slots: np.ndarray, times: np.ndarray, nat
             for h in range(beam.counters.width):
                 beam.founded[h] -= 1
         elif recent.held[slots[i]] == row.size:
-            row.first_time = times[recent.head[slots[i]]]
+            row.first_time = recent.time[recent.head[slots[i]]]
     add_joint(beam, nats)

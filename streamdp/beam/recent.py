@@ -34,6 +34,7 @@ class Recent(NamedTuple):
     first: int
     slot: Annotated[np.ndarray, ints("records")]
     position: Annotated[np.ndarray, reals("records")]  # on the clock that distance is measured on
+    time: Annotated[np.ndarray, reals("records")]
     founding: Annotated[np.ndarray, reals("records")]  # the concentration when the record came
     next: Annotated[np.ndarray, ints("records", fill=-1)]  # the next record of the cluster
     before: Annotated[np.ndarray, ints("records", fill=-1)]  # the one before

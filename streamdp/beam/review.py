@@ -13,7 +13,7 @@ from streamdp.beam.places import Places
 from streamdp.beam.pool import ALIVE
 from streamdp.beam.recent import Recent, gather
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.second_look import look_again
+from streamdp.beam.second_look import Chosen, look_again
 from streamdp.beam.state import GROW, Incoming, Output
 from streamdp.encode.batch import Batch
 from streamdp.kernels.rows import made
@@ -59,7 +59,6 @@ def review(
     """
     seq = search.seq
     recent = gather_recent(search, first, batch, labels)
-    times = np.zeros(batch.size) if batch.times is None else np.asarray(batch.times, np.float64)
     places = made(Places, {})
     start, stop = max(seq - age - REVIEW_EVERY, since), seq if last else seq - age
     start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
@@ -76,7 +75,7 @@ def review(
     def look(out: Output) -> None:
         records = search.prepare(chosen)
         model, state, scores = search.model, search.state, search.scores
-        look_again(model, state, scores, places, recent, out, times, records, first + start, bag, slots)
+        look_again(model, state, scores, places, recent, out, Chosen(records, first + start, slots, bag))
 
     yield from run_looks(search, look, chosen.size + len(slots), batch.size, longest, tell)
 
@@ -98,6 +97,7 @@ def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarr
         first=first,
         slot=slot,
         position=clocks_at(pace, position),
+        time=np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64),
         founding=concentrations_at(pace, position),
     )
     gather(prior, state, recent)

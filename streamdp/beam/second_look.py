@@ -10,7 +10,7 @@ small (GROW), as ``advance`` does; what was under way is as it was.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,6 @@ def _look_at_record(
     places: Places,
     recent: Recent,
     out: Output,
-    times: np.ndarray,
     record: Incoming,
 ) -> bool:
     """Weigh a record again; False where room must be made first."""
@@ -129,7 +128,7 @@ def _look_at_record(
         discard_slot(state, slot)
         count_merger(state)
     else:
-        take_away(model, state, recent, slot, record, m, times)
+        take_away(model, state, recent, slot, record, m)
         weigh_list(model.prior, state, recent, slot)
     place_record(model, state, scores, into, record)
     link(recent, into, m)
@@ -216,6 +215,17 @@ def _look_at_cluster(
     return True
 
 
+class Chosen(NamedTuple):
+    """What is looked at: records, the first of which is number ``first``, then clusters; room for one of
+    these.
+    """
+
+    records: Records
+    first: int
+    slots: np.ndarray  # int64[n]
+    bag: Incoming
+
+
 @entry
 def look_again(
     model: Model,
@@ -224,27 +234,23 @@ def look_again(
     places: Places,
     recent: Recent,
     out: Output,
-    times: np.ndarray,
-    records: Records,
-    first: int,
-    bag: Any,
-    slots: np.ndarray,
+    chosen: Chosen,
 ) -> None:
-    """Look at records again, the first of which is number ``first``, then at the clusters in ``slots``.
+    """Look at records again, then at clusters.
 
-    Goes on with look ``out.counters.done``; ``times`` are those of all recent records. (One entry for both:
-    what they share is compiled once.)
+    Goes on with look ``out.counters.done``. (One entry for both: what they share is compiled once.)
     """
+    records, slots = chosen.records, chosen.slots
     i, n = out.counters.done, records.times.shape[0]
     while i < n + slots.shape[0]:
         revisions = 1 if i < n else recent.held[slots[i - n]]
         if not room_to_look(state, out, revisions):
             return
         if i < n:
-            record = record_at(records, i, first + i)
-            done = _look_at_record(model, state, scores, places, recent, out, times, record)
+            record = record_at(records, i, chosen.first + i)
+            done = _look_at_record(model, state, scores, places, recent, out, record)
         else:
-            done = _look_at_cluster(model, state, scores, places, recent, out, bag, slots[i - n])
+            done = _look_at_cluster(model, state, scores, places, recent, out, chosen.bag, slots[i - n])
         if not done:
             return
         i += 1

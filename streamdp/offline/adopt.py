@@ -226,9 +226,7 @@ def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Outp
     def move(out: Output) -> None:
         records = search.prepare(chosen)._replace(times=chosen_times)
         state, scores = search.state, search.scores
-        move_records(
-            search.model, state, scores, recent, out, times, records, changes.seqs, into, changes.shares
-        )
+        move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
 
     longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.vectors is None else 1
     yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, tell)
@@ -236,7 +234,7 @@ def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Outp
         minted = changes.minted + np.arange(len(plan.founders))
         born = slots[np.searchsorted(labels, minted)]
         yield from _tell(search, [_birth(changes, into, slot) for slot in born.tolist()])
-    tidy(search.state, recent, np.unique(np.concatenate([left, into])), times, plan.nats)
+    tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
 
 
 def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
