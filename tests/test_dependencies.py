@@ -59,3 +59,10 @@ def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]) -> N
         if declared.isdisjoint(map(normalised, distributions.get(top, [])))
     }
     assert missing == set()
+
+
+def test_refinements_are_imported_where_there_are_any() -> None:
+    """They are a seventh of what an engine would import."""
+    code = "import sys, streamdp.engine; print([m for m in sys.modules if m.startswith('streamdp.offline')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.state import Output
@@ -60,11 +60,6 @@ class Passes:
         """Seconds that the stream has waited for a worker, in this process."""
         self._begun: _Begun | None = None
         self._worker: ThreadPoolExecutor | None = None
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self | None:
-        """None where there are to be none."""
-        return cls(settings) if settings.refine_every else None
 
     def turn(
         self, stream: Callable[[], Stream | None], seq: int, *, tell: bool, last: bool = False

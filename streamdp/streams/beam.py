@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,8 +26,6 @@ from streamdp.encode.vocabulary import EVICT_EVERY
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
-from streamdp.offline.passes import Passes
-from streamdp.offline.task import Stream as Refinable
 from streamdp.priors import DistanceDependent, Exponential
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
@@ -37,6 +35,10 @@ from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound import check_retained, check_words
 from streamdp.streams.intake import Intake
 from streamdp.streams.stream import Stream
+
+if TYPE_CHECKING:
+    from streamdp.offline.passes import Passes
+    from streamdp.offline.task import Stream as Refinable
 
 
 def new_search(
@@ -75,7 +77,7 @@ class BeamStream(Stream):
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._age = 0
-        self._passes = Passes.of(settings)
+        self._passes = _passes_of(settings)
         self._adaptive: DistanceDependent | None = None
 
     @property
@@ -316,6 +318,8 @@ class BeamStream(Stream):
         if now is not None and isinstance(prior, DistanceDependent):
             decay = Exponential(now.decay_scale)
             prior = replace(prior, concentration=now.concentration, decay=decay)
+        from streamdp.offline.task import Stream as Refinable
+
         encoded = Encoded(encoder, held.batch, self.intake.moments)
         return Refinable(self.settings, prior, encoded, held, search, self.announcer.open_from(search.seq))
 
@@ -380,6 +384,15 @@ class BeamStream(Stream):
         self.check_announced(through)
         if self._passes is not None:
             self._passes.check(self.seq, int(search.state.beam.counters.next_label))
+
+
+def _passes_of(settings: Settings) -> Passes | None:
+    """Refinements, which are imported where there are to be any: they are a seventh of the package."""
+    if not settings.refine_every:
+        return None
+    from streamdp.offline.passes import Passes
+
+    return Passes(settings)
 
 
 def _untrained(record: Record) -> Reject:
