@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ def test_what_is_imported_is_declared(folder: str, extras: tuple[str, ...]) -> N
     ours = {
         "streamdp",
         "streamdp_connectors",
+        "benchmarks",  # beside the tests
         *(path.stem for path in paths),
         *(p.parent.name for p in paths),
         *(path.stem for path in (ROOT / "examples").glob("*.py")),
