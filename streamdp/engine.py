@@ -17,7 +17,7 @@ from streamdp.answers.census import Census
 from streamdp.answers.describe import described, of_closed
 from streamdp.answers.listing import ClusterList
 from streamdp.answers.whereto import Candidate
-from streamdp.beam.adapt import Adapted
+from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.choice import order_of, tokenizer_of
 from streamdp.encode.encoders import Encoder
@@ -243,7 +243,7 @@ class Engine:
         return 0.0 if self.search is None else float(self.search.log_joints[self.search.head])
 
     @property
-    def nats_won(self) -> float:
+    def nats_gained(self) -> float:
         """By how much second looks have raised the log joint."""
         return 0.0 if self.search is None else float(self.search.state.beam.counters.gained)
 

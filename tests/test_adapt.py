@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from feeds import feed, nothing, record, texts
 
-from streamdp.beam.adapt import LEAST, STEP
-from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.pace import ROWS, change_pace, clocks_at, concentrations_at, new_pace
-from streamdp.beam.pool import ALIVE
+from streamdp.beam.data.clock import ROWS, change_clock, clocks_at, concentrations_at, new_clock
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.looks.adapt import LEAST, STEP
 from streamdp.engine import Engine
 from streamdp.errors import StreamdpError
 from streamdp.offline.refine import task_of
@@ -92,11 +92,11 @@ def test_the_truth_is_where_slopes_are_level() -> None:
 
 def test_the_clock_runs_at_the_pace_of_each_stretch() -> None:
     rng = np.random.default_rng(3)
-    pace, ends, rates = new_pace(60.0), [0.0], [1.0]
+    pace, ends, rates = new_clock(60.0), [0.0], [1.0]
     for k in range(1, 40):
         rates.append(float(rng.uniform(0.2, 5.0)))
         ends.append(512.0 * k - 1.0)
-        pace = change_pace(pace, ends[-1], rates[-1], float(k), max(ends[-1] - 9000.0, 0.0))
+        pace = change_clock(pace, ends[-1], rates[-1], float(k), max(ends[-1] - 9000.0, 0.0))
     assert len(pace) == 2 * ROWS
     positions = np.arange(11500.0, 21000.0, 3.7)
 
@@ -111,7 +111,7 @@ def test_the_clock_runs_at_the_pace_of_each_stretch() -> None:
 
 def test_without_change_the_clock_shows_positions() -> None:
     positions = np.array([-3.5, 0.0, 1.0, 1e9 / 3.0])
-    assert clocks_at(new_pace(2.0), positions).tolist() == positions.tolist()
+    assert clocks_at(new_clock(2.0), positions).tolist() == positions.tolist()
 
 
 def told_and_engine(n: int, **more: Any) -> tuple[list[int], Engine]:
@@ -129,7 +129,7 @@ def test_weights_are_those_of_all_members_on_the_clock(more: dict[str, Any]) -> 
     assert now.decay_scale != now.given_scale
     state = search.state
     positions = np.arange(5000.0) // 2.0 if more else np.arange(5000.0)
-    clock, given = clocks_at(state.pace, positions), Exponential(now.given_scale)
+    clock, given = clocks_at(state.clock, positions), Exponential(now.given_scale)
     assert state.beam.counters.now == pytest.approx(clock[-1], rel=1e-12)
     checked = 0
     for slot in np.flatnonzero((state.pool.state == ALIVE) & (state.pool.column < 0)).tolist():
@@ -152,7 +152,7 @@ def test_what_a_refinement_takes_older_records_for() -> None:
     assert anchors is not None
     assert (prior.concentration, prior.decay.scale) == (now.concentration, now.decay_scale)
     first = 4200 - LEAST
-    clock = clocks_at(engine.search.state.pace, np.arange(4200.0))
+    clock = clocks_at(engine.search.state.clock, np.arange(4200.0))
     given = Exponential(now.given_scale)
     shares = np.add.reduceat(anchors.shares, anchors.starts[:-1])
     near = 0
@@ -202,7 +202,7 @@ def test_nothing_changes_before_enough_was_seen_nor_where_it_is_not_asked_for() 
         assert abs(math.log(now / given)) <= STEP + 1e-12
     assert off.adapted is None
     assert off.search is not None
-    np.testing.assert_array_equal(off.search.state.pace, new_pace(10.0))
+    np.testing.assert_array_equal(off.search.state.clock, new_clock(10.0))
 
 
 @pytest.mark.parametrize(("scale", "low", "high"), [(100.0, 100.0, 300.0), (800.0, 440.0, 800.0)])

@@ -16,12 +16,12 @@ from oracle.announce import Announcer, Change
 from streams import encode, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
-from streamdp.beam.categories import CategoryClusters
-from streamdp.beam.index import Index
-from streamdp.beam.pool import ALIVE
+from streamdp.beam.clusters.categories import CategoryClusters
+from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import Output
-from streamdp.beam.words import WordClusters
 from streamdp.likelihoods.categorical import RECORD
 
 
@@ -76,13 +76,13 @@ def compare(
         if expected.margin < 1e-7:
             return False
         announced = announcer.step(expected.hypotheses[expected.head].founders, expected.frontier)
-        _, _, out = next(beam.run(encode([records[i]], [times[i]], dense), tell=True))
+        _, _, out = next(beam.run(encode([records[i]], [times[i]], dense), with_events=True))
         known = expected.hypotheses[expected.head].founders
         decided = known[: expected.frontier + 1]
         assert int(out.answers["decided"][0]) == expected.frontier
         assert full_histories(beam, decided) == [h.founders for h in expected.hypotheses]
         assert beam.head == expected.head
-        assert int(beam.state.beam.counters.lane) == expected.lane
+        assert int(beam.state.beam.counters.greedy) == expected.lane
         assert beam.state.beam.counters.lead == pytest.approx(expected.lead, rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(
             beam.log_joints, [h.lj for h in expected.hypotheses], rtol=1e-10, atol=1e-9

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from streamdp.beam.data.model import TRIAL_NATS
+from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.facts import facts_of, state_of
-from streamdp.beam.model import TRIAL_NATS
-from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
@@ -74,7 +74,7 @@ def test_a_state_goes_on_where_the_greedy_lane_leads() -> None:
     whole = fed(search("crp", 16), strangers(0, 700))
     half = fed(search("crp", 16), strangers(0, 333))
     assert half.state.beam.counters.leads == 1
-    assert half.head == half.state.beam.counters.lane
+    assert half.head == half.state.beam.counters.greedy
     again = search("crp", 16, state_of(facts_of(half.state), half.model, half.likelihood))
     assert stored(fed(again, strangers(333, 700))) == stored(whole)
 

@@ -10,7 +10,7 @@ import pytest
 from feeds import feed, record
 
 from streamdp.beam import growth
-from streamdp.beam.trellis import LINEAGE_BITS
+from streamdp.beam.data.trellis import LINEAGE_BITS
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import Record

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from feeds import Told, feed, headlines, nothing, record, texts
 
-from streamdp.beam.pool import ALIVE
-from streamdp.beam.sizes import Sizes
+from streamdp.beam.clusters.sizes import Sizes
+from streamdp.beam.data.pool import ALIVE
 from streamdp.engine import Engine
 from streamdp.likelihoods import VectorFamily, WordFamily
 from streamdp.offline import passes
@@ -212,7 +212,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
     )
     assert plan.nats == pytest.approx(task.log_joint(after) - before, abs=1e-6)
     revised = set()
-    for out in carry_out(stream, plan, tell=True):
+    for out in carry_out(stream, plan, with_events=True):
         rows = out.revisions[: int(out.counters.revisions)]
         revised |= set(rows["seq"].tolist())
         for row in rows:

@@ -9,7 +9,7 @@ import pytest
 from models import SPARSE, WORDS, pair, pairs, prior_of
 from streams import encode, random_stream
 
-from streamdp.beam.pool import ALIVE
+from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods.words import WORD_SPACE

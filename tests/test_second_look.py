@@ -14,15 +14,15 @@ import pytest
 from feeds import feed, headlines, nothing, record, texts
 
 from streamdp.beam import review as reviewing
-from streamdp.beam.pace import change_pace, prior_at
-from streamdp.beam.places import PLACES, WORTH, Places, find_places
-from streamdp.beam.pool import ALIVE
-from streamdp.beam.recent import Recent
-from streamdp.beam.review import gather_recent, run_looks
-from streamdp.beam.scores import Scores
+from streamdp.beam.clusters.places import PLACES, WORTH, Places, find_places
+from streamdp.beam.data.clock import change_clock, prior_at
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.scores import Scores
+from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.looks.recent import Recent
+from streamdp.beam.looks.review import gather_recent, run_looks
+from streamdp.beam.looks.second_look import Chosen, look_again
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.second_look import Chosen, look_again
-from streamdp.beam.state import Incoming, Output, State
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.kernels.jit import entry
@@ -83,7 +83,7 @@ class Oracle:
         self.search, self.batch, self.labels = search, held.batch, held.labels.copy()
         self.prior: Any = build_prior(engine.settings, sparse=True)
         self.places = np.arange(len(self.labels), dtype=np.float64)
-        if search.state.pace["rate"][0] == RATE:
+        if search.state.clock["rate"][0] == RATE:
             self.prior = Paced(self.prior)
             self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
@@ -171,8 +171,8 @@ def started(name: str, seed: int) -> Oracle:
     search = engine.search
     assert search is not None
     if name == "adapted":
-        change_pace(search.state.pace, CHANGE - 1.0, RATE, CONCENTRATION, 0.0)
-        search.model = search.model._replace(prior=prior_at(search.model.prior, search.state.pace))
+        change_clock(search.state.clock, CHANGE - 1.0, RATE, CONCENTRATION, 0.0)
+        search.model = search.model._replace(prior=prior_at(search.model.prior, search.state.clock))
     engine.advance(records[CHANGE:])
     return Oracle(engine)
 

@@ -13,7 +13,7 @@ from feeds import record, texts, vectors
 from oracle import enumeration, priors
 from posterior import FAMILIES, PRIORS, Problem, problem_of
 
-from streamdp.beam.second_look import LEAST_GAIN
+from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.engine import Engine
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.answers.assign import DIGITS, assignments
 from streamdp.answers.samples import Samples
-from streamdp.beam.state import Output
+from streamdp.beam.data.state import Output
 from streamdp.records import Assignment, Event, Final, Record
 from streamdp.state.retained import Retained
 

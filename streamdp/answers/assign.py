@@ -69,8 +69,21 @@ def assignments(
         strict=False,
     )  # not strict: what has no end goes on as long as there are records
     return [
-        Assignment( seq=seq, id=record.id, position=record.position, time=record.time, cluster=label,
-        probability=share, new_probability=share_of_new, new=new, link=link, log_predictive=log_predictive,
-        novelty=novelty, keep=unset if record.keep is None else record.keep, template=template,
-        params=values, ) for seq, record, label, share, share_of_new, new, link, log_predictive, novelty,
-        template, values in given ]
+        Assignment(
+            seq=seq,
+            id=record.id,
+            position=record.position,
+            time=record.time,
+            cluster=label,
+            probability=share,
+            new_probability=share_of_new,
+            new=new,
+            link=link,
+            log_predictive=log,
+            novelty=novelty,
+            keep=unset if record.keep is None else record.keep,
+            template=template,
+            params=values,
+        )
+        for seq, record, label, share, share_of_new, new, link, log, novelty, template, values in given
+    ]

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.samples import Samples
-from streamdp.beam.pool import CLOSED
+from streamdp.beam.data.pool import CLOSED
+from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import Output
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import TURNS, ClusterSummary, Event

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.categories import CategoryClusters
-from streamdp.beam.index import Index
-from streamdp.beam.model import Model
-from streamdp.beam.pace import ROWS, new_pace
-from streamdp.beam.sizes import new_sizes
-from streamdp.beam.state import State
-from streamdp.beam.trellis import new_trellis
-from streamdp.beam.vectors import VectorClusters
-from streamdp.beam.words import WordClusters
+from streamdp.beam.clusters.categories import CategoryClusters
+from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.sizes import new_sizes
+from streamdp.beam.clusters.vectors import VectorClusters
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.clock import ROWS, new_clock
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.state import State
+from streamdp.beam.data.trellis import new_trellis
 from streamdp.kernels.rows import made
 from streamdp.likelihoods import Categorical, Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
@@ -45,8 +45,8 @@ def new_state(model: Model, likelihood: Likelihood[Any, Any]) -> State:
     """The state of a beam before the first record."""
     return made(
         State,
-        {**SIZES, "beam": model.beam, "pace": ROWS},
+        {**SIZES, "beam": model.beam, "clock": ROWS},
         clusters=new_clusters(likelihood),
         trellis=new_trellis(16 * SLOTS),
-        pace=new_pace(getattr(model.prior, "concentration", 0.0)),
+        clock=new_clock(getattr(model.prior, "concentration", 0.0)),
     )

@@ -18,13 +18,13 @@ import numpy as np
 
 from streamdp.beam.beginning import SLOTS, new_clusters
 from streamdp.beam.cluster_facts import Facts, clusters_of, facts_of_clusters
-from streamdp.beam.expiry import Expiry
-from streamdp.beam.members import Members
-from streamdp.beam.model import Model
-from streamdp.beam.pace import PACE
-from streamdp.beam.pool import ALIVE, CLOSED, VACANT, Beam, Pool
-from streamdp.beam.state import State
-from streamdp.beam.trellis import LINEAGE_BITS, Lineages, Trellis, in_preorder
+from streamdp.beam.data.clock import CLOCK
+from streamdp.beam.data.expiry import Expiry
+from streamdp.beam.data.members import Members
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.pool import ALIVE, CLOSED, VACANT, Beam, Pool
+from streamdp.beam.data.state import State
+from streamdp.beam.data.trellis import LINEAGE_BITS, Lineages, Trellis, in_preorder
 from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import made, power_of_two
 from streamdp.kernels.sound import (
@@ -66,7 +66,7 @@ def facts_of(state: State) -> dict[str, Any]:
         "select": beam.select[:width].copy(),
         "founded": narrow(beam.founded[:width]),
         "leaf": narrow(node[beam.leaf[:width]]),
-        "pace": state.pace.view(np.float64).reshape(len(state.pace), -1).copy(),
+        "clock": state.clock.view(np.float64).reshape(len(state.clock), -1).copy(),
         "slots": len(pool.slots),
         "free": runs(pool.slots["next"], int(pool.counters.free)),
         "slot": narrow(used),
@@ -110,8 +110,8 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood[Any, Any]) -> St
         facts, "announced", 0, int(counters.next_label), len(undecided)
     )
     announced[1, undecided & (size - 1)] = ints_of(facts, "announced_founder", 0, max(seq, 1), len(undecided))
-    pace = reals_of(facts, "pace", (None, len(PACE.names or ())))
-    require(2 <= len(pace) <= 1 << 20, "the pace has too few rows, or too many")
+    clock = reals_of(facts, "clock", (None, len(CLOCK.names or ())))
+    require(2 <= len(clock) <= 1 << 20, "the clock has too few rows, or too many")
     used = np.flatnonzero(pool.state != VACANT)
     return State(
         beam,
@@ -121,7 +121,7 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood[Any, Any]) -> St
         _members_of(facts, pool, used),
         trellis,
         lineages,
-        np.ascontiguousarray(pace).view(PACE).reshape(-1),
+        np.ascontiguousarray(clock).view(CLOCK).reshape(-1),
         announced[0],
         announced[1],
     )
@@ -132,9 +132,9 @@ def _beam_of(facts: Facts, width_most: int, max_undecided: int) -> Beam:
     beam = made(Beam, {"beam": width_most}, counters=counters)
     width, seq = int(counters.width), int(counters.seq)
     require(1 <= width <= width_most, "the number of hypotheses is out of range")
-    for name in ("seq", "head", "next_label", "lane", "leads"):
+    for name in ("seq", "head", "next_label", "greedy", "leads"):
         require(0 <= getattr(counters, name) < RECORDS, f"{name} is out of range")
-    require(max(counters.head, counters.lane) < width, "the rank of the best hypothesis is out of range")
+    require(max(counters.head, counters.greedy) < width, "the rank of the best hypothesis is out of range")
     require(-1 <= counters.decided < max(seq, 0) + (seq == 0), "more is decided than there is")
     require(seq - counters.decided <= max_undecided + 1, "more is undecided than may be")
     require(counters.next_label < LABELS, "the next label is out of range")

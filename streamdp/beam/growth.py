@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.sizes import more_classes
-from streamdp.beam.state import State
-from streamdp.beam.trellis import LINEAGE_BITS
+from streamdp.beam.clusters.sizes import more_classes
+from streamdp.beam.data.state import State
+from streamdp.beam.data.trellis import LINEAGE_BITS
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import Counters, grown, power_of_two
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.beginning import SLOTS, new_state
-from streamdp.beam.choice import Choice
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.choice import Choice
+from streamdp.beam.data.clock import prior_at
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.pool import VACANT
+from streamdp.beam.data.scores import Scores, WordScores
+from streamdp.beam.data.state import COMPLETE, GROW, Output, State
+from streamdp.beam.data.walk import Walk
 from streamdp.beam.growth import make_room
-from streamdp.beam.model import Model
-from streamdp.beam.pace import prior_at
-from streamdp.beam.pool import VACANT
-from streamdp.beam.scores import Scores, WordScores
-from streamdp.beam.state import COMPLETE, GROW, Output, State
-from streamdp.beam.step import Records, advance, score_only
-from streamdp.beam.walk import Walk
-from streamdp.beam.weigh import weigh
-from streamdp.beam.words import WordClusters
+from streamdp.beam.step.advance import Records, advance, score_only
+from streamdp.beam.step.weigh import weigh
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import grown, made, power_of_two
@@ -45,7 +45,7 @@ class BeamSearch:
 
     def __init__(self, model: Model, likelihood: Likelihood[Any, Any], state: State | None = None) -> None:
         self.state = new_state(model, likelihood) if state is None else state
-        self.model = model._replace(prior=prior_at(model.prior, self.state.pace))
+        self.model = model._replace(prior=prior_at(model.prior, self.state.clock))
         self.likelihood = likelihood
         self.scores = made(Scores, NO_SCORES, words=np.zeros(0))
         self._choice = made(Choice, {"beam": model.beam, "columns": 1})
@@ -176,11 +176,11 @@ class BeamSearch:
                 out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))
         self._out = out
 
-    def _clear(self, tell: bool) -> None:
+    def _clear(self, with_events: bool) -> None:
         """Nothing is in the buffers."""
         self._out.counters.clear()
         self._out.needs.clear()
-        self._out.counters.tell = tell
+        self._out.counters.with_events = with_events
 
     def _lasting(self) -> tuple[Any, ...]:
         """What kernels are given besides records."""
@@ -192,7 +192,7 @@ class BeamSearch:
         return self._advance.once(lasting, records), self._answer.once(lasting, records)
 
     def run(
-        self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, tell: bool = False
+        self, batch: Batch, founders: np.ndarray = NO_FOUNDERS, *, with_events: bool = False
     ) -> Iterator[tuple[int, int, Output]]:
         """Absorb records in order.
 
@@ -205,7 +205,7 @@ class BeamSearch:
             its own for a new cluster; -1 where the search decides. -2 - i follows record i of the batch, and
             -2 - n - f into the cluster that record f began, where that is open; else the search decides.
             Empty: it decides them all.
-        tell
+        with_events
             Whether cluster events are wanted.
 
         Yields
@@ -214,7 +214,7 @@ class BeamSearch:
         that they caused. The buffers are used again when the iterator goes on.
         """
         n, start = batch.size, 0
-        self._clear(tell)
+        self._clear(with_events)
         while start < n:
             records = self.prepare(batch, founders)
             out, counters = self._out, self._out.counters
@@ -305,7 +305,9 @@ class BeamSearch:
 
     @property
     def head(self) -> int:
-        """Rank of the hypothesis that is announced: of the largest true log joint, or the greedy lane."""
+        """Rank of the hypothesis that is announced: of the largest true log joint, or the greedy
+        hypothesis.
+        """
         return int(self.state.beam.counters.head)
 
     def head_slots(self) -> np.ndarray:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import GROW, Output
 from streamdp.beam.growth import make_room
-from streamdp.beam.pool import ALIVE
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import GROW, Output
 from streamdp.encode.batch import Batch
 
 
@@ -20,13 +20,13 @@ class Single:
         A beam over vectors.
     dimension
         D; ``row`` is of shape (D,).
-    tell
+    with_events
         Whether cluster events are wanted.
     """
 
-    def __init__(self, search: BeamSearch, dimension: int, *, tell: bool) -> None:
+    def __init__(self, search: BeamSearch, dimension: int, *, with_events: bool) -> None:
         self._search = search
-        self._tell = tell
+        self._with_events = with_events
         self._batch = Batch(vectors=np.zeros((1, dimension)), times=np.zeros(1))
         self._fit()
         self.row = self._records.vectors[0]
@@ -52,7 +52,7 @@ class Single:
         """Absorb the vector; its answer is the first of the output."""
         self._look()
         self._clear()
-        self.out.counters.tell = self._tell
+        self.out.counters.with_events = self._with_events
         while True:
             self._advance()
             if self.out.counters.done:

@@ -24,7 +24,7 @@ from streamdp.settings.places import Serving
 
 BATCH = 100
 
-PACE = 80.0
+CLOCK = 80.0
 """Records a second, with a page."""
 
 
@@ -84,12 +84,12 @@ def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:
 
 
 def _paced(settings: Settings, records: int, live: LivePage) -> None:
-    """Show the stream on a page: a quarter of it at first, then at PACE."""
+    """Show the stream on a page: a quarter of it at first, then at CLOCK."""
     engine, stream = Engine(settings), list(demo_stream(records, settings.seed))
     at, began = 0, time.monotonic()
     while at < records:
         live.beat(engine, None, at)
-        stop = min(records, records // 4 + int((time.monotonic() - began) * PACE), at + BATCH)
+        stop = min(records, records // 4 + int((time.monotonic() - began) * CLOCK), at + BATCH)
         batch = _records(stream[at:stop], at)
         if batch:
             live.taken(batch)

@@ -177,7 +177,7 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
         moved, merged = counts["records_moved"], counts["clusters_merged"]
         told += (
             f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
-            f"{counted(merged, 'cluster')} merged, {engine.nats_won:,.1f} nats won"
+            f"{counted(merged, 'cluster')} merged, {engine.nats_gained:,.1f} nats won"
         )
     for line in filter(None, (refined_line(engine), adapted_line(engine))):
         told += f"\n{line}"

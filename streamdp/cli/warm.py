@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from streamdp.beam.model import REVIEW_EVERY
+from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
 from streamdp.demo.stream import demo_stream

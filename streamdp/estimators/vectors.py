@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.describe import events_of
+from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import Single, next_label
-from streamdp.beam.state import Output
 from streamdp.encode.choice import choose_encoder
 from streamdp.encode.encoders import HUGE, VectorEncoder
 from streamdp.engine import Engine
@@ -115,7 +115,7 @@ class Vectors:
         search = self._search()
         family = search.likelihood
         assert isinstance(family, VectorFamily)
-        self._single = Single(search, family.dimension, tell=True)
+        self._single = Single(search, family.dimension, with_events=True)
         self._single.time[0] = self._time
         as_they_are: Any = type(family).read
         self._plain = as_they_are.__func__ is _AS_THEY_ARE and not self._settings.normalise

@@ -11,13 +11,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from streamdp.beam.pool import ALIVE
-from streamdp.beam.rearrange import found_clusters, keep_head, move_records, tell_change, tidy
-from streamdp.beam.recent import Recent
-from streamdp.beam.review import by_label, gather_recent, run_looks
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
+from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
+from streamdp.beam.looks.recent import Recent
+from streamdp.beam.looks.review import by_label, gather_recent, run_looks
+from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.second_look import LEAST_GAIN
-from streamdp.beam.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.store import FIRST_SLOT
@@ -199,11 +199,11 @@ def _numbered(stream: Stream, changes: Proposal) -> tuple[Proposal, np.ndarray]:
     return numbered, np.array(founders, np.int64)
 
 
-def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Output]:
+def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterator[Output]:
     """Let the best hypothesis decide everything, and rearrange it.
 
-    ``tell`` says whether cluster events are wanted. Yields revisions and events; the buffers are used again
-    when the iterator goes on.
+    ``with_events`` says whether cluster events are wanted. Yields revisions and events; the buffers are used
+    again when the iterator goes on.
     """
     held, search, changes = stream.held, stream.search, plan.changes
     times = np.zeros(held.batch.size) if held.batch.times is None else held.batch.times
@@ -212,13 +212,13 @@ def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Outp
     def keep(out: Output) -> None:
         keep_head(search.model, search.state, out, search.choice)
 
-    yield from run_looks(search, keep, 1, 0, 1, tell)
+    yield from run_looks(search, keep, 1, 0, 1, with_events)
     _found(search, plan, times[plan.founders - held.first])
     recent, (labels, slots) = _recent(stream), _slots(search)
     into = slots[np.searchsorted(labels, changes.labels)]
     left = slots[np.searchsorted(labels, changes.was)]
     ended = _ended(search, changes, left, into)
-    if tell:
+    if with_events:
         yield from _tell(search, [_end(changes, left, slot) for slot in ended])
     chosen = held.batch.take(changes.seqs - held.first)
     chosen_times = times[changes.seqs - held.first]
@@ -229,8 +229,8 @@ def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Outp
         move_records(search.model, state, scores, recent, out, records, changes.seqs, into, changes.shares)
 
     longest = int(np.diff(chosen.offsets).max(initial=1)) if chosen.vectors is None else 1
-    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, tell)
-    if tell:
+    yield from run_looks(search, move, len(changes.seqs), len(changes.seqs), longest, with_events)
+    if with_events:
         minted = changes.minted + np.arange(len(plan.founders))
         born = slots[np.searchsorted(labels, minted)]
         yield from _tell(search, [_birth(changes, into, slot) for slot in born.tolist()])
@@ -243,7 +243,7 @@ def _found(search: BeamSearch, plan: Arrangement, times: np.ndarray) -> None:
     def found(out: Output) -> None:
         found_clusters(search.model, search.state, out, plan.founders, times, new)
 
-    for _ in run_looks(search, found, len(new), 0, 1, tell=False):
+    for _ in run_looks(search, found, len(new), 0, 1, with_events=False):
         pass
 
 
@@ -272,7 +272,7 @@ def _tell(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
     out = search.output_for(0, 1)
     out.counters.clear()
     out.needs.clear()
-    out.counters.tell = True
+    out.counters.with_events = True
     for row in rows:
-        tell_change(search.state, out, *row)
+        report_change(search.state, out, *row)
     yield out

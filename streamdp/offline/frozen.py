@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.pace import clocks_at
-from streamdp.beam.pool import ALIVE
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.clock import clocks_at
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import State
 from streamdp.beam.search import BeamSearch
-from streamdp.beam.state import State
-from streamdp.beam.words import WordClusters
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
@@ -231,8 +231,8 @@ def _frozen_weight(
     but rounding, that of records at these places. The scale of ``prior`` is that of now: one of another time
     is a clock's that ran at another pace.
     """
-    clock = clocks_at(state.pace, positions)
-    past = (float(state.beam.counters.now) - clock) / float(state.pace["rate"][0])
+    clock = clocks_at(state.clock, positions)
+    past = (float(state.beam.counters.now) - clock) / float(state.clock["rate"][0])
     whole = float(state.pool.weight[slot] * state.beam.counters.scale)
     left = whole - float(prior.decay(past[members]).sum())
     since = float(prior.decay(past[0]))

@@ -14,8 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.state import Output
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.offline.adopt import arrangement_of, carry_out
 from streamdp.offline.plan import Plan
@@ -62,7 +62,7 @@ class Passes:
         self._worker: ThreadPoolExecutor | None = None
 
     def turn(
-        self, stream: Callable[[], Stream | None], seq: int, *, tell: bool, last: bool = False
+        self, stream: Callable[[], Stream | None], seq: int, *, with_events: bool, last: bool = False
     ) -> Iterator[Output]:
         """Adopt what is due, begin what is due.
 
@@ -72,7 +72,7 @@ class Passes:
             Gives the stream as it is, None where it holds no record.
         seq
             Number of the next record, a multiple of 512 unless it is the last turn.
-        tell
+        with_events
             Whether cluster events are wanted.
         last
             The stream has ended: a last pass goes over what there is.
@@ -82,11 +82,11 @@ class Passes:
         Revisions and events; the buffers are used again when the iterator goes on.
         """
         if self._due(seq, last=last):
-            yield from self._adopt(stream, tell=tell)
+            yield from self._adopt(stream, with_events=with_events)
         if seq % self.every == 0 or last:
             self._begin(stream(), seq)
             if last:
-                yield from self._adopt(stream, tell=tell)
+                yield from self._adopt(stream, with_events=with_events)
 
     def _due(self, seq: int, *, last: bool) -> bool:
         begun = self._begun
@@ -117,7 +117,7 @@ class Passes:
         self.waited += time.perf_counter() - began
         return found
 
-    def _adopt(self, stream: Callable[[], Stream | None], *, tell: bool) -> Iterator[Output]:
+    def _adopt(self, stream: Callable[[], Stream | None], *, with_events: bool) -> Iterator[Output]:
         proposal, now, begun = self._result(), stream(), self._begun
         self._begun = None
         if proposal is None or now is None or begun is None or len(proposal.seqs) == 0:
@@ -128,7 +128,7 @@ class Passes:
         self.counts.refinements_adopted += 1
         self.counts.records_refined += len(plan.changes.seqs)
         self.counts.refinement_nats += plan.nats
-        yield from carry_out(now, plan, tell=tell)
+        yield from carry_out(now, plan, with_events=with_events)
 
     def counters(self) -> dict[str, float]:
         """Counts for metrics and summaries."""

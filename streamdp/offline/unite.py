@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.second_look import LEAST_GAIN
+from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT

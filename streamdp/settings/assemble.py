@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.adapt import LEAST
-from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
+from streamdp.beam.data.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
+from streamdp.beam.looks.adapt import LEAST
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL

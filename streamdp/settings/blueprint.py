@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.beam.model import Model
+from streamdp.beam.data.model import Model
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.review import slots_of
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.beam.pool import ALIVE, VACANT
+from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch

@@ -12,13 +12,13 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.census import Census, census_of, census_of_all
 from streamdp.answers.describe import events_of, summarise
 from streamdp.answers.whereto import Candidate, candidates
-from streamdp.beam.adapt import Adapted, adapt, adapted
 from streamdp.beam.cluster_facts import Facts
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import Output
 from streamdp.beam.facts import facts_of, state_of
-from streamdp.beam.model import REVIEW_EVERY
-from streamdp.beam.review import review
+from streamdp.beam.looks.adapt import Adapted, adapt, adapted
+from streamdp.beam.looks.review import review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
-from streamdp.beam.state import Output
 from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
@@ -49,8 +49,7 @@ def new_search(
     It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
     """
     blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
-    likelihood = blueprint.likelihood_for(moments)
-    model = blueprint.model(likelihood)
+    model = blueprint.model(likelihood := blueprint.likelihood_for(moments))
     return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
@@ -173,7 +172,7 @@ class BeamStream(Stream):
             words.touch(batch.words, batch.offsets, first)
         self.retained.append(Labelled(first, batch, labels))
         self.stage("kernel")
-        for start, stop, out in search.run(batch, decided, tell=self.with_events):
+        for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")
             labels[start:stop] = out.answers["label"][start:stop]
             self.announcer.announce(
@@ -202,14 +201,16 @@ class BeamStream(Stream):
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
         """Look again at what has come of age; begin and adopt refinements."""
-        age, tell = self._age, self.with_events
+        age, with_events = self._age, self.with_events
         held = self.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
         if held is not None:
             since = self.announcer.open_from(search.seq)
-            looked = review(search, held.first, held.batch, held.labels, age, since, tell=tell, last=last)
+            looked = review(
+                search, held.first, held.batch, held.labels, age, since, with_events=with_events, last=last
+            )
             self._revise(search, looked, answers)
         if self._passes is not None:
-            turned = self._passes.turn(self.refinable, self.seq, tell=tell, last=last)
+            turned = self._passes.turn(self.refinable, self.seq, with_events=with_events, last=last)
             self._revise(search, turned, answers)
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.census import Census
 from streamdp.answers.whereto import Candidate
-from streamdp.beam.adapt import Adapted
+from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require

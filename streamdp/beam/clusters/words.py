@@ -1,0 +1,318 @@
+"""Clusters of words: an inverted index, size classes, and the base measure that all share."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.beam.clusters import sizes as by_size
+from streamdp.beam.clusters.index import (
+    ByClusters,
+    Index,
+    add_words,
+    copy_words,
+    release_words,
+    relink,
+    take_words,
+    top_words,
+    unindex,
+)
+from streamdp.beam.clusters.places import Places, least_value, offer_place, offer_places
+from streamdp.beam.clusters.sizes import Sizes, join_class
+from streamdp.beam.clusters.sparse import score_words
+from streamdp.beam.data.choice import GUARD, NEW, Choice, rounded
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
+from streamdp.beam.data.scores import Scores
+from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
+from streamdp.beam.step.capacity import need
+from streamdp.beam.step.clusters import (
+    agree,
+    bag_of_slot,
+    clear_slot,
+    close_slot_words,
+    contest,
+    copy_slot,
+    describe_slot,
+    enter_class,
+    hide_slot,
+    join_slot,
+    learn_record,
+    leave_class,
+    leave_slot,
+    note_announced,
+    offer_agreed,
+    release_slot,
+    rescale,
+    reweigh,
+    room_for_bag,
+    room_for_classes,
+    room_for_words,
+    score_record,
+    show_slot,
+    value_of,
+)
+from streamdp.beam.step.evidence import may_found
+from streamdp.kernels.jit import kernel
+from streamdp.likelihoods.words import learn
+
+
+class WordClusters(NamedTuple):
+    """Statistics by slot and by word."""
+
+    inverted: Index
+    sizes: Sizes
+    learned: Any  # Learned, or of categories FieldsLearned
+
+
+@score_record.of(WordClusters)
+def _score_record(
+    clusters: WordClusters, model: Model, state: State, scores: Scores, record: Incoming
+) -> None:
+    score_words(
+        model,
+        state.pool,
+        clusters.inverted,
+        clusters.sizes,
+        clusters.learned,
+        scores,
+        record.words,
+        record.counts,
+        may_found(model, state.beam),
+    )
+
+
+@value_of.of(WordClusters)
+def _value_of(clusters: WordClusters, scores: Scores, slot: int) -> float:
+    words = scores.words
+    if words.stamp[slot] != words.counters.tick:
+        scores.value[slot] = words.ratio[clusters.sizes.of[slot]]
+    value: float = scores.value[slot]
+    return value
+
+
+@kernel
+def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, choice: Choice, c: int) -> None:
+    """Offer the untouched agreed clusters of a size class, heaviest first, down to the floor."""
+    pool, words = state.pool, scores.words
+    start, n = sizes.classes[c].start, sizes.agreed[c]
+    scale, reference = state.beam.counters.scale, scores.counters.reference
+    stack, top = choice.stack, 1
+    stack[0] = 0
+    while top > 0:
+        top -= 1
+        i = stack[top]
+        slot = sizes.heap[start + i]
+        score = log_offer(model, pool.weight[slot], scale, words.ratio[c], reference)
+        if score < choice.counters.floor:
+            continue
+        if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.counters.anchor)):
+            continue
+        if words.stamp[slot] != words.counters.tick:
+            scores.value[slot] = words.ratio[c]
+            offer_candidate(choice, pool.founder, model.beam, slot, score)
+        j = 2 * i + 2
+        if j < n:
+            stack[top] = j
+            top += 1
+        if j - 1 < n:
+            stack[top] = j - 1
+            top += 1
+
+
+@offer_agreed.of(WordClusters)
+def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
+    pool, sizes, words = state.pool, clusters.sizes, scores.words
+    for i in range(words.counters.touched):
+        slot = words.touched[i]
+        if pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+            offer_slot(model, state, scores, choice, slot)
+    scale = state.beam.counters.scale
+    for c in range(1, sizes.counters.high):
+        if sizes.agreed[c] == 0 or sizes.top[c] * scale * words.ratio[c] < choice.counters.bar:
+            continue
+        _explore_class(model, state, sizes, scores, choice, c)
+        if model.temper == 1.0 and choice.counters.candidates == model.beam:
+            raise_floor(model, scores, choice, choice.candidates[0].score - GUARD)
+
+
+@offer_places.of(WordClusters)
+def _offer_places(
+    clusters: WordClusters, state: State, scores: Scores, places: Places, but: int, least: int
+) -> None:
+    """Those that share a word with what was scored; of the others the classes that are worth it."""
+    pool, sizes, words, bar = state.pool, clusters.sizes, scores.words, 0.0
+    for i in range(words.counters.touched):
+        slot = words.touched[i]
+        value = scores.value[slot]
+        if value >= bar and pool.column[slot] < 0 and pool.state[slot] == ALIVE:
+            offer_place(state, places, slot, value, but, least)
+            bar = least_value(places)
+    for c in range(1, sizes.counters.high):
+        value = words.ratio[c]
+        if sizes.agreed[c] == 0 or value < least_value(places):
+            continue
+        found = by_size.heaviest(sizes, c, pool.weight, pool.founder, places.heaviest)
+        for i in range(found):  # all alike but for their weights
+            slot = places.heaviest[i]
+            if words.stamp[slot] != words.counters.tick:
+                offer_place(state, places, slot, value, but, least)
+
+
+@clear_slot.of(WordClusters)
+def _clear_slot(clusters: WordClusters, model: Model, slot: int) -> None:
+    clusters.inverted.types[slot] = 0
+    clusters.inverted.tokens[slot] = 0
+
+
+@copy_slot.of(WordClusters)
+def _copy_slot(clusters: WordClusters, source: int, target: int) -> None:
+    copy_words(clusters.inverted, source, target)
+
+
+@join_slot.of(WordClusters)
+def _join_slot(clusters: WordClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
+    add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
+
+
+@leave_slot.of(WordClusters)
+def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
+    take_words(clusters.inverted, slot, record.words, record.counts)
+
+
+@hide_slot.of(WordClusters)
+def _hide_slot(clusters: WordClusters, slot: int) -> None:
+    unindex(clusters.inverted, slot)
+
+
+@show_slot.of(WordClusters)
+def _show_slot(clusters: WordClusters, slot: int) -> None:
+    relink(clusters.inverted, slot)
+
+
+@bag_of_slot.of(WordClusters)
+def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int) -> Incoming:
+    index, n = clusters.inverted, 0
+    begin, types = index.own[slot].start, index.types[slot]
+    for single in (True, False):  # a record comes with its words of count one first
+        for k in range(begin, begin + types):
+            count = index.occurrences[index.lists[index.word[k]].start + index.where[k]]
+            if (count == 1) == single:
+                bag.words[n], bag.counts[n] = index.word[k], count
+                n += 1
+    return Incoming(bag.seq, bag.time, bag.words[:n], bag.counts[:n], bag.x, bag.founder)
+
+
+@room_for_bag.of(WordClusters)
+def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndarray) -> None:
+    index, fresh = clusters.inverted, words.shape[0]
+    out.needs.postings = need(
+        out, index.postings[0] + 4 * (index.counters.posted + fresh), index.slot.shape[0]
+    )
+    out.needs.entries = need(out, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
+
+
+@note_announced.of(WordClusters)
+def _note_announced(clusters: WordClusters, scores: Scores, record: Incoming) -> None:
+    for i in range(record.words.shape[0]):
+        scores.words.announced_fresh[i] = scores.words.fresh[i]
+
+
+@learn_record.of(WordClusters)
+def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: Incoming) -> None:
+    fresh = scores.words.announced_fresh
+    learn(model.family, clusters.learned, record.words, record.counts, fresh)
+
+
+@describe_slot.of(WordClusters)
+def _describe_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
+    words, counts = out.event_words[event], out.event_counts[event]
+    by = ByClusters(pool.counters.open)
+    top_words(clusters.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
+
+
+@enter_class.of(WordClusters)
+def _enter_class(clusters: WordClusters, slot: int) -> None:
+    join_class(clusters.sizes, slot, clusters.inverted.tokens[slot], clusters.inverted.types[slot])
+
+
+@leave_class.of(WordClusters)
+def _leave_class(clusters: WordClusters, pool: Pool, slot: int) -> None:
+    by_size.leave_class(clusters.sizes, slot, pool.weight, pool.founder)
+
+
+@agree.of(WordClusters)
+def _agree(clusters: WordClusters, pool: Pool, slot: int) -> None:
+    by_size.agree(clusters.sizes, slot, pool.weight, pool.founder)
+
+
+@contest.of(WordClusters)
+def _contest(clusters: WordClusters, pool: Pool, slot: int) -> None:
+    by_size.contest(clusters.sizes, slot, pool.weight, pool.founder)
+
+
+@reweigh.of(WordClusters)
+def _reweigh(clusters: WordClusters, pool: Pool, slot: int, change: float) -> None:
+    by_size.reweigh(clusters.sizes, slot, change, pool.weight, pool.founder)
+
+
+@rescale.of(WordClusters)
+def _rescale(clusters: WordClusters, factor: float) -> None:
+    for c in range(clusters.sizes.weight.shape[0]):
+        clusters.sizes.weight[c] *= factor
+        clusters.sizes.top[c] *= factor
+
+
+@close_slot_words.of(WordClusters)
+def _close_slot_words(clusters: WordClusters, slot: int) -> None:
+    unindex(clusters.inverted, slot)
+
+
+@release_slot.of(WordClusters)
+def _release_slot(clusters: WordClusters, slot: int) -> None:
+    release_words(clusters.inverted, slot)
+
+
+@room_for_classes.of(WordClusters)
+def _room_for_classes(clusters: WordClusters, pool: Pool, out: Output, limit: int) -> None:
+    sizes = clusters.sizes
+    out.needs.classes = need(out, sizes.counters.used + limit + 2, sizes.classes.shape[0])
+    heap = sizes.header[0] + 8 * (pool.counters.used + limit + 8)
+    out.needs.heap = need(out, heap, sizes.heap.shape[0])
+
+
+@kernel
+def _posting_need(index: Index, word: int, children: int) -> int:
+    n = index.lists[word].length + children + 2
+    block = index.lists[word].block
+    return 4 * n if block < 0 or n > (4 << block) else 0
+
+
+@room_for_words.of(WordClusters)
+def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: np.ndarray) -> None:
+    # A posting list that moves takes a block of at most four times its new length in all, so four times all
+    # postings, old and new, is enough; only where there is not that much is the need worked out.
+    index, children = clusters.inverted, choice.counters.children
+    fresh = words.shape[0]
+    entries, new = 4 * (fresh + 2), fresh
+    for a in range(children):
+        slot = choice.children[a].slot
+        if slot != NEW and choice.children[a].group == a:
+            entries += 4 * (index.types[slot] + fresh + 2)
+            new += index.types[slot] + fresh
+    enough = index.postings[0] + 4 * (index.counters.posted + new)
+    if fresh > 0 and enough > index.slot.shape[0]:
+        postings = 0
+        for i in range(fresh):
+            postings += _posting_need(index, words[i], children)
+        for a in range(children):
+            slot = choice.children[a].slot
+            if slot != NEW and choice.children[a].group == a and children > 1:
+                begin = index.own[slot].start
+                for i in range(begin, begin + index.types[slot]):
+                    postings += _posting_need(index, index.word[i], children)
+        if index.postings[0] + postings > index.slot.shape[0]:
+            out.needs.postings = need(out, enough, index.slot.shape[0])
+    out.needs.entries = need(out, index.entries[0] + entries, index.word.shape[0])

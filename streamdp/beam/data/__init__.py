@@ -1,0 +1,1 @@
+"""What a beam is made of: arrays of state, and of scratch space."""

@@ -1,0 +1,168 @@
+"""Which records and clusters get a second look, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from streamdp.beam.clusters.places import Places
+from streamdp.beam.data.clock import clocks_at, concentrations_at
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import GROW, Incoming, Output
+from streamdp.beam.growth import make_room
+from streamdp.beam.looks.recent import Recent, gather
+from streamdp.beam.looks.second_look import Chosen, look_again
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
+from streamdp.kernels.rows import made
+
+AGES = (1.0, 2.0, 2.5, 4.0)
+"""At which multiples of the age of a second look clusters are looked at, whole."""
+
+MOST_WORDS = 512
+"""Distinct words of a cluster that is looked at whole; with more, a look costs much and changes little."""
+
+
+def review(
+    search: BeamSearch,
+    first: int,
+    batch: Batch,
+    labels: np.ndarray,
+    age: int,
+    since: int = 0,
+    *,
+    with_events: bool,
+    last: bool = False,
+) -> Iterator[Output]:
+    """Look again at what has come of age.
+
+    Parameters
+    ----------
+    search
+        The running beam.
+    first, batch, labels
+        The records that may move: the latest ones, the number of the first of them, and the newest labels.
+    age
+        Records after which a record is looked at again.
+    since
+        Records before this one are final: they stay, and so do clusters that hold any.
+    with_events
+        Whether cluster events are wanted.
+    last
+        The stream has ended: all that has not come of age is looked at too.
+
+    Yields
+    ------
+    Revisions and events; the buffers are used again when the iterator goes on.
+    """
+    seq = search.seq
+    recent = gather_recent(search, first, batch, labels)
+    places = made(Places, {})
+    start, stop = max(seq - age - REVIEW_EVERY, since), seq if last else seq - age
+    start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
+    chosen = batch.slice(start, stop)
+    slots = _of_age(search, recent, age, last=last)
+    slots = slots[~np.isin(slots, recent.slot[: max(since - first, 0)])]
+    inverted, words = search.words.inverted, len(search.words.learned.counts)
+    # a cluster may have taken in others, and records, by the time that it is looked at
+    lengths = np.diff(chosen.offsets)
+    types = min(int(inverted.types[slots].sum() + lengths.sum()), words)
+    longest = max(int(lengths.max(initial=1)), types)
+    bag = Incoming(-1, 0.0, np.zeros(types, np.int32), np.zeros(types, np.int32), np.zeros(0), -1)
+
+    def look(out: Output) -> None:
+        records = search.prepare(chosen)
+        model, state, scores = search.model, search.state, search.scores
+        look_again(model, state, scores, places, recent, out, Chosen(records, first + start, slots, bag))
+
+    yield from run_looks(search, look, chosen.size + len(slots), batch.size, longest, with_events)
+
+
+def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarray) -> Recent:
+    """The records in lists by the slot of their cluster."""
+    state, prior = search.state, search.model.prior
+    pool = state.pool
+    slot = slots_of(search, labels)
+    by_records = getattr(prior, "by_records", True)
+    position = np.arange(first, first + batch.size, dtype=np.float64)
+    if not by_records:
+        assert batch.times is not None
+        position = np.array(batch.times, np.float64)
+    clock = state.clock
+    recent = made(
+        Recent,
+        {"records": batch.size, "slots": len(pool.state)},
+        first=first,
+        slot=slot,
+        position=clocks_at(clock, position),
+        time=np.zeros(batch.size) if batch.times is None else np.array(batch.times, np.float64),
+        founding=concentrations_at(clock, position),
+    )
+    gather(prior, state, recent)
+    return recent
+
+
+def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
+    """The slots of open clusters that all hypotheses hold, by label; -1 for a label that none of them has."""
+    pool = search.state.pool
+    slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
+    if len(slots) > len(labels):  # leaving most out is cheaper than to put all in order
+        slots = slots[np.isin(_labels_of(search, slots), labels)]
+    if not len(slots):
+        return np.full(len(labels), -1)
+    names, slots = by_label(search, slots)
+    at = np.minimum(np.searchsorted(names, labels), len(names) - 1)
+    return np.where(names[at] == labels, slots[at], -1)
+
+
+def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of clusters, in order, and the slots of each."""
+    labels = _labels_of(search, slots)
+    order = np.argsort(labels)
+    return labels[order], slots[order]
+
+
+def _labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
+    state = search.state
+    return np.asarray(state.lineages.rows["label"][state.pool.slots["lineage"][slots]])
+
+
+def _of_age(search: BeamSearch, recent: Recent, age: int, *, last: bool) -> np.ndarray:
+    """The clusters to be looked at, the oldest first."""
+    pool, seq = search.state.pool, search.seq
+    slots = np.flatnonzero(recent.held > 0)
+    slots = slots[recent.held[slots] == pool.slots["size"][slots]]
+    slots = slots[search.words.inverted.types[slots] <= MOST_WORDS]
+    founder = pool.founder[slots]
+    if not last:
+        ages = seq - founder
+        due = np.zeros(len(slots), bool)
+        for multiple in AGES:
+            due |= (ages >= multiple * age) & (ages - REVIEW_EVERY < multiple * age)
+        slots, founder = slots[due], founder[due]
+    return np.asarray(slots[np.argsort(founder)])
+
+
+def run_looks(
+    search: BeamSearch,
+    look: Callable[[Output], None],
+    n: int,
+    revisions: int,
+    longest: int,
+    with_events: bool,
+) -> Iterator[Output]:
+    """Call a kernel until it is through with ``n`` looks, making room as it asks for it."""
+    done = 0
+    while done < n:
+        out = search.output_for(revisions, longest)
+        out.counters.clear()
+        out.needs.clear()
+        out.counters.with_events, out.counters.done = with_events, done
+        look(out)
+        done = int(out.counters.done)
+        if out.counters.revisions or out.counters.events:
+            yield out
+        if int(out.counters.status) == GROW:
+            search.state = make_room(search.state, out.needs)

@@ -1,0 +1,257 @@
+"""Second looks: records and clusters are weighed again against what is known now.
+
+A record of a certain age is taken out of its cluster and put where the log joint is highest, its own
+cluster among the places; a cluster of a certain age, whole, into a larger one where that is better than
+standing alone. Only clusters that all hypotheses hold are concerned, with records that are decided, so that
+every hypothesis changes by the same nats. The kernels stop where a buffer is full (FLUSH) or an array too
+small (GROW), as ``advance`` does; what was under way is as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.beam.clusters.places import Places, best_place, find_places
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.scores import Scores
+from streamdp.beam.data.state import COMPLETE, Incoming, Output, State
+from streamdp.beam.looks.moving import (
+    count_gain,
+    count_merger,
+    leave,
+    place_record,
+    put_back,
+    report_merger,
+    revise,
+    room_to_join,
+    room_to_look,
+    take_away,
+    take_in,
+    widen,
+)
+from streamdp.beam.looks.recent import (
+    Recent,
+    link,
+    may_leave,
+    ratio_of_joining,
+    ratio_of_staying,
+    ratio_of_union,
+    unlink,
+    weigh_list,
+)
+from streamdp.beam.step.advance import Records, record_at
+from streamdp.beam.step.aging import weigh_united
+from streamdp.beam.step.closing import discard_slot
+from streamdp.beam.step.clusters import (
+    bag_of_slot,
+    hide_slot,
+    join_slot,
+    leave_class,
+    score_record,
+    show_slot,
+    value_of,
+)
+from streamdp.kernels.jit import entry, kernel
+
+LEAST_GAIN = 1e-6
+"""Nats; what is less may be floating-point noise."""
+
+
+@kernel
+def _better_place(places: Places, own: float) -> tuple[int, float, float]:
+    """The slot of the best place, if it is better than to stay (else -1); nats gained, and its share."""
+    if places.counters.found == 0:
+        return -1, 0.0, 0.0
+    best, share = best_place(places, own)
+    gain = places.score[best] - own
+    if not LEAST_GAIN < gain < np.inf:
+        return -1, gain, share
+    return places.slot[best], gain, share
+
+
+# ---------------------------------------------------------------- records
+
+
+@kernel
+def _return(model: Model, state: State, scores: Scores, slot: int, record: Incoming) -> None:
+    take_in(model, state, scores, slot, record)
+    put_back(state, slot)
+
+
+@kernel
+def _look_at_record(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    record: Incoming,
+) -> bool:
+    """Weigh a record again; False where room must be made first."""
+    pool, beam = state.pool, state.beam
+    m = record.seq - recent.first
+    slot = recent.slot[m]
+    if slot < 0 or record.seq > beam.counters.decided:
+        return True
+    alone = pool.slots[slot].size == 1
+    if not alone and not may_leave(model.prior, recent, m):
+        return True
+    leave(model, state, slot, record)
+    score_record(state.clusters, model, state, scores, record)
+    own = math.log(scores.counters.new_value) if scores.counters.new_value > 0.0 else -np.inf
+    if not alone:
+        value = value_of(state.clusters, scores, slot)
+        stays = ratio_of_staying(model.prior, state, recent, m) if value > 0.0 else 0.0
+        own = math.log(value) + stays if value > 0.0 else -np.inf
+    find_places(state, scores, places, slot, 1)
+    n = places.counters.found
+    for p in range(n):
+        ratio = ratio_of_joining(model.prior, state, recent, m, places.slot[p])
+        places.score[p] = math.log(places.value[p]) + ratio
+    _return(model, state, scores, slot, record)
+    beam.counters.looks += 1
+    into, gain, share = _better_place(places, own)
+    if into < 0:
+        return True
+    room_to_join(state, out, slot, into, record.words)
+    if out.counters.status != COMPLETE:
+        beam.counters.looks -= 1
+        return False
+    unlink(recent, m)
+    if alone:
+        report_merger(state, out, slot, into)
+        discard_slot(state, slot)
+        count_merger(state)
+    else:
+        take_away(model, state, recent, slot, record, m)
+        weigh_list(model.prior, state, recent, slot)
+    place_record(model, state, scores, into, record)
+    link(recent, into, m)
+    weigh_list(model.prior, state, recent, into)
+    count_gain(state, gain, 1)
+    revise(state, recent, out, m, share)
+    return True
+
+
+# ---------------------------------------------------------------- clusters
+
+
+@kernel
+def _unite(
+    model: Model, state: State, scores: Scores, recent: Recent, slot: int, into: int, bag: Incoming
+) -> None:
+    """Make a slot, which still stands, part of another."""
+    pool = state.pool
+    leave_class(state.clusters, pool, into)
+    join_slot(state.clusters, model, scores, into, bag)
+    pool.slots[into].size += pool.slots[slot].size
+    row = pool.slots[slot]
+    widen(pool, into, row.first_time, row.last_time, row.last)
+    weigh_united(model.prior, model, state, slot, into)
+    put_back(state, into)
+    discard_slot(state, slot)
+
+
+@kernel
+def _look_at_cluster(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    bag: Any,
+    slot: int,
+) -> bool:
+    """Weigh a cluster again, whole; False where room must be made first."""
+    pool, beam = state.pool, state.beam
+    row = pool.slots[slot]
+    if pool.state[slot] != ALIVE or pool.column[slot] >= 0 or recent.held[slot] != row.size:
+        return True
+    if row.last > beam.counters.decided:
+        return True
+    whole = bag_of_slot(state.clusters, state, bag, slot)
+    room_to_join(state, out, slot, slot, whole.words)
+    if out.counters.status != COMPLETE:
+        return False
+    leave_class(state.clusters, pool, slot)
+    hide_slot(state.clusters, slot)
+    score_record(state.clusters, model, state, scores, whole)
+    find_places(state, scores, places, slot, row.size)
+    show_slot(state.clusters, slot)
+    put_back(state, slot)
+    beam.counters.looks += 1
+    n = places.counters.found
+    if scores.counters.new_value <= 0.0:
+        return True
+    own = math.log(scores.counters.new_value)
+    for p in range(n):
+        ratio = ratio_of_union(model.prior, state, recent, slot, places.slot[p])
+        places.score[p] = math.log(places.value[p]) + ratio
+    into, gain, share = _better_place(places, own)
+    if into < 0:
+        return True
+    room_to_join(state, out, slot, into, whole.words)
+    if out.counters.status != COMPLETE:
+        beam.counters.looks -= 1
+        return False
+    report_merger(state, out, slot, into)
+    count_gain(state, gain, row.size)
+    m = recent.head[slot]
+    _unite(model, state, scores, recent, slot, into, whole)
+    count_merger(state)
+    while m >= 0:
+        after = recent.next[m]
+        unlink(recent, m)
+        link(recent, into, m)
+        revise(state, recent, out, m, share)
+        m = after
+    weigh_list(model.prior, state, recent, into)
+    return True
+
+
+class Chosen(NamedTuple):
+    """What is looked at: records, the first of which is number ``first``, then clusters; room for one of
+    these.
+    """
+
+    records: Records
+    first: int
+    slots: np.ndarray  # int64[n]
+    bag: Incoming
+
+
+@entry
+def look_again(
+    model: Model,
+    state: State,
+    scores: Scores,
+    places: Places,
+    recent: Recent,
+    out: Output,
+    chosen: Chosen,
+) -> None:
+    """Look at records again, then at clusters.
+
+    Goes on with look ``out.counters.done``. (One entry for both: what they share is compiled once.)
+    """
+    records, slots = chosen.records, chosen.slots
+    i, n = out.counters.done, records.times.shape[0]
+    while i < n + slots.shape[0]:
+        revisions = 1 if i < n else recent.held[slots[i - n]]
+        if not room_to_look(state, out, revisions):
+            return
+        if i < n:
+            record = record_at(records, i, chosen.first + i)
+            done = _look_at_record(model, state, scores, places, recent, out, record)
+        else:
+            done = _look_at_cluster(model, state, scores, places, recent, out, chosen.bag, slots[i - n])
+        if not done:
+            return
+        i += 1
+        out.counters.done = i

@@ -1,0 +1,330 @@
+"""Prior weights as time goes by: what a join adds, what fades, what closes and retires.
+
+Priors whose weights depend on sizes alone forget nothing; what they retire is the stream's own limit. Under a
+decay the weight of a cluster is the sum of its members', kept in the way that suits the decay:
+counted under a window, one factor for all under an exponential decay, else summed anew for every record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamdp.beam.data.clock import clock_at
+from streamdp.beam.data.expiry import set_expiry
+from streamdp.beam.data.members import drop_member, push_member
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.pool import ALIVE, holds_slot
+from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.step.closing import change_weight, close_slot
+from streamdp.beam.step.clusters import rescale
+from streamdp.kernels.jit import generic, kernel
+from streamdp.priors.base import join_weight
+from streamdp.priors.decays import ExponentialTerms, WindowTerms, decay_weight
+from streamdp.priors.distance_dependent import DistanceDependentTerms
+
+TINY_SCALE = 1e-120
+"""Stored weights are multiplied out before the common factor of an exponential decay underflows."""
+
+
+@generic
+def retires(prior: Any) -> bool:
+    """Whether a cluster that closes does so by a limit of the stream's, not by the prior."""
+    raise NotImplementedError
+
+
+@generic
+def begin_record(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
+    """Bring all weights to the time of the record; close what has none left. Idempotent."""
+
+
+@generic
+def weigh_joined(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    """A slot's weight and expiry after the record has joined it (its size already counts it).
+
+    The slot stands in no class's sums while this is called.
+    """
+
+
+@generic
+def weigh_left(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    """A slot's weight and expiry after an earlier record has left it (its size does not count it any more).
+
+    The slot stands in no class's sums while this is called, and is not empty.
+    """
+
+
+@generic
+def weigh_united(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
+    """Weight and expiry of a slot that has taken in all records of another (its size counts them).
+
+    It stands in no class's sums while this is called.
+    """
+
+
+@generic
+def scale_at(prior: Any, state: State, record: Incoming) -> float:
+    """The common factor of all stored weights at the time of a record that is only asked about."""
+    raise NotImplementedError
+
+
+@generic
+def _add_member(decay: Any, state: State, slot: int, here: float) -> None:
+    """Let a record at a position weigh in a slot that it has joined."""
+
+
+@generic
+def _take_member(decay: Any, state: State, slot: int, here: float) -> None:
+    """Take the weight of a record at a position out of a slot that it has left."""
+
+
+@generic
+def _unite_members(decay: Any, state: State, slot: int, into: int) -> None:
+    """Let all that weighs in one slot weigh in another too."""
+
+
+@generic
+def _age(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
+    """Bring all weights to a position; close clusters that fall below ``close_below``."""
+
+
+@kernel
+def _position(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
+    return clock_at(state.clock, np.float64(record.seq) if prior.by_records else record.time)
+
+
+@retires.of(DistanceDependentTerms)
+def _by_itself(prior: DistanceDependentTerms) -> bool:
+    return False
+
+
+@retires.otherwise
+def _by_limit(prior: Any) -> bool:
+    return True
+
+
+# ---------------------------------------------------------------- priors by size
+
+
+@weigh_joined.otherwise
+def _weigh_by_size(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    pool = state.pool
+    pool.weight[slot] = join_weight(prior, np.float64(pool.slots[slot].size))
+    if model.retire_after > 0 or model.max_clusters > 0:
+        set_expiry(state.expiry, slot, np.float64(pool.slots[slot].last))
+
+
+@weigh_left.otherwise
+def _weigh_the_rest(prior: Any, model: Model, state: State, slot: int, record: Incoming) -> None:
+    state.pool.weight[slot] = join_weight(prior, np.float64(state.pool.slots[slot].size))
+
+
+@weigh_united.otherwise
+def _weigh_union(prior: Any, model: Model, state: State, slot: int, into: int) -> None:
+    state.pool.weight[into] = join_weight(prior, np.float64(state.pool.slots[into].size))
+    if model.retire_after > 0 or model.max_clusters > 0:
+        set_expiry(state.expiry, into, np.float64(state.pool.slots[into].last))
+
+
+@kernel
+def open_in_head(state: State) -> int:
+    """How many open clusters the best hypothesis has."""
+    pool = state.pool
+    total = pool.counters.open
+    row = pool.holds[pool.counters.half][state.beam.counters.head]
+    for j in range(pool.counters.contested):
+        if pool.state[pool.slot_of[j]] == ALIVE and row[j] == 0:
+            total -= 1
+    return total
+
+
+@begin_record.otherwise
+def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
+    expiry = state.expiry
+    if model.retire_after > 0:
+        while expiry.counters.length > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
+            close_slot(state, out, expiry.heap[0], True)
+    if model.max_clusters > 0 and state.pool.counters.open > model.max_clusters:
+        excess = open_in_head(state) - model.max_clusters
+        reached = -1.0
+        while expiry.counters.length > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
+            slot = expiry.heap[0]
+            if holds_slot(state.pool, state.beam.counters.head, slot):
+                excess -= 1
+            reached = expiry.key[slot]
+            close_slot(state, out, slot, True)
+
+
+@scale_at.otherwise
+def _as_it_is(prior: Any, state: State, record: Incoming) -> float:
+    scale: float = state.beam.counters.scale
+    return scale
+
+
+# ---------------------------------------------------------------- decays
+
+
+@weigh_joined.of(DistanceDependentTerms)
+def _weigh_by_distance(
+    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
+) -> None:
+    _add_member(prior.decay, state, slot, _position(prior, state, record))
+
+
+@weigh_united.of(DistanceDependentTerms)
+def _unite_weights(prior: DistanceDependentTerms, model: Model, state: State, slot: int, into: int) -> None:
+    _unite_members(prior.decay, state, slot, into)
+
+
+@weigh_left.of(DistanceDependentTerms)
+def _weigh_without(
+    prior: DistanceDependentTerms, model: Model, state: State, slot: int, record: Incoming
+) -> None:
+    _take_member(prior.decay, state, slot, _position(prior, state, record))
+
+
+@begin_record.of(DistanceDependentTerms)
+def _fade(prior: DistanceDependentTerms, model: Model, state: State, out: Output, record: Incoming) -> None:
+    now = _position(prior, state, record)
+    if record.seq == 0:
+        state.beam.counters.now = now
+    _age(prior.decay, prior.close_below, state, out, now)
+    state.beam.counters.now = now
+
+
+@scale_at.of(DistanceDependentTerms)
+def _faded_scale(prior: DistanceDependentTerms, state: State, record: Incoming) -> float:
+    return _scale_after(prior.decay, state, _position(prior, state, record))
+
+
+@generic
+def _scale_after(decay: Any, state: State, now: float) -> float:
+    """The common factor at a position to come."""
+    raise NotImplementedError
+
+
+@_scale_after.otherwise
+def _same_scale(decay: Any, state: State, now: float) -> float:
+    scale: float = state.beam.counters.scale
+    return scale
+
+
+@_add_member.of(WindowTerms)
+def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+    if decay_weight(decay, state.beam.counters.now - here) == 0.0:
+        return
+    push_member(state.members, slot, here)
+    state.pool.weight[slot] += 1.0
+    queue = state.members.queues[slot]
+    set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
+
+
+@_take_member.of(WindowTerms)
+def _take_from_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
+    if drop_member(state.members, slot, here):
+        state.pool.weight[slot] -= 1.0
+        queue = state.members.queues[slot]
+        if queue.head < queue.length:
+            set_expiry(state.expiry, slot, state.members.time[queue.start + queue.head])
+
+
+@_age.of(WindowTerms)
+def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, now: float) -> None:
+    expiry, members = state.expiry, state.members
+    while expiry.counters.length > 0:
+        slot = expiry.heap[0]
+        if decay_weight(decay, now - expiry.key[slot]) > 0.0:
+            return
+        start, head, n = members.queues[slot].start, members.queues[slot].head, members.queues[slot].length
+        while head < n and decay_weight(decay, now - members.time[start + head]) == 0.0:
+            head += 1
+        members.queues[slot].head = head
+        if head == n:
+            close_slot(state, out, slot, False)
+        else:
+            change_weight(state, slot, np.float64(n - head))
+            set_expiry(expiry, slot, members.time[start + head])
+
+
+@_add_member.of(ExponentialTerms)
+def _add_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+    counters = state.beam.counters
+    state.pool.weight[slot] += decay_weight(decay, counters.now - here) / counters.scale
+    set_expiry(state.expiry, slot, state.pool.weight[slot])
+
+
+@_take_member.of(ExponentialTerms)
+def _take_faded(decay: ExponentialTerms, state: State, slot: int, here: float) -> None:
+    counters = state.beam.counters
+    weight = state.pool.weight[slot] - decay_weight(decay, counters.now - here) / counters.scale
+    state.pool.weight[slot] = max(weight, 0.0)
+    set_expiry(state.expiry, slot, state.pool.weight[slot])
+
+
+@_unite_members.of(ExponentialTerms)
+def _add_up(decay: ExponentialTerms, state: State, slot: int, into: int) -> None:
+    state.pool.weight[into] += state.pool.weight[slot]
+    set_expiry(state.expiry, into, state.pool.weight[into])
+
+
+@_unite_members.otherwise
+def _add_each(decay: Any, state: State, slot: int, into: int) -> None:
+    queue = state.members.queues[slot]
+    for i in range(queue.start + queue.head, queue.start + queue.length):
+        _add_member(decay, state, into, state.members.time[i])
+
+
+@_age.of(ExponentialTerms)
+def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Output, now: float) -> None:
+    counters, expiry, pool = state.beam.counters, state.expiry, state.pool
+    if now > counters.now:
+        counters.scale *= decay_weight(decay, now - counters.now)
+    while expiry.counters.length > 0 and expiry.key[expiry.heap[0]] * counters.scale < close_below:
+        close_slot(state, out, expiry.heap[0], False)
+    if counters.scale < TINY_SCALE:
+        factor = counters.scale
+        for slot in range(pool.counters.high):
+            pool.weight[slot] *= factor
+            expiry.key[slot] *= factor
+        rescale(state.clusters, factor)
+        counters.scale = 1.0
+
+
+@_scale_after.of(ExponentialTerms)
+def _faded_scale_after(decay: ExponentialTerms, state: State, now: float) -> float:
+    elapsed = max(now - state.beam.counters.now, 0.0)
+    return state.beam.counters.scale * decay_weight(decay, elapsed)
+
+
+@_add_member.otherwise
+def _add_in_full(decay: Any, state: State, slot: int, here: float) -> None:
+    gap = state.beam.counters.now - here
+    push_member(state.members, slot, here)
+    state.pool.weight[slot] += decay_weight(decay, gap) if gap > 0.0 else 1.0
+
+
+@_take_member.otherwise
+def _take_in_full(decay: Any, state: State, slot: int, here: float) -> None:
+    if drop_member(state.members, slot, here):
+        weight = state.pool.weight[slot] - decay_weight(decay, state.beam.counters.now - here)
+        state.pool.weight[slot] = max(weight, 0.0)
+
+
+@_age.otherwise
+def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: float) -> None:
+    pool, members = state.pool, state.members
+    for slot in range(pool.counters.high):
+        if pool.state[slot] != ALIVE:
+            continue
+        start = members.queues[slot].start
+        total = 0.0
+        for i in range(members.queues[slot].head, members.queues[slot].length):
+            f = decay_weight(decay, now - members.time[start + i])
+            if f == 0.0:
+                members.queues[slot].head = i + 1
+            total += f
+        if total < close_below or total == 0.0:
+            close_slot(state, out, slot, False)
+        else:
+            change_weight(state, slot, total)

@@ -1,0 +1,216 @@
+"""Choosing the best children of all hypotheses.
+
+The normaliser and the weight of a new cluster depend on the hypothesis, a cluster's score does not: each
+candidate is offered to the hypotheses from the best on, and left as soon as no child can survive.
+
+Scores are compared as integers, in units of 1e-9 nats below the best; ties go to the better parent,
+then to the older cluster. What ``branching`` says comes last.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.beam.data.choice import NEW, Choice, rounded
+from streamdp.beam.data.model import Model
+from streamdp.beam.data.scores import Scores
+from streamdp.beam.data.state import State
+from streamdp.beam.step.branching import LAST, forget_top, founding_is_tried, is_tried, note_top, parents_of
+from streamdp.beam.step.candidates import gather, log_value_of_new, rank_parents
+from streamdp.beam.step.greedy import best_of_greedy, start_again
+from streamdp.kernels.heap import before, order_last_first, sift, swap
+from streamdp.kernels.jit import kernel
+
+
+class Children(NamedTuple):
+    """Children that were offered, the worst first."""
+
+    rows: np.ndarray
+
+
+@before.of(Children)
+def _worse(heap: Children, a: int, b: int) -> bool:
+    first, second = heap.rows[a], heap.rows[b]
+    if first.rank != second.rank:
+        return first.rank < second.rank
+    if first.parent != second.parent:
+        return first.parent > second.parent
+    return first.founder > second.founder
+
+
+@swap.of(Children)
+def _swap(heap: Children, a: int, b: int) -> None:
+    first, second = heap.rows[a], heap.rows[b]
+    first.rank, second.rank = second.rank, first.rank
+    first.parent, second.parent = second.parent, first.parent
+    first.slot, second.slot = second.slot, first.slot
+    first.founder, second.founder = second.founder, first.founder
+    first.select, second.select = second.select, first.select
+    first.joint, second.joint = second.joint, first.joint
+
+
+@kernel
+def _offer_child(
+    choice: Choice, limit: int, rank: int, parent: int, slot: int, founder: int, select: float, joint: float
+) -> None:
+    """Put a child among the ``limit`` best so far."""
+    place = choice.counters.children
+    if place < limit:
+        choice.counters.children = place + 1
+    else:
+        worst = choice.children[0]
+        if rank < worst.rank or (
+            rank == worst.rank
+            and (parent > worst.parent or (parent == worst.parent and founder > worst.founder))
+        ):
+            return
+        place = 0
+    child = choice.children[place]
+    child.rank, child.parent, child.slot, child.founder = rank, parent, slot, founder
+    child.select, child.joint = select, joint
+    sift(Children(choice.children), place, choice.counters.children)
+
+
+@kernel
+def _join_all(
+    model: Model,
+    state: State,
+    choice: Choice,
+    limit: int,
+    slot: int,
+    column: int,
+    score: float,
+    best: float,
+    cut: int,
+) -> bool:
+    """Offer the children that join one cluster, best parent first; False where none can survive."""
+    pool, beam = state.pool, state.beam
+    temper = model.temper
+    tried = is_tried(pool, choice, slot, column)
+    extra = 0.0
+    if temper != 1.0:
+        extra = (1.0 - temper) * math.log(pool.weight[slot] * beam.counters.scale)
+    top = rounded(choice.base[choice.order[0]] + score - best)
+    if top < cut or (choice.counters.children == limit and top < choice.children[0].rank):
+        return False
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
+        select = choice.base[h] + score
+        rank = rounded(select - best)
+        if rank < cut or (choice.counters.children == limit and rank < choice.children[0].rank):
+            break
+        if column >= 0 and not pool.holds[pool.counters.half, h, column]:
+            continue
+        if tried and choice.follows[h]:
+            rank -= LAST
+        joint = beam.joint[h] - choice.log_total[h] + score + extra
+        _offer_child(choice, limit, rank, h, slot, pool.founder[slot], select, joint)
+    return True
+
+
+@kernel
+def _keep_greedy(model: Model, state: State, scores: Scores, choice: Choice, best: float, seq: int) -> None:
+    """Find the greedy hypothesis's best child, or put it in the last place where it is to stay anyhow."""
+    n, greedy = choice.counters.children, state.beam.counters.greedy
+    choice.counters.greedy_child = -1
+    for i in range(n):
+        if choice.children[i].parent == greedy:
+            choice.counters.greedy_child = i
+            return
+    if choice.counters.reserved:
+        at = min(n, model.beam - 1)
+        best_of_greedy(model, state, scores, choice, best, seq, at)
+        choice.counters.greedy_child = at
+        choice.counters.children = at + 1
+
+
+@kernel
+def _find_head(choice: Choice) -> None:
+    """The child of the greedy hypothesis where that leads, else the one with the best true log joint."""
+    if choice.counters.leading:
+        choice.counters.best_child = choice.counters.greedy_child
+        return
+    n, top = choice.counters.children, choice.children[0].joint
+    for i in range(1, n):
+        top = max(top, choice.children[i].joint)
+    for i in range(n):
+        if rounded(choice.children[i].joint - top) == 0:
+            choice.counters.best_child = i
+            return
+
+
+@kernel
+def _offer_all(
+    model: Model, state: State, scores: Scores, choice: Choice, limit: int, best: float, seq: int
+) -> None:
+    """Offer the children of all hypotheses; the ``limit`` best stay, in no order."""
+    pool, beam = state.pool, state.beam
+    cut = -rounded(model.slack)
+    choice.counters.children = 0
+    # the best clusters first: what they fill the beam with turns the others away early
+    i, k = 0, 0
+    while i < choice.counters.candidates or k < choice.counters.contenders:
+        agreed = k == choice.counters.contenders or (
+            i < choice.counters.candidates and choice.candidates[i].score >= choice.offer[k]
+        )
+        if agreed:
+            j, slot, score = -1, choice.candidates[i].slot, choice.candidates[i].score
+            i += 1
+        else:
+            j, score = choice.contender[k], choice.offer[k]
+            slot = pool.slot_of[j]
+            k += 1
+        if not _join_all(model, state, choice, limit, slot, j, score, best, cut):
+            break
+    log_new, tried = log_value_of_new(scores), founding_is_tried(choice)
+    parents, count = parents_of(choice, limit, tried)
+    for k in range(count):
+        h = parents[k]
+        rank = rounded(choice.founding[h] - best)
+        if rank < cut or (choice.counters.children == limit and rank < choice.children[0].rank):
+            continue
+        if tried and choice.follows[h]:
+            rank -= LAST
+        joint = beam.joint[h] - choice.log_total[h] + math.log(choice.new_weight[h]) + log_new
+        _offer_child(choice, limit, rank, h, NEW, seq, choice.founding[h], joint)
+
+
+@kernel
+def choose(model: Model, state: State, scores: Scores, choice: Choice, seq: int) -> None:
+    """Select the children of all hypotheses, best first; find the one that is to be announced."""
+    rank_parents(model, state.beam, choice)
+    best = gather(model, state, scores, choice)
+    forget_top(choice)
+    for last in range(0 if choice.counters.parents > 1 else 1, 2):
+        # first the best child alone, then all: in a loop, so that it is compiled once
+        _offer_all(model, state, scores, choice, model.beam if last else 1, best, seq)
+        if not last:
+            note_top(state.pool, state.beam, choice)
+    order_last_first(Children(choice.children), choice.counters.children)
+    _keep_greedy(model, state, scores, choice, best, seq)
+    _find_head(choice)
+    start_again(choice)
+
+
+@kernel
+def group_children(scores: Scores, choice: Choice) -> None:
+    """Which children join the same slot."""
+    fresh = -1
+    for a in range(choice.counters.children):
+        slot = choice.children[a].slot
+        if slot == NEW:
+            first = fresh if fresh >= 0 else a
+            fresh = first
+        else:
+            first = scores.owner[slot]
+            if first >= a or choice.children[first].slot != slot:
+                first = a
+                scores.owner[slot] = a
+        if first == a:
+            choice.children[a].group_size = 0
+        choice.children[a].group = first
+        choice.children[first].group_size += 1
