@@ -13,7 +13,7 @@ from hypothesis import settings as few
 from hypothesis import strategies as st
 
 from streamdp import Engine, Settings
-from streamdp.answers.rates import LINES, QUIET, SIZE, TOLD, Rates, Turn
+from streamdp.answers.rates import LINES, QUIET, Rates, Turn
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
 from streamdp.settings.load import ConfigError
@@ -134,7 +134,7 @@ def test_two_labels_that_become_one_are_as_usual_together() -> None:
     rates.unite(2, 1)
     later = np.minimum(labels[half:], 1)
     assert list(rates.take(later, times[half:], half, dated=True)) == []
-    assert unpack(rates.dump()["rows"])[1, SIZE] == (labels > 0).sum()
+    assert unpack(rates.dump()["rows"])["size"][1] == (labels > 0).sum()
 
 
 @pytest.mark.parametrize(
@@ -248,4 +248,4 @@ def test_what_is_told_is_remembered() -> None:
     labels, times = lines_of(usual)
     found: list[Turn] = list(rates.take(labels, times, 0, dated=True))
     assert [turn.label for turn in found] == [1]
-    assert unpack(rates.dump()["rows"])[:, TOLD].tolist() == [0.0, QUIET]
+    assert unpack(rates.dump()["rows"])["reported"].tolist() == [0.0, QUIET]

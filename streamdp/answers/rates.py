@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.rows import longer, row_type
 from streamdp.kernels.sound import finite, require
 from streamdp.state.arrays import pack, unpack
 
@@ -35,13 +36,13 @@ OTHERS, BUSIER = 10.0, 4.0
 MISSED, PAUSES = 16.0, 3.0
 """A template is silent once so many lines were to be expected, after so many times its longest pause."""
 
-NOW, USUAL, SPREAD, WINDOWS, PAUSE, LONGEST, LACKING, TOLD, SIZE, LAST = range(10)
+RATE = row_type(reals="now usual spread windows pause longest lacking reported size last")
 """By label: lines of this window; faded sums over windows of lines by unit of time, and of squares of what
 they were off; windows since the first line; units since the last one, and the most between two; lines to be
-expected in these; what was told of it last; lines in all; the time of the last."""
+expected in these; what was reported of it last; lines in all; the time of the last."""
 
 QUIET, LOUD = 1, 2
-"""What was told of a label."""
+"""What was reported of a label."""
 
 
 class Turn(NamedTuple):
@@ -64,7 +65,7 @@ class Rates:
         self._dated = False
         self._unit: float | None = None
         self._units, self._lines, self._enough = 0, 0, ENOUGH
-        self._rows = np.zeros((64, LAST + 1))
+        self._rows = np.zeros(64, RATE)
 
     def take(self, labels: np.ndarray, times: np.ndarray, first: int, *, dated: bool) -> Iterator[Turn]:
         """Count lines, of which the first is number ``first``; yields what the windows that end say.
@@ -103,11 +104,11 @@ class Rates:
             return
         rows = self._rows
         gone, into = rows[younger].copy(), rows[older]
-        for part in (NOW, USUAL, SPREAD, SIZE):
+        for part in ("now", "usual", "spread", "size"):
             into[part] += gone[part]
-        for part in (WINDOWS, LONGEST, LAST):
+        for part in ("windows", "longest", "last"):
             into[part] = max(into[part], gone[part])
-        for part in (PAUSE, LACKING):
+        for part in ("pause", "lacking"):
             into[part] = min(into[part], gone[part])
         rows[younger] = 0.0
 
@@ -117,54 +118,52 @@ class Rates:
 
     def _grow(self, labels: int) -> None:
         if labels > len(self._rows):
-            larger = np.zeros((2 * labels, LAST + 1))
-            larger[: len(self._rows)] = self._rows
-            self._rows = larger
+            self._rows = longer(self._rows, 2 * labels)
 
     def _count(self, labels: np.ndarray, times: np.ndarray) -> None:
-        np.add.at(self._rows[:, NOW], labels, 1.0)
-        np.add.at(self._rows[:, SIZE], labels, 1.0)
-        np.maximum.at(self._rows[:, LAST], labels, times)
+        np.add.at(self._rows["now"], labels, 1.0)
+        np.add.at(self._rows["size"], labels, 1.0)
+        np.maximum.at(self._rows["last"], labels, times)
 
     def _close(self, at: int) -> Iterator[Turn]:
         """End a window: what is silent now, then what has leapt, by label; and learn what is usual."""
-        known = np.flatnonzero(self._rows[:, SIZE] > 0.0)
+        known = np.flatnonzero(self._rows["size"] > 0.0)
         rows, units = self._rows[known], self._units
-        lines = rows[:, NOW].copy()
-        whole = np.maximum((1.0 - FADE ** rows[:, WINDOWS]) / (1.0 - FADE), 1.0)
-        usual, spread = rows[:, USUAL] / whole, rows[:, SPREAD] / whole
-        busier, calmer = _pace(lines, usual * units)
+        lines = rows["now"].copy()
+        whole = np.maximum((1.0 - FADE ** rows["windows"]) / (1.0 - FADE), 1.0)
+        usual, spread = rows["usual"] / whole, rows["spread"] / whole
+        busier, calmer = _busyness(lines, usual * units)
         expected = usual * units * busier
         deviation = np.sqrt(np.maximum(expected, spread * units * busier))
-        came, told = lines > 0.0, rows[:, TOLD]
-        pause = np.where(came & (told != QUIET), rows[:, PAUSE], 0.0)
-        rows[:, LONGEST] = np.maximum(rows[:, LONGEST], pause)
-        rows[:, PAUSE] = np.where(came, 0.0, rows[:, PAUSE] + units)
-        rows[:, LACKING] = np.where(came, 0.0, rows[:, LACKING] + usual * units * calmer)
-        of_age = rows[:, WINDOWS] >= LEAST
-        silent = of_age & (rows[:, LACKING] >= MISSED)
-        silent &= rows[:, PAUSE] >= PAUSES * np.maximum(rows[:, LONGEST], 1.0)
+        came, told = lines > 0.0, rows["reported"].copy()
+        pause = np.where(came & (told != QUIET), rows["pause"], 0.0)
+        rows["longest"] = np.maximum(rows["longest"], pause)
+        rows["pause"] = np.where(came, 0.0, rows["pause"] + units)
+        rows["lacking"] = np.where(came, 0.0, rows["lacking"] + usual * units * calmer)
+        of_age = rows["windows"] >= LEAST
+        silent = of_age & (rows["lacking"] >= MISSED)
+        silent &= rows["pause"] >= PAUSES * np.maximum(rows["longest"], 1.0)
         far = lines > expected + DEVIATIONS * deviation
         loud = of_age & far & (lines >= TIMES * expected) & (lines >= LINES_AT_LEAST)
         calm = came & (lines <= expected + DEVIATIONS / 4.0 * deviation)
         for which, flag in ((silent & (told != QUIET), QUIET), (loud & (told != LOUD), LOUD)):
             for i in np.flatnonzero(which).tolist():
-                size, last = int(rows[i, SIZE]), float(rows[i, LAST])
+                size, last = int(rows["size"][i]), float(rows["last"][i])
                 said = int(known[i]), float(lines[i]), float(usual[i] * units)
                 yield Turn(at, flag == QUIET, *said, size, last)
-        rows[came & (told == QUIET) | calm, TOLD] = 0.0
-        rows[silent, TOLD], rows[loud, TOLD] = QUIET, LOUD
+        rows["reported"][came & (told == QUIET) | calm] = 0.0
+        rows["reported"][silent], rows["reported"][loud] = QUIET, LOUD
         as_usual = lines / busier / units
-        rows[:, SPREAD] = FADE * rows[:, SPREAD] + np.square(as_usual - usual) * units
-        rows[:, USUAL] = FADE * rows[:, USUAL] + as_usual
-        rows[:, WINDOWS] += 1.0
-        rows[:, NOW] = 0.0
+        rows["spread"] = FADE * rows["spread"] + np.square(as_usual - usual) * units
+        rows["usual"] = FADE * rows["usual"] + as_usual
+        rows["windows"] += 1.0
+        rows["now"] = 0.0
         self._rows[known] = rows
         self._enough = max(ENOUGH, len(known) // 10)
 
     def dump(self) -> dict[str, Any]:
         """All state; the rows of labels that have lines."""
-        used = int(np.max(np.flatnonzero(self._rows[:, SIZE] > 0.0), initial=-1)) + 1
+        used = int(np.max(np.flatnonzero(self._rows["size"] > 0.0), initial=-1)) + 1
         window = [self._unit, self._units, self._lines, self._enough]
         return {"window": window, "dated": self._dated, "rows": pack(self._rows[:used])}
 
@@ -176,17 +175,18 @@ class Rates:
         require(
             len(counts) == 3 and all(type(n) is int and n >= 0 for n in counts), "a window of another type"
         )
-        require(rows.dtype == np.float64 and rows.ndim == 2, "rates of another type")
-        require(rows.shape[1] == LAST + 1 and len(rows) <= labels, "rates of other templates")
-        finite(rows, "rates")
-        require(bool((rows[:, :LAST] >= 0.0).all()), "a rate below zero")
+        require(rows.dtype == RATE and rows.ndim == 1, "rates of another type")
+        require(len(rows) <= labels, "rates of other templates")
+        for name in RATE.names or ():
+            finite(rows[name], "rates")
+            require(name == "last" or bool((rows[name] >= 0.0).all()), "a rate below zero")
         self._unit, self._dated = unit, dated
         self._units, self._lines, self._enough = counts
-        self._rows = np.zeros((max(64, 2 * len(rows)), LAST + 1))
+        self._rows = np.zeros(max(64, 2 * len(rows)), RATE)
         self._rows[: len(rows)] = rows
 
 
-def _pace(lines: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _busyness(lines: np.ndarray, usual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How many times as busy as usual the others of each template are: at least 1, and at most."""
     others, before = lines.sum() - lines, np.maximum(usual.sum() - usual, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
