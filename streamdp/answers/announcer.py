@@ -34,7 +34,7 @@ class Announcer:
         self.retained = retained
         self.samples = Samples()
         self.ended: deque[Event] = deque(maxlen=ENDED)
-        """The clusters that were closed last, where events are told."""
+        """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
         self.linked = linked
         self.open_for = 0
@@ -80,12 +80,12 @@ class Announcer:
         first, last = answers[0].seq, answers[-1].seq
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
         r, begin = 0, first
-        for number in sorted(pauses):  # records after which something else is told, or nothing more
-            told = answers[begin - first : number + 1 - first]
-            self.samples.extend(records[begin - first : number + 1 - first], told)
+        for number in sorted(pauses):  # records after which something else is reported, or nothing more
+            given = answers[begin - first : number + 1 - first]
+            self.samples.extend(records[begin - first : number + 1 - first], given)
             if not self.final_only:
-                lines += told
-            for answer in told:
+                lines += given
+            for answer in given:
                 self.undecided[answer.seq] = answer
             while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)

@@ -249,12 +249,12 @@ class BeamSearch:
         self._weigh(lasting, records, slots.astype(np.int64), shares, logs)
         return shares, logs
 
-    def rename(self, told: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
-        """Give the clusters of one hypothesis other labels, before any of them was told.
+    def rename(self, announced: np.ndarray, names: np.ndarray, minted: int) -> np.ndarray:
+        """Give the clusters of one hypothesis other labels, before any of them was announced.
 
         Parameters
         ----------
-        told, names
+        announced, names
             Label of every record so far, and what it is to be, each of shape (n,). Where one label is to
             become several, or a name comes twice, the first has it and the others are minted.
         minted
@@ -264,7 +264,7 @@ class BeamSearch:
         -------
         The new label of every record.
         """
-        labels, first = np.unique(told, return_index=True)
+        labels, first = np.unique(announced, return_index=True)
         new = names[first].copy()
         again = np.ones(len(new), bool)
         again[np.unique(new[np.argsort(first)], return_index=True)[1]] = False
@@ -278,7 +278,7 @@ class BeamSearch:
         own = self.state.lineages.rows["label"]
         known = own < len(table)
         own[known] = table[own[known]]
-        return table[told]
+        return table[announced]
 
     @property
     def seq(self) -> int:
@@ -311,7 +311,7 @@ class BeamSearch:
         return int(self.state.beam.counters.head)
 
     def head_slots(self) -> np.ndarray:
-        """Pool slots of the clusters of the best hypothesis whose end was not told."""
+        """Pool slots of the clusters of the best hypothesis whose end was not reported."""
         pool = self.state.pool
         slots = np.flatnonzero(pool.state != VACANT)
         columns = pool.column[slots]

@@ -1,4 +1,4 @@
-"""What is being compiled and for how long: so that people are told, and no budget pays for it."""
+"""What is being compiled and for how long: for people to read, and so that no budget pays for it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class _Watch(event.Listener):
                 self._functions = 0
                 self._began = time.monotonic()
         if first:
-            for told in self.begun:
-                told()
+            for hear in self.begun:
+                hear()
 
     def end(self, functions: int) -> None:
         with self._lock:
@@ -91,18 +91,18 @@ def elsewhere(kernel: str) -> Iterator[None]:
         _watch.end(0)
 
 
-def on_compilation(told: Callable[[], None]) -> None:
+def on_compilation(hear: Callable[[], None]) -> None:
     """Have a function called whenever a compilation begins."""
-    _watch.begun.append(told)
+    _watch.begun.append(hear)
 
 
 def announce(say: Callable[[str], None]) -> None:
-    """Have it said, once, why nothing happens for a while, should a compilation take more than a moment."""
-    told = threading.Event()
+    """Log once that kernels are being compiled, if it takes longer than MOMENT."""
+    logged = threading.Event()
 
     def tell() -> None:
-        if compiling() is not None and not told.is_set():
-            told.set()
+        if compiling() is not None and not logged.is_set():
+            logged.set()
             say("compiling the kernels for this prior and likelihood: about half a minute, only this once")
 
     def begun() -> None:

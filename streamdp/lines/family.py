@@ -1,4 +1,4 @@
-"""Labels: templates that differ by the length of one run of tokens with digits, a list, are told as one."""
+"""Labels: templates that differ by the length of one run of tokens with digits, a list, are reported as one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAMILY = 1 << 62
 
 @kernel
 def label_of(state: State, cluster: int) -> int:
-    """The label that is told today of what was founded with this one."""
+    """The label today of what was founded with this one."""
     while state.clusters[cluster].older != cluster:
         cluster = state.clusters[cluster].older
     return cluster

@@ -1,4 +1,4 @@
-"""A bound on templates: those told as one label are retired for good, the least lately used first.
+"""A bound on templates: those of one label are retired for good, the least lately used first.
 
 Those of one line come before all others, so that noise does not drive out what a log says again and again.
 Their lines, slots and values go, and the base is learned anew from the founding lines of those that stay. Of

@@ -24,8 +24,8 @@ ANSWER = row_type("label cluster founded", "probability new_probability log_pred
 NO_LABELS, NONE = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
 
 
-class Told(NamedTuple):
-    """What some lines came to: a row of answers for each, and its tokens.
+class Stretch(NamedTuple):
+    """Answers to some lines: a row for each, and its number of tokens.
 
     Row by row, ``changes`` are labels that the last of the lines made one with an older one; ``changed`` says
     whether it changed a template at all. ``retired`` are labels that nothing joins any more.
@@ -53,8 +53,8 @@ class LineStream:
     Examples
     --------
     >>> stream = LineStream(Terms())
-    >>> told = stream.take(["session opened for user root", "session opened for user root"])
-    >>> [label for part in told for label in part.answers["label"].tolist()]
+    >>> parts = stream.take(["session opened for user root", "session opened for user root"])
+    >>> [label for part in parts for label in part.answers["label"].tolist()]
     [0, 0]
     """
 
@@ -87,7 +87,7 @@ class LineStream:
             "clusters_retired": int(counters.retired),
         }
 
-    def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Told]:
+    def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Stretch]:
         """Learn lines, and answer each as it stood when it came; ``times`` in seconds, shape (n,).
 
         A part ends with each line that changes a template: until the next is asked for, the state is what
@@ -113,11 +113,13 @@ class LineStream:
             changes = given.changes[: int(counters.changes)].copy()
             counters.changes = 0
             if part.stop > part.start:
-                yield Told(given.answers[part], given.sizes[part], changes, bool(counters.status == CHANGED))
+                yield Stretch(
+                    given.answers[part], given.sizes[part], changes, bool(counters.status == CHANGED)
+                )
             if counters.status == FULL:
                 retired = self._forget()
                 if len(retired):
-                    yield Told(given.answers[:0], given.sizes[:0], NONE, changed=False, retired=retired)
+                    yield Stretch(given.answers[:0], given.sizes[:0], NONE, changed=False, retired=retired)
 
     def _forget(self) -> np.ndarray:
         """Forget where bounds are reached; the labels that are retired."""
@@ -127,14 +129,14 @@ class LineStream:
         self.state = forget(self.state, lines, self.terms.line_discount)
         return retired
 
-    def score(self, lines: Sequence[str]) -> Told:
+    def score(self, lines: Sequence[str]) -> Stretch:
         """Answer lines without learning; the label is -1 where a new template is likelier than any."""
         data, offsets = bytes_of(lines)
         n = len(lines)
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
         self._score((self.state, scratch, self.terms), data, offsets, answers, sizes)
-        return Told(answers, sizes, NONE, changed=False)
+        return Stretch(answers, sizes, NONE, changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
         """Room for some more lines, of so many tokens or bytes in all, and to look at those given."""

@@ -21,7 +21,7 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require, within
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
-from streamdp.lines.stream import LineStream, Told
+from streamdp.lines.stream import LineStream, Stretch
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.reading import template_bounds, template_terms
@@ -90,34 +90,34 @@ class TemplateStream(Stream):
         offsets = np.zeros(len(records) + 1, np.int64)
         self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         done = 0
-        for told in self.lines.take([str(record.value) for record in records], times):
-            if len(told.retired):
+        for part in self.lines.take([str(record.value) for record in records], times):
+            if len(part.retired):
                 self._retire(first + done, records[done], events)
                 continue
-            n = len(told.answers)
-            labels[done : done + n] = told.answers["label"]
+            n = len(part.answers)
+            labels[done : done + n] = part.answers["label"]
             came = slice(done, done + n)
             turned = self._turned(labels[came], times[came], first + done, records[came])
             if events is not None:
                 events.extend(turned)
-            if told.changed:  # the last line changed a template: the others are told as it was
-                self._announce(told, 0, n - 1, first + done, records[done : done + n], lines)
-                self._changed(records[done + n - 1], told)
+            if part.changed:  # the last line changed a template: the others are reported as it was
+                self._announce(part, 0, n - 1, first + done, records[done : done + n], lines)
+                self._changed(records[done + n - 1], part)
             self._announce(
-                told, n - 1 if told.changed else 0, n, first + done, records[done : done + n], lines
+                part, n - 1 if part.changed else 0, n, first + done, records[done : done + n], lines
             )
             done += n
             last, seq = records[done - 1], first + done - 1
-            if told.changed and events is not None and told.answers["founded"][-1]:
-                events.append(self._event("born", int(told.answers["label"][-1]), seq, last))
-            for younger, older in told.changes.tolist():
+            if part.changed and events is not None and part.answers["founded"][-1]:
+                events.append(self._event("born", int(part.answers["label"][-1]), seq, last))
+            for younger, older in part.changes.tolist():
                 self._one_label(younger, older, seq, last, lines, events)
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
-        told = self.lines.score([str(record.value) for record in taken])
-        answers.lines.extend(self._answers(told, 0, len(taken), first, taken))
+        part = self.lines.score([str(record.value) for record in taken])
+        answers.lines.extend(self._answers(part, 0, len(taken), first, taken))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -140,16 +140,16 @@ class TemplateStream(Stream):
         found: list[int] = np.flatnonzero(rows["alive"]).tolist()
         return found
 
-    def _changed(self, record: Record, told: Told) -> None:
+    def _changed(self, record: Record, part: Stretch) -> None:
         """A line has founded a template, or made a hole of a constant, or templates one."""
-        cluster, clusters = int(told.answers["cluster"][-1]), self.lines.state.clusters
-        if told.answers["founded"][-1]:
+        cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
+        if part.answers["founded"][-1]:
             self._pieces[cluster] = pieces_of(str(record.value), self._marker)
-        self._let_go(gone for gone in told.changes[:, 0].tolist() if not clusters[gone]["alive"])
+        self._let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
         self._show(self._alive(cluster))
 
     def _show(self, cluster: int) -> None:
-        """Make out how a template reads now: lines that come before the next change are told it so."""
+        """Make out how a template reads now: lines before the next change are reported so."""
         self._holes[cluster] = holes(self.lines.state, cluster)
         self._shown[cluster] = template_of(self.lines.state, cluster, self._pieces[cluster])
 
@@ -167,10 +167,10 @@ class TemplateStream(Stream):
         return label
 
     def _answers(
-        self, told: Told, start: int, stop: int, first: int, records: Sequence[Record]
+        self, part: Stretch, start: int, stop: int, first: int, records: Sequence[Record]
     ) -> list[Assignment]:
         """Answers ``start`` to ``stop``; ``records[0]`` is record number ``first``."""
-        rows, unset = told.answers[start:stop], msgspec.UNSET
+        rows, unset = part.answers[start:stop], msgspec.UNSET
         records = records[start:stop]
         clusters = rows["cluster"].tolist()
         labels = rows["label"].tolist()
@@ -181,7 +181,7 @@ class TemplateStream(Stream):
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
         templates = [unset if label < 0 else self._template(label) for label in labels]
-        sizes = told.sizes[start:stop]
+        sizes = part.sizes[start:stop]
         return assignments(rows, sizes, records, first + start, templates=templates, params=params)
 
     def _template(self, label: int) -> str:
@@ -197,9 +197,9 @@ class TemplateStream(Stream):
         return values_of(str(record.value), found, self._marker)
 
     def _announce(
-        self, told: Told, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
+        self, part: Stretch, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
     ) -> None:
-        answers = self._answers(told, start, stop, seq, records)
+        answers = self._answers(part, start, stop, seq, records)
         self.announcer.tell(answers, records[start:stop], lines)
 
     def _one_label(
@@ -226,12 +226,12 @@ class TemplateStream(Stream):
         families = self._families(gone)
         self._rates.forget(np.array(list(families)))
         if events is not None:
-            told = [
+            retired = [
                 self._event("retired", label, seq, record, members)
                 for label, members in sorted(families.items())
             ]
-            events.extend(told)
-            self.announcer.ended.extend(told)
+            events.extend(retired)
+            self.announcer.ended.extend(retired)
         self._let_go(gone)
 
     def _let_go(self, clusters: Iterable[int]) -> None:
