@@ -1,4 +1,4 @@
-"""Labels: templates that differ by the length of one run of tokens with digits, a list, are reported as one."""
+"""Labels: templates that differ by the length of one run of tokens with digits, a list, share a label."""
 
 from __future__ import annotations
 
