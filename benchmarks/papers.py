@@ -15,9 +15,9 @@ from streamdp.beam.model import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import DirichletMultinomial, Gaussian, Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data, log_coefficients
+from streamdp.offline.samplers import Gibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.schedule import Budget, Hybrid, run
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior

@@ -106,7 +106,7 @@ class Engine(Inside):
             self._adaptive, self._announcer = None, self._templates.announcer
             return
         prior = self._blueprint.prior_for(sparse=True)
-        linked = isinstance(prior, DistanceDependent)
+        linked = prior.by_distance is not None
         self._adaptive: DistanceDependent | None = None
         self._announcer = Announcer(self._retained, final_only=final_only, linked=linked)
 
@@ -233,7 +233,7 @@ class Engine(Inside):
         """Let the model be that for such records, where the settings leave it to them."""
         self._blueprint = replace(self._blueprint, settings=meant_for(self.settings, encoder))
         prior = self._blueprint.prior_for(sparse=encoder.sparse)
-        self._adaptive = prior if isinstance(prior, DistanceDependent) and self.settings.adapt else None
+        self._adaptive = prior.by_distance if self.settings.adapt else None
 
     def _may_be_right(self, record: Record, reject: Reject) -> bool:
         """Whether a refused record may be of the stream's kind, and the vectors of the warm-up not."""

@@ -150,9 +150,9 @@ class Inside:
         if held is None or encoder is None or search is None:
             return None
         prior, now = self._blueprint.prior_for(search.sparse), self.adapted
-        if now is not None and isinstance(prior, DistanceDependent):
+        if now is not None and (linked := prior.by_distance) is not None:
             decay = Exponential(now.decay_scale)
-            prior = replace(prior, concentration=now.concentration, decay=decay)
+            prior = replace(linked, concentration=now.concentration, decay=decay)
         encoded, since = Encoded(encoder, held.batch, self._moments), self._announcer.open_from(search.seq)
         return Stream(self.settings, prior, encoded, held, search, since)
 

@@ -24,8 +24,8 @@ from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.hyper import Hyper
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.starts import sequential, sureness
 
 FROZEN = (0, 1, 0)

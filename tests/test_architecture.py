@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -157,7 +158,7 @@ def test_no_module_is_too_long() -> None:
         ("likelihoods", "streamdp.beam.model", False),
         ("settings", "streamdp.settings.assemble", False),
         ("settings.assemble", "streamdp.settings.load", True),
-        ("offline", "streamdp.offline.kernels.gibbs", True),
+        ("offline", "streamdp.offline.samplers.gibbs", True),
         ("offline.kernels", "streamdp.offline.chain", False),
         ("offline.kernels", "streamdp.records", False),
         ("streamdp_connectors", "streamdp.decode.decoder", False),
@@ -185,3 +186,9 @@ else:
 """
     found = list(_imported(ast.parse(source)))
     assert found == [("a.b",), ("c.d", "c"), ("c.e", "c"), ("g",), ("i",)]
+
+
+def test_no_module_asks_what_class_a_prior_is_of() -> None:
+    asks = re.compile(r"isinstance\((\w+\.)*_?prior,|match (\w+\.)*_?prior:")
+    rooms = (path for path in (ROOT / "streamdp").rglob("*.py") if "priors" not in path.parts)
+    assert [path.name for path in rooms if asks.search(path.read_text("utf-8"))] == []

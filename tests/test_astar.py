@@ -28,8 +28,7 @@ from streamdp.likelihoods import (
     VonMisesFisher,
 )
 from streamdp.offline import best_first
-from streamdp.offline.astar import AStarResult, astar
-from streamdp.offline.best_first import Search
+from streamdp.offline.astar import AStarResult, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
 from streamdp.priors import (
     CRP,

@@ -16,9 +16,9 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import FIRST_CAPACITY, Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 
 PRIORS = {**EXCHANGEABLE, **ORDERED}
 CHANGED: dict[str, dict[str, Any]] = {

@@ -25,9 +25,9 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain
 from streamdp.offline.diagnostics import effective_sample_size
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.priors.base import Prior
 
 N = 6

@@ -16,8 +16,8 @@ from streamdp.offline import starts
 from streamdp.offline.chain import canonical
 from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
-from streamdp.offline.moves import Gibbs, LinkGibbs, SequentiallyAllocated
-from streamdp.offline.permutation import Permutation
+from streamdp.offline.samplers import Gibbs, LinkGibbs, SequentiallyAllocated
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.schedule import Budget, Draws, Hybrid, run, run_chains
 
 

@@ -23,8 +23,8 @@ from toys.square_root import SquareRoot
 from streamdp.engine import Engine
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.fit import fit
-from streamdp.offline.moves import Gibbs, LinkGibbs
 from streamdp.offline.plan import Plan
+from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.priors import CRP, DistanceDependent
 from streamdp.records import Record
 from streamdp.settings import Settings

@@ -12,10 +12,10 @@ from feeds import record, texts, vectors
 
 from streamdp.engine import Engine
 from streamdp.likelihoods import HierarchicalPitmanYor
+from streamdp.offline.chain import recount
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import counts_of
-from streamdp.offline.recount import recount
 from streamdp.offline.refine import Task, refine, task_of
 from streamdp.offline.schedule import Best
 from streamdp.records import Assignment

@@ -36,10 +36,10 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.likelihoods.vectors import add_entry, merge_entry
 from streamdp.offline.chain import Chain, canonical
-from streamdp.offline.kernels.gibbs import gibbs_sweep
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation, integrated
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.gibbs import gibbs_sweep
+from streamdp.offline.samplers.permutation import Permutation, integrated
 
 DRAWS = 3_000
 DRAWS_OF_FIVE = 2_000

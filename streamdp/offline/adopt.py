@@ -19,11 +19,10 @@ from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import LEAST_GAIN
 from streamdp.beam.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.proposal import Proposal
-from streamdp.offline.relabel import inherit
-from streamdp.offline.task import Stream, Task, task_over
+from streamdp.offline.samplers.gibbs import sweep
+from streamdp.offline.task import Stream, Task, inherit, task_over
 from streamdp.priors import DistanceDependent
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
@@ -52,8 +51,8 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     changes = changes.take(np.isin(changes.seqs, task.seqs))
     chain = task.problem.chain(task.problem.settings.seed, task.start)
     began = chain.log_joint
-    if isinstance(task.problem.prior, DistanceDependent):
-        labels, nats = _better_clusters(task, chain, changes, task.problem.prior)
+    if (linked := task.problem.prior.by_distance) is not None:
+        labels, nats = _better_clusters(task, chain, changes, linked)
     else:
         labels, nats = _better_parts(task, chain, changes)
     if chain.weights is not None:
@@ -129,13 +128,7 @@ def _followed(task: Task, chain: Chain, changes: Proposal, late: np.ndarray) -> 
     labels, order = task.before.copy(), np.flatnonzero(late)
     labels[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
     chain.set_labels(task.numbered(labels))
-    done = 0
-    while done < len(order):
-        chain.more_room()
-        assert chain.weights is not None
-        done = gibbs_sweep(
-            chain.store, chain.allocation, chain.weights, chain.random, order, done, len(order)
-        )
+    sweep(chain, order)
     chain.settle()
     names, _ = inherit(task.before, chain.labels, task.names, task.minted)
     return names[chain.labels], chain.log_joint

@@ -15,11 +15,9 @@ import numpy as np
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.vectors import merge_entry
-from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.links import Held, weigh_held
-from streamdp.offline.kernels.weights import Weights
-from streamdp.priors import DistanceDependent, Uniform
-from streamdp.priors.base import Prior
+from streamdp.priors import DistanceDependent
+from streamdp.priors.base import Prior, Weights
 
 
 class Past(NamedTuple):
@@ -97,7 +95,7 @@ class Anchors:
         """The tables of a prior for ``n`` records beside the frozen ones; None where it has none."""
         if not prior.exchangeable:
             return None
-        tables = weights_of(prior, n + int(self.sizes.sum()) + self.closed)
+        tables = prior.tables(n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 
     def log_terms(self, prior: DistanceDependent, labels: np.ndarray) -> np.ndarray:
@@ -109,10 +107,10 @@ class Anchors:
     def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray) -> float:
         """log p(z | where the frozen records are), in nats; labels below A are those of clusters here."""
         values = np.asarray(labels)
-        if isinstance(prior, DistanceDependent):
-            return float(self.log_terms(prior, values).sum())
+        if (linked := prior.by_distance) is not None:
+            return float(self.log_terms(linked, values).sum())
         # what matters of the frozen: under the uniform process how many clusters, else their sizes
-        sizes = np.ones(self.count, np.int64) if isinstance(prior, Uniform) else self.sizes
+        sizes = self.sizes if prior.by_order is None else np.ones(self.count, np.int64)
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
         return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
 

@@ -16,7 +16,7 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors, Past
-from streamdp.priors import DistanceDependent, Exponential, Uniform, Window
+from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.state.retained import Labelled
 
@@ -79,7 +79,7 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
         assert isinstance(likelihood, VectorFamily)
         rows = _rows(state, found, held.batch, likelihood, getattr(search.likelihood, "forget", 1.0))
     positions = held.first + np.arange(len(held.labels), dtype=np.float64)
-    if isinstance(prior, DistanceDependent) and prior.unit == "seconds":
+    if (linked := prior.by_distance) is not None and linked.unit == "seconds":
         assert held.batch.times is not None
         positions = np.asarray(held.batch.times, np.float64)
     past = _past(state, found, prior, positions[0], closed)
@@ -157,12 +157,10 @@ def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, f
 
 def _past(state: State, found: _Slots, prior: Prior, horizon: float, closed: int) -> Past | None:
     """When the frozen records came; None where the prior does not ask, or clusters are gone that count."""
-    if isinstance(prior, DistanceDependent):
-        # what an open cluster has weighed at all times, or it would have closed
-        least = 1.0 if isinstance(prior.decay, Window) else prior.close_below
+    if (linked := prior.by_distance) is not None:
         clusters = range(len(found.slots))
-        return Past.of([_frozen_places(state, found, prior, k, horizon) for k in clusters], least)
-    if isinstance(prior, Uniform) and closed <= 0:
+        return Past.of([_frozen_places(state, found, linked, k, horizon) for k in clusters], linked.least)
+    if prior.by_order is not None and closed <= 0:
         return Past.of([np.array([min(founder, horizon - 1.0)]) for founder in found.founders.tolist()])
     return None
 
@@ -173,14 +171,14 @@ def _places(
     """Where the frozen records lie under the distance-dependent prior, as :class:`Anchors` has it."""
     places, shares = [], []
     for k, slot in enumerate(found.slots.tolist()):
-        if isinstance(prior, DistanceDependent):
+        if (linked := prior.by_distance) is not None:
             assert past is not None
             here = past.of_cluster(k)
             weight = np.ones(len(here))
-            if isinstance(prior.decay, Exponential):
-                weight = np.array([_frozen_weight(state, slot, prior, here, positions, found.members[k])])
+            if linked.decay.memoryless:
+                weight = np.array([_frozen_weight(state, slot, linked, here, positions, found.members[k])])
                 here = positions[:1]
-            near = prior.decay(positions[0] - here) > 0.0
+            near = linked.decay(positions[0] - here) > 0.0
             places.append(here[near])
             shares.append(weight[near])
         else:
@@ -233,9 +231,9 @@ def _frozen_weight(
     """
     clock = clocks_at(state.pace, positions)
     past = (float(state.beam.counters.now) - clock) / float(state.pace["rate"][0])
-    whole = float(state.pool.weight[slot] * state.beam.counters.scale)
-    left = whole - float(prior.decay(past[members]).sum())
+    weight = float(state.pool.weight[slot] * state.beam.counters.scale)
+    left = weight - float(prior.decay(past[members]).sum())
     since = float(prior.decay(past[0]))
-    if left > 100.0 * ROUNDING * whole and since > 0.0:
+    if left > 100.0 * ROUNDING * weight and since > 0.0:
         return min(left / since, float(len(places)))
     return float(prior.decay(positions[0] - places).sum())

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.likelihoods import BagFamily, Likelihood
-from streamdp.offline.distances import MOST, link_weights_of
-from streamdp.offline.exchangeable import weight_tables, weights_of
+from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
 from streamdp.offline.kernels.store import Store, WordStore
 from streamdp.offline.prepare import Data, word_totals
-from streamdp.priors import CRP, DistanceDependent, PitmanYor, Uniform
-from streamdp.priors.base import Prior
-from streamdp.priors.partition import cluster_sizes
+from streamdp.priors.base import Prior, cluster_sizes
+from streamdp.priors.distance_dependent import MOST
 
 
 def from_each_on(terms: np.ndarray) -> np.ndarray:
@@ -35,15 +32,15 @@ def all_link_weights(prior: Prior, data: Data, distances: np.ndarray | None) -> 
     """
     n = data.size
     if distances is not None:
-        return link_weights_of(prior, distances, n)
-    if not isinstance(prior, DistanceDependent):
+        return prior.link_weights(distances, n)
+    if (linked := prior.by_distance) is None:
         return np.zeros((0, 0))
     if n > MOST:
         raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
-    positions = prior.positions(n, None if data.times is None else data.times.tolist())
+    positions = linked.positions(n, None if data.times is None else data.times.tolist())
     link_weights = np.zeros((n, n))
     for i in range(n):
-        link_weights[i, :i] = prior.decay(positions[i] - positions[:i])
+        link_weights[i, :i] = linked.decay(positions[i] - positions[:i])
     return link_weights
 
 
@@ -90,27 +87,28 @@ def new_heuristic(
     n = len(ahead) - 1
     join, grown, norm, rest = np.zeros((4, n + 1))
     root = 0.0
-    match prior:
-        case DistanceDependent():
-            alpha = prior.concentration
-            found = np.full(n + 1, math.log(alpha))
-            sums = link_weights.sum(axis=1)
-            rest = from_each_on(np.log(np.maximum(sums, alpha)))
-            root = -float(np.log(alpha + sums).sum())
-        case Uniform():
-            found = weight_tables(prior, n).found
-            # all clusters are alike, so that the weights add up to their number and that of a new one
-            norm = np.log(np.exp(found) + np.arange(n + 1))
-        case _:
-            weights = weights_of(prior, n)
-            join, grown, found, root = weights.join, weights.grown, weights.found, -float(weights.norm[0])
+    linked = prior.by_distance is not None
+    if linked:
+        alpha = prior.concentration
+        found = np.full(n + 1, math.log(alpha))
+        sums = link_weights.sum(axis=1)
+        rest = from_each_on(np.log(np.maximum(sums, alpha)))
+        root = -float(np.log(alpha + sums).sum())
+    elif prior.by_order is not None:
+        found = prior.tables(n).found
+        # all clusters are alike, so that the weights add up to their number and that of a new one
+        norm = np.log(np.exp(found) + np.arange(n + 1))
+    elif prior.exchangeable:
+        join, grown, found, norms = prior.tables(n)
+        root = -float(norms[0])
+    else:
+        raise ValueError(f"{type(prior).__name__} is not exchangeable")
     if mode == COUNTS:
         root += math.lgamma(n + 1)
     elif mode != JOINT:
         root = 0.0
-    closed, linked = isinstance(prior, CRP | PitmanYor), isinstance(prior, DistanceDependent)
     return Heuristic(
-        closed=bool(closed),
+        closed=prior.all_or_none,
         linked=linked,
         mode=int(mode),
         look=int(look),
@@ -123,3 +121,22 @@ def new_heuristic(
         rest=rest,
         ahead=ahead,
     ), root
+
+
+def upper_bounds(store: Any, order: np.ndarray, likelihood: Likelihood[Any, Any]) -> np.ndarray:
+    """For each record no less than log H(x | S) for any S of the records before it, in the order given.
+
+    Parameters
+    ----------
+    store
+        The records; ``prepare`` has been through it.
+    order
+        The records in the order they are placed in.
+    likelihood
+        That of the store.
+    """
+    if isinstance(likelihood, VectorFamily):
+        return likelihood.upper_bounds(store.vectors[order])
+    assert isinstance(likelihood, BagFamily)
+    found = likelihood.upper_bounds(store.terms, store.offsets, store.words, store.counts)
+    return np.asarray(found[order])

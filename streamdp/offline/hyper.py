@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from streamdp.offline.chain import Chain
-from streamdp.priors import CRP, DistanceDependent
 
 WIDTH = 1.0
 MOST_STEPS = 50
@@ -89,11 +88,11 @@ class Hyper:
         rng = chain.generator()
         names = self.names or default_names(chain)
         for name in names:
-            if name == "concentration" and isinstance(chain.prior, CRP):
+            if name == "concentration" and chain.prior.ewens:
                 alpha = west(
                     chain.prior.concentration, chain.clusters, chain.size, self.shape, self.rate, rng
                 )
-                chain.replace(prior=dataclasses.replace(chain.prior, concentration=alpha))
+                put(chain, name, alpha)
             else:
                 self._slice(chain, name, rng)
         return len(names)
@@ -132,7 +131,7 @@ def default_names(chain: Chain) -> tuple[str, ...]:
 
 def _owner(chain: Chain, name: str) -> Scope:
     fields = {field.name for field in dataclasses.fields(chain.prior)}  # type: ignore[arg-type]
-    if name in fields or (name == "scale" and isinstance(chain.prior, DistanceDependent)):
+    if name in fields or (name == "scale" and chain.prior.by_distance is not None):
         return "prior"
     if hasattr(chain.likelihood, name):
         return "likelihood"
@@ -145,9 +144,8 @@ def get(chain: Chain, name: str) -> Any:
     """The value of a hyperparameter."""
     if _owner(chain, name) == "likelihood":
         return getattr(chain.likelihood, name)
-    if name == "scale":
-        assert isinstance(chain.prior, DistanceDependent)
-        return chain.prior.decay.scale
+    if name == "scale" and (linked := chain.prior.by_distance) is not None:
+        return linked.decay.scale
     return getattr(chain.prior, name)
 
 

@@ -18,7 +18,6 @@ from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.collection import likelihood_of
 from streamdp.offline.schedule import Trace
-from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
@@ -129,8 +128,8 @@ def settled(settings: Settings, chain: Chain) -> Settings:
         for name, parameter in prior.settings.items()
         if parameter in prior.drawn
     }
-    if isinstance(prior, DistanceDependent):
-        changes["decay_scale"] = prior.decay.scale
+    if (linked := prior.by_distance) is not None:
+        changes["decay_scale"] = linked.decay.scale
     values = drawn(settings, likelihood)
     changes |= {
         name: values[parameter] for name, parameter in likelihood.settings.items() if parameter in values

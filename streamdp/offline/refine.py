@@ -10,9 +10,8 @@ from streamdp.engine import Engine
 from streamdp.offline.handover import engine_of, stream_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import settled
-from streamdp.offline.relabel import Change, Merged
-from streamdp.offline.sampling import Report
-from streamdp.offline.task import Found, Task, search_on, task_over
+from streamdp.offline.solve import Report
+from streamdp.offline.task import Change, Found, Merged, Task, search_on, task_over
 from streamdp.offline.unite import unite
 
 

@@ -14,10 +14,8 @@ import numpy as np
 
 from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.chain import Chain
+from streamdp.offline.chain import Chain, Move, recount
 from streamdp.offline.diagnostics import Diagnosis, diagnose
-from streamdp.offline.moves import Move
-from streamdp.offline.recount import recount
 from streamdp.priors.base import Prior
 
 REFRESH = 50

@@ -14,9 +14,7 @@ from streamdp.beam.second_look import LEAST_GAIN
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.kernels.unions import weigh_unions
-from streamdp.offline.unions import ByDistance, ratios_by_count
-from streamdp.priors import DistanceDependent
+from streamdp.offline.unions import ByDistance, ratios_by_count, weigh_unions
 
 
 class Union(NamedTuple):
@@ -105,9 +103,9 @@ class _Rows:
 
     def __init__(self, chain: Chain) -> None:
         self._chain, self._by_distance = chain, None
-        if isinstance(chain.prior, DistanceDependent):
+        if (linked := chain.prior.by_distance) is not None:
             assert chain.anchors is not None
-            self._by_distance = ByDistance(chain.prior, chain.anchors, chain.labels, chain.clusters)
+            self._by_distance = ByDistance(linked, chain.anchors, chain.labels, chain.clusters)
 
     def of(self, k: int, first: int) -> np.ndarray:
         """What cluster k gains with each from number ``first`` on."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import exp
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -116,6 +116,12 @@ class Decay(ABC):
 
     scale: float
 
+    memoryless: ClassVar[bool] = False
+    """Whether the weights of all earlier records fade by one factor as time goes on."""
+
+    sharp: ClassVar[bool] = False
+    """Whether f is 1 or 0, so that a cluster with any weight has at least that of a record."""
+
     def __post_init__(self) -> None:
         positive("scale", self.scale)
 
@@ -160,6 +166,8 @@ class Window(Decay):
     1.0
     """
 
+    sharp = True
+
     def terms(self) -> WindowTerms:
         """What kernels read."""
         return WindowTerms(float(self.scale))
@@ -178,6 +186,8 @@ class Exponential(Decay):
     >>> round(Exponential(4.0)(2.0), 4)
     0.6065
     """
+
+    memoryless = True
 
     def terms(self) -> ExponentialTerms:
         """What kernels read."""

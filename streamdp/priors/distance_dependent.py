@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -12,6 +13,9 @@ from streamdp.checks import positive
 from streamdp.priors.base import Prior, found_weight
 from streamdp.priors.decays import Decay, Exponential
 from streamdp.registry import DECAYS, find
+
+MOST = 20_000
+"""Records between which all distances may be given."""
 
 Unit = Literal["records", "seconds"]
 
@@ -92,6 +96,21 @@ class DistanceDependent(Prior):
             raise ValueError(f"unit must be 'records' or 'seconds', not {self.unit!r}")
         if not 0.0 <= self.close_below < 1.0:
             raise ValueError(f"close_below must be at least 0 and below 1, not {self.close_below!r}")
+
+    @property
+    def by_distance(self) -> Self:
+        """The prior itself."""
+        return self
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the decay is one whose scale is learned: the exponential one."""
+        return self.decay.memoryless
+
+    @property
+    def least(self) -> float:
+        """What an open cluster of a stream has weighed at all times, or it would have closed."""
+        return 1.0 if self.decay.sharp else self.close_below
 
     def terms(self) -> DistanceDependentTerms:
         """What kernels read."""
@@ -181,6 +200,31 @@ class DistanceDependent(Prior):
             raise ValueError(f"record {i} is too far from its cluster to have joined it")
         share = pull / pull.sum()
         return {j: float(p) for j, p in zip(earlier, share, strict=True) if p > 0.0}
+
+    def link_weights(self, distances: np.ndarray, n: int) -> np.ndarray:
+        """f(distance) of each record to each earlier one, shape (N, N), 0 above the diagonal and on it.
+
+        For distances of any kind, d(i, j) where j < i (Feng, Blei and Frazier). ``ValueError`` where these
+        are none.
+        """
+        if distances.shape != (n, n):
+            raise ValueError(f"distances must have shape ({n}, {n}), not {distances.shape}")
+        if n > MOST:
+            raise ValueError(f"distances between more than {MOST:,} records take too much memory")
+        lower = np.tril(np.asarray(distances, np.float64), -1)
+        if not (np.isfinite(lower).all() and (lower >= 0.0).all()):
+            raise ValueError("distances must be finite and at least 0")
+        return np.tril(self.decay(lower), -1)
+
+    def log_probability_by(self, link_weights: np.ndarray, labels: np.ndarray) -> float:
+        """log p(z) under these weights of links, in nats, the links summed out."""
+        together = labels[:, np.newaxis] == labels[np.newaxis, :]
+        chosen = np.where(together, link_weights, 0.0).sum(axis=1)
+        founds = np.tril(together, -1).sum(axis=1) == 0
+        chosen[founds] = self.concentration
+        if (chosen == 0.0).any():
+            return -math.inf
+        return float(np.log(chosen).sum() - np.log(self.concentration + link_weights.sum(axis=1)).sum())
 
     def _distances(self, cluster: Sequence[int], now: int, times: Sequence[float]) -> np.ndarray:
         if self.unit == "records":

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from streamdp.checks import positive
-from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.partition import founders
-from streamdp.priors.retiring import LIMITS, Retiring
+from streamdp.priors.base import LIMITS, Retiring, found_weight, founders, join_weight
 
 
 class UniformTerms(NamedTuple):
@@ -31,7 +29,7 @@ class Uniform(Retiring):
         Weight of a new cluster against 1 for each there is (theta), > 0: N records make about
         sqrt(2 concentration N) clusters.
     retire_after, max_clusters
-        See :class:`~streamdp.priors.retiring.Retiring`.
+        See :class:`~streamdp.priors.base.Retiring`.
 
     Examples
     --------
@@ -52,6 +50,11 @@ class Uniform(Retiring):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
+
+    @property
+    def by_order(self) -> Self:
+        """The prior itself."""
+        return self
 
     def terms(self) -> UniformTerms:
         """What kernels read."""

@@ -13,7 +13,7 @@ from streamdp.beam.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIA
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
-from streamdp.priors import DistanceDependent, Exponential, Prior
+from streamdp.priors import Prior
 from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.categories import takes_categories
 from streamdp.settings.load import ConfigError
@@ -124,7 +124,7 @@ def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood[Any,
     Second looks are for words, under a prior that is exchangeable or depends on distance, and move records
     that are retained.
     """
-    known = prior.exchangeable or isinstance(prior, DistanceDependent)
+    known = prior.exchangeable or prior.by_distance is not None
     enough = settings.retain >= settings.second_look + REVIEW_EVERY
     return settings.second_look if known and enough and likelihood.sparse else 0
 
@@ -133,7 +133,7 @@ def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
     """Raise ConfigError where concentration and scale of the decay cannot follow the stream."""
     if not sparse:
         raise ConfigError("adapt is for texts: evidence about vectors is no evidence about their clusters")
-    if not (isinstance(prior, DistanceDependent) and isinstance(prior.decay, Exponential)):
+    if not prior.adapts:
         raise ConfigError("adapt is for the distance-dependent prior with an exponential decay")
     if settings.retain < LEAST:
         raise ConfigError(f"adapt looks at the records that are retained: retain must be at least {LEAST}")

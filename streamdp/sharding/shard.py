@@ -58,8 +58,8 @@ def _prior(settings: Settings) -> DistanceDependent:
         raise ConfigError("shards are for texts and categories")
     if settings.numbers:
         raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
-    prior = build_prior(settings, sparse=True)
-    if not isinstance(prior, DistanceDependent):
+    prior = build_prior(settings, sparse=True).by_distance
+    if prior is None:
         raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
     return prior
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, one, reals
-from streamdp.offline.kernels.clusters import add, drop_run, score
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, drop_run, score
 
 DONE, FULL = range(2)
 

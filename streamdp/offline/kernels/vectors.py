@@ -6,7 +6,10 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import vectors as family
-from streamdp.offline.kernels.clusters import (
+from streamdp.offline.kernels.store import (
+    EMPTY,
+    GROUP,
+    VectorStore,
     add,
     add_to_group,
     clear,
@@ -20,7 +23,6 @@ from streamdp.offline.kernels.clusters import (
     score,
     score_group,
 )
-from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
 _empty, _predictive, _log_marginal, _own = (

@@ -12,7 +12,9 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import gain, whole
-from streamdp.offline.kernels.clusters import (
+from streamdp.offline.kernels.store import (
+    FIRST_SLOT,
+    WordStore,
     add,
     add_to_group,
     clear,
@@ -26,7 +28,6 @@ from streamdp.offline.kernels.clusters import (
     score,
     score_group,
 )
-from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
 
 
 @kernel
