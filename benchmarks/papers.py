@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Problem:
     """Records and the model that they are clustered under."""
 
     data: Data
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     prior: Prior
 
     def chain(self, labels: np.ndarray | None = None, seed: int = 0) -> Chain:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from algebra import add, empty, log_marginal
 from oracle.enumeration import partitions
 from scipy.stats import chi2, ncx2
 
@@ -110,10 +111,10 @@ class Problem:
     def log_h(self, members: tuple[int, ...]) -> float:
         """log H of a set of records."""
         if members not in self._log_h:
-            statistics = self.likelihood.empty()
+            statistics = empty(self.likelihood)
             for i in members:
-                self.likelihood.add(statistics, self.records[i])
-            self._log_h[members] = self.likelihood.log_marginal(statistics, self.base)
+                add(self.likelihood, statistics, self.records[i])
+            self._log_h[members] = log_marginal(self.likelihood, statistics, self.base)
         return self._log_h[members]
 
     def log_likelihood(self, labels: Iterable[int]) -> float:
@@ -182,9 +183,9 @@ class Problem:
         return Chain(data, self.likelihood, prior, start, seed=seed, base=self.base, anchors=anchors)
 
     def _row(self, members: np.ndarray) -> np.ndarray:
-        statistics = self.likelihood.empty()
+        statistics = empty(self.likelihood)
         for i in members:
-            self.likelihood.add(statistics, self.records[i])
+            add(self.likelihood, statistics, self.records[i])
         return np.asarray(statistics.row)
 
     def given(self, frozen: Sequence[int], posterior: dict[Any, float]) -> dict[Any, float]:

@@ -148,8 +148,8 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
 
 
 def no_statistics(anchors: Anchors) -> Anchors:
-    empty = problem_of("gaussian").likelihood.empty().row
-    return replace(anchors, rows=np.tile(empty, (2, 1)))
+    row = problem_of("gaussian").likelihood.empty_row()
+    return replace(anchors, rows=np.tile(row, (2, 1)))
 
 
 FAULTS: dict[str, tuple[str, str, Callable[[Anchors], Anchors]]] = {

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import add, empty, log_marginal
 from oracle.enumeration import restricted_growth_strings
 
 from streamdp.likelihoods import (
@@ -67,7 +68,7 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def make_family(name: str, rng: Rng, n: int) -> tuple[Likelihood[Any, Any], list[Any], np.ndarray | None]:
+def make_family(name: str, rng: Rng, n: int) -> tuple[Likelihood, list[Any], np.ndarray | None]:
     """A likelihood, records for it, and a base measure where it needs one."""
     spread, low = log_uniform(rng, 0.5, 5.0), log_uniform(rng, 0.05, 2.0)
     if name in WORD_FAMILIES:
@@ -143,7 +144,7 @@ def make_prior(kind: str, rng: Rng, n: int) -> tuple[Prior, np.ndarray | None]:
 class Instance:
     """A model with N records, and what enumeration says of it."""
 
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     records: list[Any]
     prior: Prior
     base: np.ndarray | None
@@ -165,10 +166,10 @@ class Instance:
     def log_h(self, members: Prefix) -> float:
         """log H of the records of these numbers, which may repeat."""
         if members not in self._log_h:
-            statistics = self.likelihood.empty()
+            statistics = empty(self.likelihood)
             for i in members:
-                self.likelihood.add(statistics, self.records[i])
-            self._log_h[members] = self.likelihood.log_marginal(statistics, self.base)
+                add(self.likelihood, statistics, self.records[i])
+            self._log_h[members] = log_marginal(self.likelihood, statistics, self.base)
         return self._log_h[members]
 
     def log_likelihood(self, z: Prefix) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import add, empty, log_marginal
 from oracle.enumeration import partitions
 from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem
 
@@ -421,12 +422,12 @@ def test_base_measure(discount: float | None) -> None:
     given.replace(likelihood=dataclasses.replace(given.likelihood, base_concentration=4.0))
     other = dataclasses.replace(same.likelihood, base_concentration=4.0)
     assert given.log_joint == pytest.approx(Chain(data, other, pr.CRP(1.0), labels).log_joint, rel=1e-12)
-    statistics = other.empty()
+    statistics = empty(other)
     for i in (0, 1):
-        other.add(statistics, (data.take(np.array([i])).words, data.take(np.array([i])).counts))
-    alone = other.empty()
-    other.add(alone, (data.take(np.array([2])).words, data.take(np.array([2])).counts))
-    expected = other.log_marginal(statistics) + other.log_marginal(alone)
+        add(other, statistics, (data.take(np.array([i])).words, data.take(np.array([i])).counts))
+    alone = empty(other)
+    add(other, alone, (data.take(np.array([2])).words, data.take(np.array([2])).counts))
+    expected = log_marginal(other, statistics) + log_marginal(other, alone)
     assert given.log_likelihood == pytest.approx(expected, rel=1e-12)
 
 

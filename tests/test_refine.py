@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from algebra import add, empty
 from feeds import record, texts, vectors
 
 from streamdp.engine import Engine
@@ -233,9 +234,9 @@ def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> N
             assert anchors.rows is not None
             assert data.vectors is not None
             family: Any = some.problem.likelihood
-            statistics = family.empty()
+            statistics = empty(family)
             for i in members:
-                family.add(statistics, data.vectors[i])
+                add(family, statistics, data.vectors[i])
             np.testing.assert_allclose(anchors.rows[k], statistics.row, rtol=1e-9, atol=1e-9)
     # those of clusters that are gone
     stay = ~free[first:]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import empty
 from oracle.enumeration import link_configurations, partition_of_links, partitions
 from posterior import (
     EXCHANGEABLE,
@@ -393,7 +394,7 @@ def leaking(chain: Chain) -> int:
     """Two Gibbs sweeps whose removals leave the record's sums, not its count, behind until the next two."""
     chain.refresh()
     assert chain.weights is not None
-    store, terms, nobody = chain.store, chain.likelihood.terms(), chain.likelihood.empty()
+    store, terms, nobody = chain.store, chain.likelihood.terms(), empty(chain.likelihood)
     for i in [*range(chain.size)] * 2:
         slot = chain.allocation.labels[i]
         gibbs_sweep(chain.store, chain.allocation, chain.weights, chain.random, np.array([i]), 0, 1)

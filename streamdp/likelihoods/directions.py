@@ -9,13 +9,25 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.moments import add_exactly, dot, squared_length
-from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
-from streamdp.likelihoods.vectors import add, log_marginal, merge, own, predictive, remove, settle
+from streamdp.likelihoods.rows import Row, add_exactly, dot, squared_length
+from streamdp.likelihoods.vectors import (
+    Asked,
+    Rows,
+    add,
+    coarsen,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    remove,
+    score_rows,
+    settle,
+)
 
-COUNT, LENGTH, ALONG, LOG_H, SUMS = range(5)
-"""A row: n, the squared length of the sum, its product with the prior mean, log H; then in each dimension the
-sum, and what rounding has cut off it."""
+ROW = Row("count", "length", "along", "log_h", "total[d]", "rest[d]")
+COUNT, LENGTH, ALONG, LOG_H, SUMS = ROW
+"""``length`` is the squared length of the sum, ``along`` its product with the prior mean, ``rest`` what
+rounding has cut off it."""
 
 BLUR = 1e-4
 """Error, in lengths of a sum, that its product with a record may have in single precision; and, in parts of

@@ -13,9 +13,7 @@ from streamdp.checks import positive
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
-    BaseMeasure,
     Learned,
-    TokenPredictive,
     base_measure,
     count_word,
     gain,
@@ -62,12 +60,9 @@ class HierarchicalDirichlet(SharedBase):
     --------
     >>> import numpy as np
     >>> family = HierarchicalDirichlet(base=(0.5, 0.3, 0.2))
-    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.893
-    >>> family.add(statistics, x)
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.7747
+    >>> x = np.array([0, 2]), np.array([1, 2])
+    >>> round(family.log_marginal([x, x]), 4)
+    -7.6677
 
     Notes
     -----
@@ -125,19 +120,6 @@ class HierarchicalDirichlet(SharedBase):
         b1 = self.base_concentration
         tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
         return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
-
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """Token by token, with the document level."""
-        tokens = TokenPredictive(self.base_concentration, inverse_document_beta=self._inverse_document_beta)
-        return tokens, self._measure(base)
-
-    def log_marginal(self, statistics: Any, base: Any = None) -> float:
-        """log H of the records of a cluster under p_w = ``base[w]``, in nats.
-
-        ``ValueError`` with a document level, which the counts of a cluster do not determine.
-        """
-        self._need_exchangeable()
-        return super().log_marginal(statistics, base)
 
     def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""

@@ -114,7 +114,7 @@ class Anchors:
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
         return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
 
-    def united(self, into: int, gone: int, likelihood: Likelihood[Any, Any]) -> Anchors:
+    def united(self, into: int, gone: int, likelihood: Likelihood) -> Anchors:
         """The same with the records of cluster ``gone`` in another; those after it move up by one."""
         sizes = self.sizes.copy()
         sizes[into] += sizes[gone]

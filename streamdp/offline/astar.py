@@ -61,7 +61,7 @@ class Search:
     def __init__(
         self,
         data: Data,
-        likelihood: Likelihood[Any, Any],
+        likelihood: Likelihood,
         prior: Prior,
         *,
         queue: int = 0,
@@ -198,7 +198,7 @@ class AStarResult:
 
 def astar(
     data: Data,
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     prior: Prior,
     *,
     queue: int = 0,

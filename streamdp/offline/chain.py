@@ -62,7 +62,7 @@ class Chain:
     def __init__(
         self,
         data: Data,
-        likelihood: Likelihood[Any, Any],
+        likelihood: Likelihood,
         prior: Prior,
         labels: Sequence[int] | np.ndarray | None = None,
         *,
@@ -181,7 +181,7 @@ class Chain:
         self.set_labels(self.labels)
         return kept - self.log_joint
 
-    def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
+    def replace(self, *, prior: Prior | None = None, likelihood: Likelihood | None = None) -> None:
         """Go on with other parameters, or with another family. ``ValueError`` leaves all as it was."""
         if prior is not None:
             _check_clusters(prior, self.clusters)
@@ -228,7 +228,7 @@ def _check_clusters(prior: Prior, clusters: int) -> None:
         raise ValueError(f"{clusters} clusters are impossible with {most} components")
 
 
-def _same_records(a: Likelihood[Any, Any], b: Likelihood[Any, Any]) -> bool:
+def _same_records(a: Likelihood, b: Likelihood) -> bool:
     """Whether two likelihoods keep records and statistics in the same form."""
     form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "forget"))) for x in (a, b)]
     return form[0] == form[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -82,6 +81,6 @@ class Collection:
         return encoder, np.array(kept)
 
 
-def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood[Any, Any]:
+def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood:
     """The family that the settings mean, fitted to the moments where it is automatic."""
     return build_likelihood(settings, encoded.moments)

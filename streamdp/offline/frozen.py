@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class _Slots(NamedTuple):
         )
 
 
-def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood[Any, Any]) -> Frozen:
+def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood) -> Frozen:
     """What the clusters of a running beam hold of the records before those that are retained.
 
     ``prior`` and ``likelihood`` are those of the samplers. ValueError where the statistics of older records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def left_to_right(
     train: Data,
     labels: np.ndarray,
     test: Data,
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     prior: Prior,
     *,
     particles: int = 20,

@@ -52,7 +52,7 @@ def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
     return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
 
 
-def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.ndarray | None) -> Store:
+def with_long_tables(store: Store, likelihood: Likelihood, base: np.ndarray | None) -> Store:
     """The same with tables for clusters that N copies of the longest record join; to be prepared."""
     if not isinstance(store, WordStore) or not store.words.size:
         return store
@@ -123,7 +123,7 @@ def new_heuristic(
     ), root
 
 
-def upper_bounds(store: Any, order: np.ndarray, likelihood: Likelihood[Any, Any]) -> np.ndarray:
+def upper_bounds(store: Any, order: np.ndarray, likelihood: Likelihood) -> np.ndarray:
     """For each record no less than log H(x | S) for any S of the records before it, in the order given.
 
     Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,7 +29,7 @@ class Problem:
     """What is clustered, and under which model."""
 
     data: Batch
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     prior: Prior
     settings: Settings
     distances: np.ndarray | None = None
@@ -109,7 +108,7 @@ def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def drawn(settings: Settings, likelihood: Likelihood[Any, Any]) -> dict[str, float]:
+def drawn(settings: Settings, likelihood: Likelihood) -> dict[str, float]:
     """The likelihood's parameters that samplers draw, being automatic single numbers, and their values."""
     named = {parameter: name for name, parameter in likelihood.settings.items()}
     values = {

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ class Best:
     log_joint: float
     labels: np.ndarray
     prior: Prior
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
 
     @classmethod
     def of(cls, chain: Chain) -> Best:

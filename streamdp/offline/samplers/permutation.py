@@ -92,7 +92,7 @@ class Permutation(Sampler):
         self.expansion: float | None = None
         self._store: Any | None = None
         self._program: Program | None = None
-        self._made_for: tuple[Data, Likelihood[Any, Any], np.ndarray | None] | None = None
+        self._made_for: tuple[Data, Likelihood, np.ndarray | None] | None = None
 
     @staticmethod
     def serves(prior: Prior) -> bool:
