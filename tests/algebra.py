@@ -1,4 +1,8 @@
-"""Statistics of one cluster that records join and leave, by the kernels of the families: for checks alone."""
+"""Priors and families record by record, for checks alone.
+
+Weights of a choice by the functions of a prior, and statistics of a cluster that records join and leave by
+the kernels of a family.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,8 @@ from streamdp.likelihoods.vectors import (
     remove_entry,
 )
 from streamdp.likelihoods.words import WORD_SPACE, Words, gain, whole
+from streamdp.priors import Prior
+from streamdp.priors.base import found_weight, join_weight
 
 BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 """p_w by word."""
@@ -49,6 +55,28 @@ DERIVED = (*DERIVED, "precision", "log_h", "log_odds", "log_rate", "length", "al
 def predictive_entry(family: Any, row: np.ndarray, x: np.ndarray) -> float:
     """log H(x | S)."""
     return predictive(family, row, x, own(family, x))
+
+
+def weights(
+    prior: Prior, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
+) -> tuple[list[float], float]:
+    """Weight of joining each cluster, and of a new one, for record ``now``.
+
+    Parameters
+    ----------
+    members
+        Record numbers of every cluster among the records before ``now``.
+    now
+        Number of the record to come.
+    times
+        Event times in seconds of records 0 .. now, non-decreasing.
+    """
+    if (linked := prior.by_distance) is not None:
+        places = np.arange(now + 1.0) if linked.unit == "records" else np.array(times[: now + 1], float)
+        joins = [float(linked.decay(places[now] - places[list(cluster)]).sum()) for cluster in members]
+        return joins, linked.concentration
+    terms = prior.terms()
+    return [join_weight(terms, float(len(c))) for c in members], found_weight(terms, float(len(members)))
 
 
 class VectorStatistics:

@@ -158,7 +158,7 @@ def test_no_module_is_too_long() -> None:
         ("likelihoods", "streamdp.beam.model", False),
         ("settings", "streamdp.settings.assemble", False),
         ("settings.assemble", "streamdp.settings.load", True),
-        ("offline", "streamdp.offline.samplers.gibbs", True),
+        ("offline", "streamdp.offline.kernels.store", True),
         ("offline.kernels", "streamdp.offline.chain", False),
         ("offline.kernels", "streamdp.records", False),
         ("streamdp_connectors", "streamdp.decode.decoder", False),

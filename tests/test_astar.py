@@ -28,7 +28,7 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
 )
-from streamdp.offline import best_first
+from streamdp.offline import astar as astar_module
 from streamdp.offline.astar import AStarResult, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
 from streamdp.priors import (
@@ -673,8 +673,8 @@ def test_more_states_than_there_was_room_for() -> None:
 def test_starting_over_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = list(draw(18, 16, (7, 7)))
     before = [case.solve() for case in cases]
-    monkeypatch.setattr(best_first, "BUDGET", 3)
-    monkeypatch.setattr(best_first, "FIRST_STATES", 64)
+    monkeypatch.setattr(astar_module, "BUDGET", 3)
+    monkeypatch.setattr(astar_module, "FIRST_STATES", 64)
     for case, expected in zip(cases, before, strict=True):
         found = case.solve()
         assert found.labels.tolist() == expected.labels.tolist()

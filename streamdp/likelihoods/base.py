@@ -60,9 +60,9 @@ class Likelihood(ABC):
     """Parameters that samplers draw anew where they are automatic."""
 
     @classmethod
-    @abstractmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The family with these parameters, the others as the records suggest."""
+        """The family with these parameters, the others as the records suggest; by default, as they are."""
+        return cls(**given)
 
     @abstractmethod
     def terms(self) -> Any:

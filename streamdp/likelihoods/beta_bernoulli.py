@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from streamdp.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.rows import Row, dot
-from streamdp.likelihoods.vectors import (
-    VectorFamily,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.vectors import VectorFamily, add, log_marginal, merge, predictive, remove, settle
 
 ROW = Row("count", "log_h", "constant", "total[d]", "log_odds[d]")
 COUNT, LOG_H, CONSTANT, ONES = ROW
@@ -70,11 +60,6 @@ class BetaBernoulli(VectorFamily):
         for name in ("a", "b"):
             value = positive_per_dimension(name, getattr(self, name), self.dimension)
             object.__setattr__(self, name, value)
-
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """One one and one zero."""
-        return cls(len(moments.mean), **given)
 
     @classmethod
     def read(cls, values: np.ndarray) -> np.ndarray:
@@ -159,5 +144,4 @@ def _predictive(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray, own:
 
 @log_marginal.of(BetaBernoulliTerms)
 def _log_marginal(family: BetaBernoulliTerms, row: np.ndarray) -> float:
-    log_h: float = row[LOG_H]
-    return log_h
+    return row[LOG_H]

@@ -12,24 +12,15 @@ text, then these.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, one
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.words import (
-    BagFamily,
-    count_word,
-    gain,
-    learn,
-    totals_of,
-    whole,
-)
+from streamdp.likelihoods.words import BagFamily, count_word, gain, learn, totals_of, whole
 
 RECORD = 0
 """The word that every record has."""
@@ -191,11 +182,6 @@ class Categorical(BagFamily):
         positive("beta", self.beta)
         positive("escape", self.escape)
         not_negative("text", self.text)
-
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
 
     @property
     def learns_base(self) -> bool:

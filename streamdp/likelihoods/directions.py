@@ -137,8 +137,7 @@ def _height(
     """What the predictive is not above under the g-th concentration; of the record's product with the sum."""
     dimension = family.mean.shape[0]
     lines, shifts = coarse[dimension:], single[dimension:]
-    height: float = lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
-    return height
+    return lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
 
 
 @kernel
@@ -158,8 +157,7 @@ def _near(family: VonMisesFisherTerms, rows: Rows, s: int, asked: Asked, lean: f
 @own.of(VonMisesFisherTerms)
 def _own(family: VonMisesFisherTerms, x: np.ndarray) -> float:
     # the squared length: one, but for the precision that records are kept in
-    square: float = squared_length(x)
-    return square
+    return squared_length(x)
 
 
 @add.of(VonMisesFisherTerms)
@@ -238,5 +236,4 @@ def _score_rows(family: VonMisesFisherTerms, rows: Rows, asked: Asked, out: np.n
 
 @log_marginal.of(VonMisesFisherTerms)
 def _log_marginal(family: VonMisesFisherTerms, row: np.ndarray) -> float:
-    log_h: float = row[LOG_H]
-    return log_h
+    return row[LOG_H]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import positive
 from streamdp.checks import whole as whole_number
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
     WORD_SPACE,
     Learned,
@@ -90,11 +88,6 @@ class DirichletMultinomial(WordFamily):
         if self.vocabulary_size is not None:
             whole_number("vocabulary_size", self.vocabulary_size)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """A growing vocabulary."""
-        return cls(**given)
-
     def terms(self) -> FlatTerms:
         """What the stream's kernels read."""
         escape = float(self.escape) if self.vocabulary_size is None else 0.0
@@ -155,11 +148,9 @@ def _learn(
 
 @whole.of(FlatSetTerms)
 def _whole(terms: FlatSetTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens]
 
 
 @gain.of(FlatSetTerms)
 def _gain(terms: FlatSetTerms, word: int, count: int, held: int) -> float:
-    value: float = terms.word[held + count] - terms.word[held]
-    return value
+    return terms.word[held + count] - terms.word[held]

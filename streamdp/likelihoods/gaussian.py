@@ -13,15 +13,7 @@ from streamdp.checks import positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
 from streamdp.likelihoods.rows import Row, squared_distance
-from streamdp.likelihoods.vectors import (
-    NormalFamily,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
 ROW = Row("count", "spread", "constant", "power", "mean[d]", "location[d]")
 COUNT, SPREAD, CONSTANT, POWER, MEAN = ROW

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import positive
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
     Learned,
@@ -86,11 +84,6 @@ class HierarchicalDirichlet(SharedBase):
         if self.document_beta is not None:
             positive("document_beta", self.document_beta)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
-
     def terms(self) -> DirichletTerms:
         """What the stream's kernels read."""
         return DirichletTerms(
@@ -156,8 +149,7 @@ def _learn(
 
 @whole.of(DirichletSetTerms)
 def _whole(terms: DirichletSetTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens]
 
 
 @gain.of(DirichletSetTerms)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import discount_in_range, positive
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
     Learned,
@@ -92,11 +90,6 @@ class HierarchicalPitmanYor(SharedBase):
         positive("base_concentration", self.base_concentration)
         discount_in_range("word_discount", self.word_discount)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
-
     def terms(self) -> PitmanYorWordTerms:
         """What the stream's kernels read."""
         return PitmanYorWordTerms(
@@ -147,14 +140,11 @@ def _learn(
 
 @whole.of(OneTableTerms)
 def _whole(terms: OneTableTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
 
 
 @gain.of(OneTableTerms)
 def _gain(terms: OneTableTerms, word: int, count: int, held: int) -> float:
     if held > 0:
-        value: float = terms.word[held + count] - terms.word[held]
-        return value
-    value = terms.mass[word] + terms.word[count] - terms.word[1]
-    return value
+        return terms.word[held + count] - terms.word[held]
+    return terms.mass[word] + terms.word[count] - terms.word[1]

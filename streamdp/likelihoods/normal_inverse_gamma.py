@@ -13,15 +13,7 @@ from streamdp.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
 from streamdp.likelihoods.rows import Row
-from streamdp.likelihoods.vectors import (
-    NormalFamily,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
 ROW = Row(
     "count", "constant", "power", "log_precision", "mean[d]", "spread[d]", "location[d]", "precision[d]"

@@ -12,13 +12,13 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic
-from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.likelihoods.rows import Row, clear_row
 
 TOLERANCE = 1e-6
@@ -182,6 +182,11 @@ class VectorFamily(Likelihood):
 
     def __post_init__(self) -> None:
         whole("dimension", self.dimension)
+
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The family with these parameters; by default, the others as they are."""
+        return cls(len(moments.mean), **given)
 
     @property
     def width(self) -> int:

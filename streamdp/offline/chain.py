@@ -134,8 +134,10 @@ class Chain:
         if self.anchors is not None:
             return self.anchors.log_prior(self.prior, self.labels)
         labels = self.allocation.labels
-        if self.distances is not None and (linked := self.prior.by_distance) is not None:
-            return linked.log_probability_by(self.link_weights(), labels)
+        if self.distances is not None:
+            link_weights, linked = self.link_weights(), self.prior.by_distance
+            assert linked is not None
+            return linked.log_probability_by(link_weights, labels)
         return self.prior.log_probability(labels.tolist(), self.times)
 
     def link_weights(self) -> np.ndarray:

@@ -15,13 +15,12 @@ from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
-from streamdp.offline.collection import likelihood_of
 from streamdp.offline.schedule import Trace
 from streamdp.priors.base import Prior
 from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
-from streamdp.settings.assemble import build_prior, likelihood_class
+from streamdp.settings.assemble import build_likelihood, build_prior, likelihood_class
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,16 +79,13 @@ class Solution:
 
 
 def problem_of(
-    settings: Settings,
-    encoded: Encoded,
-    distances: np.ndarray | None = None,
-    base: np.ndarray | None = None,
+    settings: Settings, encoded: Encoded, distances: np.ndarray | None = None, base: np.ndarray | None = None
 ) -> Problem:
     """What is clustered, and under which model."""
     batch, sparse = encoded.batch, encoded.moments is None
     dated = batch.times is not None and bool(batch.times.any())
     settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
-    likelihood = likelihood_of(settings, encoded)
+    likelihood = build_likelihood(settings, encoded.moments)
     return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
 
 

@@ -170,10 +170,7 @@ class Budget:
         if self.rounds is None:
             return (Budget(None, seconds, self.stop),) * 2
         first = max(self.rounds // 2, 1)
-        return (
-            Budget(first, seconds, self.stop),
-            Budget(max(self.rounds - first, 1), seconds, self.stop),
-        )
+        return (Budget(first, seconds, self.stop), Budget(max(self.rounds - first, 1), seconds, self.stop))
 
 
 @dataclass

@@ -129,27 +129,6 @@ def similarity_matrix(draws: ArrayLike) -> Floats:
     return similarity
 
 
-def expected_binder(labels: ArrayLike, similarity: Floats) -> float:
-    """Expected Binder loss of a clustering, in pairs: the sum over i < j of |together_ij - s_ij|.
-
-    ``labels`` has shape (N,), ``similarity`` is that of `similarity_matrix`. Equals the mean
-    `binder_distance` to the draws. Raises ``ValueError`` where the shapes do not match.
-    """
-    return _expected(labels, similarity, "binder")
-
-
-def expected_vi(labels: ArrayLike, similarity: Floats) -> float:
-    """Bound of the expected variation of information of a clustering, in nats.
-
-    The mean over i of log n_i + log sum_j s_ij - 2 log sum_{j with i} s_ij, where n_i is the size of
-    the cluster of i: Wade & Ghahramani's (2018) lower bound, by Jensen's inequality in the last term.
-    The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering
-    has the value 0. The bound on the mean `variation_of_information` to the draws has their mean of
-    log n_i there, which is no larger. Arguments as of `expected_binder`.
-    """
-    return _expected(labels, similarity, "vi")
-
-
 def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> tuple[Integers, float]:
     """The clustering of low expected loss, numbered by first appearance, and its expected loss.
 
@@ -166,20 +145,7 @@ def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> t
     starts = [*ranked[:DESCENTS], np.zeros_like(drawn[0]), np.arange(drawn.shape[1])]
     ends = [_descended(start, similarity, loss) for start in starts]
     best = min(ends, key=lambda labels: _varying(labels, similarity, loss))
-    return best, _expected(best, similarity, loss)
-
-
-def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
-    """Variation of information between two clusterings, in nats: from 0 when equal up to log N."""
-    both, in_a, in_b = _cells(a, b)
-    return float(np.sum(both * (np.log(in_a / both) + np.log(in_b / both))) / np.sum(both))
-
-
-def binder_distance(a: ArrayLike, b: ArrayLike) -> int:
-    """How many of the N (N - 1) / 2 pairs one clustering has together and the other apart."""
-    both, in_a, in_b = _cells(a, b)
-    # A record is apart in one from those it is with only in the other; each pair is met from both sides.
-    return int(np.sum(both * (in_a + in_b - 2 * both))) // 2
+    return best, expected_loss(best, similarity, loss)
 
 
 def _checked(values: ArrayLike, name: str, ndim: int) -> Integers:
@@ -195,17 +161,15 @@ def _numbered(labels: Integers) -> Integers:
     return np.argsort(np.argsort(first))[codes]
 
 
-def _cells(a: ArrayLike, b: ArrayLike) -> tuple[Integers, Integers, Integers]:
-    """Records in each non-empty cell of the table of clusters by clusters, and in its two clusters."""
-    left, right = (_numbered(_checked(labels, "labels", ndim=1)) for labels in (a, b))
-    if len(left) != len(right):
-        raise ValueError(f"clusterings of {len(left)} and {len(right)} records")
-    cells, both = np.unique(left * len(left) + right, return_counts=True)
-    of_left, of_right = np.divmod(cells, len(left))
-    return both, np.bincount(left)[of_left], np.bincount(right)[of_right]
+def expected_loss(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
+    """The expected loss of a clustering; ``ValueError`` where the shapes do not match.
 
-
-def _expected(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
+    "binder": in pairs, the sum over i < j of abs(together_ij - s_ij), which is the mean over the draws.
+    "vi": in nats, the mean over i of log n_i + log sum_j s_ij - 2 log sum_{j with i} s_ij, where n_i is the
+    size of the cluster of i: Wade & Ghahramani's (2018) lower bound, by Jensen's inequality in the last term.
+    The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering has
+    the value 0.
+    """
     varying = _varying(_numbered(_checked(labels, "labels", ndim=1)), similarity, loss)
     totals = similarity.sum(axis=1)
     constant = totals.sum() / 2 if loss == "binder" else np.log(totals).mean()

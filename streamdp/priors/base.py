@@ -111,22 +111,6 @@ class Prior(ABC):
         """What kernels read: a named tuple, whose class says which kernels are meant."""
 
     @abstractmethod
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """Weight of joining each cluster, and of a new one, for record ``now``.
-
-        Parameters
-        ----------
-        members
-            Record numbers of every cluster among the records before ``now``.
-        now
-            Number of the record to come.
-        times
-            Event times in seconds of records 0 .. now, non-decreasing.
-        """
-
-    @abstractmethod
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """log p(z) of a whole clustering, in nats.
 
@@ -160,20 +144,13 @@ class SizedPrior(Prior):
 
     by_size = True
 
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """Of each cluster by its size, and of a new one by how many there are."""
-        terms = self.terms()
-        return [join_weight(terms, float(len(c))) for c in members], found_weight(terms, float(len(members)))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Retiring(SizedPrior):
     """Limits that keep a stream's memory bounded under a prior that forgets nothing.
 
-    Both are approximations made by the stream alone: neither enters :meth:`weights` nor
-    :meth:`log_probability`, which speak of the prior itself.
+    Both are approximations made by the stream alone: neither enters
+    :meth:`log_probability`, which speaks of the prior itself.
 
     Parameters
     ----------

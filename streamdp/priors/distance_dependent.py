@@ -44,7 +44,7 @@ class DistanceDependent(Prior):
     close_below
         The stream closes a cluster when its weight falls below this, in [0, 1). An approximation that
         bounds memory under the smooth decays (a window closes clusters exactly, at weight 0); it
-        enters neither :meth:`weights` nor :meth:`log_probability`.
+        does not enter :meth:`log_probability`.
 
     Examples
     --------
@@ -117,13 +117,6 @@ class DistanceDependent(Prior):
         by_records = self.unit == "records"
         close_below = float(self.close_below)
         return DistanceDependentTerms(float(self.concentration), self.decay.terms(), by_records, close_below)
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """W_k = sum of f over the members to join, the concentration to found."""
-        joins = [float(self.decay(self._distances(cluster, now, times)).sum()) for cluster in members]
-        return joins, self.concentration
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """Product over records of W_k, or the concentration, over their sum; in nats.
@@ -225,11 +218,6 @@ class DistanceDependent(Prior):
         if (chosen == 0.0).any():
             return -math.inf
         return float(np.log(chosen).sum() - np.log(self.concentration + link_weights.sum(axis=1)).sum())
-
-    def _distances(self, cluster: Sequence[int], now: int, times: Sequence[float]) -> np.ndarray:
-        if self.unit == "records":
-            return np.float64(now) - np.array(cluster, dtype=np.float64)
-        return times[now] - np.array([times[j] for j in cluster], dtype=np.float64)
 
     def positions(self, n: int, times: Sequence[float] | None) -> np.ndarray:
         """Where n records lie, in the unit of distance; ``times`` as for :meth:`log_probability`."""

@@ -53,8 +53,7 @@ METHODS = {
         lambda: [Permutation(keep=CLIMB)], lambda: [_climber(), Permutation(keep=CLIMB, adaptive=True)], True
     ),
     "hybrid": Method(
-        lambda: [LinkGibbs(), Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated()],
-        lambda: [_climber()],
+        lambda: [LinkGibbs(), Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated()], lambda: [_climber()]
     ),
 }
 """By the names of :data:`streamdp.offline.plan.Method`."""
