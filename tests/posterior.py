@@ -17,6 +17,7 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain, canonical
+from streamdp.offline.kernels.links import Held
 from streamdp.offline.prepare import Data
 
 FAMILIES = (
@@ -172,9 +173,7 @@ class Problem:
             np.array([len(m) for m in members]),
             words,
             rows,
-            starts,
-            np.concatenate(places),
-            np.concatenate(shares),
+            Held(starts, np.concatenate(places), np.concatenate(shares)),
             positions[first:],
             past=past,
         )

@@ -147,6 +147,11 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
 # what follows shows that chi-square finds faults
 
 
+def more_weight(anchors: Anchors) -> Anchors:
+    held = anchors.held
+    return replace(anchors, held=held._replace(share=3.0 * held.share))
+
+
 def no_statistics(anchors: Anchors) -> Anchors:
     row = problem_of("gaussian").likelihood.empty_row()
     return replace(anchors, rows=np.tile(row, (2, 1)))
@@ -156,7 +161,11 @@ FAULTS: dict[str, tuple[str, str, Callable[[Anchors], Anchors]]] = {
     "no statistics": ("gaussian", "crp", no_statistics),
     "no statistics, uniform": ("gaussian", "uniform", no_statistics),
     "more records": ("gaussian", "crp", lambda a: replace(a, sizes=a.sizes + 2)),
-    "more weight": ("gamma", "exponential", lambda a: replace(a, shares=3.0 * a.shares)),
+    "more weight": (
+        "gamma",
+        "exponential",
+        more_weight,
+    ),
     "statistics swapped": ("gamma", "exponential", lambda a: replace(a, rows=a.rows[::-1].copy())),  # type: ignore[index]
 }
 

@@ -75,8 +75,8 @@ class FieldsLearned(NamedTuple):
         own = order[np.searchsorted(cells[order], owner[values] * top + field[values])]
         rate = (self.counts[field[values]] + 1.0) / np.maximum(self.counts[words[values]], 1)
         more[values] = rate * counts[values] / counts[own]
-        told = more > 1.0
-        return np.where(told, counts * np.log(np.where(told, more, 1.0)), -np.inf)
+        above = more > 1.0
+        return np.where(above, counts * np.log(np.where(above, more, 1.0)), -np.inf)
 
 
 def values_in(offsets: np.ndarray, words: np.ndarray, *, texts: bool) -> tuple[np.ndarray, np.ndarray]:

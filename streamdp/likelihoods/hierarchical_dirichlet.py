@@ -86,14 +86,8 @@ class HierarchicalDirichlet(SharedBase):
 
     def terms(self) -> DirichletTerms:
         """What the stream's kernels read."""
-        return DirichletTerms(
-            float(self.base_concentration),
-            self._inverse_document_beta,
-            float(self.smoothing),
-            float(self.discount),
-            float(self.escape),
-            self.fixed,
-        )
+        inverse = 0.0 if self.document_beta is None else 1.0 / self.document_beta
+        return DirichletTerms(float(self.base_concentration), inverse, *self.base_terms())
 
     def of_set(self, counts: np.ndarray) -> np.ndarray:
         """The same, but the words of a set are all there are: mass for others would be a price of every word.
@@ -109,7 +103,11 @@ class HierarchicalDirichlet(SharedBase):
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> DirichletSetTerms:
         """What the kernels read of a set; ``ValueError`` with a document level."""
-        self._need_exchangeable()
+        if self.document_beta is not None:
+            raise ValueError(
+                "document_beta must be None for a set: with it there is no log marginal, the records are "
+                "not exchangeable and word counts do not determine it"
+            )
         b1 = self.base_concentration
         tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
         return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
@@ -117,17 +115,6 @@ class HierarchicalDirichlet(SharedBase):
     def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
         return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
-
-    @property
-    def _inverse_document_beta(self) -> float:
-        return 0.0 if self.document_beta is None else 1.0 / self.document_beta
-
-    def _need_exchangeable(self) -> None:
-        if self.document_beta is not None:
-            raise ValueError(
-                "document_beta must be None for a set: with it there is no log marginal, the records are "
-                "not exchangeable and word counts do not determine it"
-            )
 
 
 @shape_of.of(DirichletTerms)

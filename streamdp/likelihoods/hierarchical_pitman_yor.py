@@ -92,14 +92,8 @@ class HierarchicalPitmanYor(SharedBase):
 
     def terms(self) -> PitmanYorWordTerms:
         """What the stream's kernels read."""
-        return PitmanYorWordTerms(
-            float(self.base_concentration),
-            float(self.word_discount),
-            float(self.smoothing),
-            float(self.discount),
-            float(self.escape),
-            self.fixed,
-        )
+        concentration, discount = float(self.base_concentration), float(self.word_discount)
+        return PitmanYorWordTerms(concentration, discount, *self.base_terms())
 
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Clusters."""

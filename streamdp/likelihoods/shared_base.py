@@ -55,10 +55,10 @@ class SharedBase(WordFamily):
         """Whether it is not fixed."""
         return self.base is None
 
-    @property
-    def fixed(self) -> np.ndarray:
-        """The base measure where it is fixed, shape (V,); else of no size."""
-        return np.array(() if self.base is None else self.base, dtype=np.float64)
+    def base_terms(self) -> tuple[float, float, float, np.ndarray]:
+        """What kernels read of it: three numbers, and p_w where it is fixed; else of no size."""
+        fixed = np.array(() if self.base is None else self.base, dtype=np.float64)
+        return float(self.smoothing), float(self.discount), float(self.escape), fixed
 
     @abstractmethod
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ def whole(terms: Any, tokens: int, types: int) -> float:
 
 @generic
 def gain(terms: Any, word: int, count: int, held: int) -> float:
-    """What ``count`` more tokens of a word add to log H where ``held`` are, the whole apart."""
+    """What ``count`` more tokens of a word add to log H where ``held`` are, :func:`whole` apart."""
     raise NotImplementedError
 
 

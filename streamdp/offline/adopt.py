@@ -68,7 +68,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
 
 
 def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarray, float]:
-    """Labels of the records with the changes that are better, part by part, and the nats won."""
+    """Labels of the records with the changes that are better, part by part, and the nats gained."""
     labels, at = task.before.copy(), np.searchsorted(task.seqs, changes.seqs)
     nats = 0.0
     for part in _parts(changes):

@@ -55,10 +55,9 @@ class Anchors:
         The sums of their word counts, as a batch of A records; of none for vectors.
     rows
         Their statistics, as the family lays them out, shape (A, width); None for words.
-    starts, places, shares
-        Under the distance-dependent prior where frozen records lie, in the unit of distance: those of
-        cluster k from ``starts[k]`` to ``starts[k + 1]`` of ``places``, each counted as ``shares``; shapes
-        (A + 1,), (M,), (M,). All lie before the records that move.
+    held
+        Under the distance-dependent prior where frozen records lie, and by how much each counts: all before
+        the records that move.
     positions
         Where the records that move lie, shape (N,), non-decreasing.
     closed
@@ -70,9 +69,7 @@ class Anchors:
     sizes: np.ndarray
     words: Batch
     rows: np.ndarray | None
-    starts: np.ndarray
-    places: np.ndarray
-    shares: np.ndarray
+    held: Held
     positions: np.ndarray
     closed: int = 0
     past: Past | None = None
@@ -82,12 +79,7 @@ class Anchors:
         """A."""
         return len(self.sizes)
 
-    @property
-    def held(self) -> Held:
-        """What the kernels of links read."""
-        return Held(self.starts, self.places, self.shares)
-
-    def tells_unions(self, prior: Prior) -> bool:
+    def knows_unions(self, prior: Prior) -> bool:
         """Whether it is known what a prior says of making one of two of these clusters."""
         return prior.exchangeable or self.past is not None
 
@@ -123,7 +115,6 @@ class Anchors:
             rows = rows.copy()
             merge_entry(likelihood.terms(), rows[into], rows[gone])
             rows = np.delete(rows, gone, axis=0)
-        starts, places, shares = _united(self.starts, into, gone, self.places, self.shares)
         past = self.past
         if past is not None:
             begins, came = _united(past.starts, into, gone, past.places)
@@ -135,9 +126,7 @@ class Anchors:
             sizes=np.delete(sizes, gone),
             words=_added(self.words, into, gone),
             rows=rows,
-            starts=starts,
-            places=places,
-            shares=shares,
+            held=Held(*_united(self.held.start, into, gone, self.held.place, self.held.share)),
             past=past,
         )
 

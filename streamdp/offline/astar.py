@@ -136,16 +136,6 @@ class Search:
             node = self.tree.parent[node]
         return labels
 
-    @property
-    def enqueued(self) -> int:
-        """States that have entered the queue."""
-        return int(self.tree.counters.enqueued)
-
-    @property
-    def expanded(self) -> int:
-        """States whose children have been looked at."""
-        return int(self.tree.counters.expanded)
-
 
 def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max_states: int | None) -> None:
     for name, value, kind in (("score", score, Score), ("mode", mode, Mode), ("order", order, Order)):
@@ -284,7 +274,9 @@ def astar(
     maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(mode)
     if maximised is None:
         maximised = log_likelihood + log_count_prior(prior, labels)
-    return AStarResult(labels, log_joint, maximised, states.exact, states.enqueued, states.expanded)
+    counters = states.tree.counters
+    enqueued, expanded = int(counters.enqueued), int(counters.expanded)
+    return AStarResult(labels, log_joint, maximised, states.exact, enqueued, expanded)
 
 
 def _log_likelihood(store: Any, labels: np.ndarray) -> float:

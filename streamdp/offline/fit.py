@@ -67,10 +67,26 @@ class Fit:
     @cached_property
     def assignments(self) -> list[Assignment]:
         """The answer to every record, in time order, as a stream would give it."""
-        return assignments_of(self.collection, self.solution)
+        chain, encoded = self.solution.chain, self.collection.encoded
+        probability, new_probability, log_predictive = sureness(chain)
+        latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
+        links: list[int | None] = []
+        for i, label in enumerate(self.labels.tolist()):
+            links.append(latest.get(label))
+            latest[label] = i
+        rows = {
+            "label": self.labels,
+            "probability": probability,
+            "new_probability": new_probability,
+            "founded": np.array([link is None for link in links], np.bool_),
+            "log_predictive": log_predictive,
+        }
+        linked = chain.prior.by_distance is not None and chain.distances is None
+        sizes = encoded.encoder.sizes(encoded.batch)
+        return assignments(rows, sizes, self.collection.records, 0, links=links if linked else repeat(None))
 
     def clusters(self) -> ClusterList:
-        """All clusters, largest first, as a stream would tell them."""
+        """All clusters, largest first, as a stream would report them."""
         return summaries(self.collection, self.labels)
 
     @cached_property
@@ -93,13 +109,13 @@ class Fit:
     def _repr_html_(self) -> str:
         clusters = self.clusters()
         found = f"{len(self.labels):,} records in {len(clusters):,} clusters"
-        told = f"{found}; log joint {self.log_joint:,.2f} nats"
+        reported = f"{found}; log joint {self.log_joint:,.2f} nats"
         judged = mixing(self.traces) if len(self.traces) > 1 else []
         chains = [(d.name, f"{d.mean:,.2f}", f"{d.ess:,.0f}", f"{d.r_hat:.3f}") for d in judged]
         columns = ("quantity", "mean", "effective draws", "R-hat")
         mixed = [html.table(columns, chains, f"{len(self.traces)} chains")] if chains else []
         shown = listing.rows(clusters[:10])
-        return "".join([html.paragraph(told), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
+        return "".join([html.paragraph(reported), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
 
 
 def fit(
@@ -140,28 +156,6 @@ def fit(
     collection = Collection(settings, records)
     problem = problem_of(settings, collection.encoded, distances)
     return Fit(collection, problem, solve(problem, plan, report, stop))
-
-
-def assignments_of(collection: Collection, found: Solution) -> list[Assignment]:
-    """The answer to every record, in time order, as ``consume`` would write it."""
-    labels = found.labels.tolist()
-    probability, new_probability, log_predictive = sureness(found.chain)
-    latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
-    links: list[int | None] = []
-    for i, label in enumerate(labels):
-        links.append(latest.get(label))
-        latest[label] = i
-    rows = {
-        "label": found.labels,
-        "probability": probability,
-        "new_probability": new_probability,
-        "founded": np.array([link is None for link in links], np.bool_),
-        "log_predictive": log_predictive,
-    }
-    linked = found.chain.prior.by_distance is not None and found.chain.distances is None
-    shown = links if linked else repeat(None)
-    sizes = collection.encoded.encoder.sizes(collection.encoded.batch)
-    return assignments(rows, sizes, collection.records, 0, links=shown)
 
 
 def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:

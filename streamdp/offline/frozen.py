@@ -16,6 +16,7 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors, Past
+from streamdp.offline.kernels.links import Held
 from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
 from streamdp.state.retained import Labelled
@@ -83,8 +84,8 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
         assert held.batch.times is not None
         positions = np.asarray(held.batch.times, np.float64)
     past = _past(state, found, prior, positions[0], closed)
-    starts, places, shares = _places(state, found, prior, positions, past)
-    anchors = Anchors(found.sizes, words, rows, starts, places, shares, positions[free], max(closed, 0), past)
+    weighed = _held(state, found, prior, positions, past)
+    anchors = Anchors(found.sizes, words, rows, weighed, positions[free], max(closed, 0), past)
     return Frozen(anchors, found.labels, free)
 
 
@@ -165,28 +166,21 @@ def _past(state: State, found: _Slots, prior: Prior, horizon: float, closed: int
     return None
 
 
-def _places(
-    state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _held(state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None) -> Held:
     """Where the frozen records lie under the distance-dependent prior, as :class:`Anchors` has it."""
-    places, shares = [], []
-    for k, slot in enumerate(found.slots.tolist()):
-        if (linked := prior.by_distance) is not None:
-            assert past is not None
+    places, shares = [np.zeros(0)] * len(found.slots), [np.zeros(0)] * len(found.slots)
+    if (linked := prior.by_distance) is not None:
+        assert past is not None
+        for k, slot in enumerate(found.slots.tolist()):
             here = past.of_cluster(k)
             weight = np.ones(len(here))
             if linked.decay.memoryless:
                 weight = np.array([_frozen_weight(state, slot, linked, here, positions, found.members[k])])
                 here = positions[:1]
             near = linked.decay(positions[0] - here) > 0.0
-            places.append(here[near])
-            shares.append(weight[near])
-        else:
-            places.append(np.zeros(0))
-            shares.append(np.zeros(0))
-    starts = np.cumsum([0, *map(len, places)])
-    empty = [np.zeros(0)]
-    return starts, np.concatenate(places or empty), np.concatenate(shares or empty)
+            places[k], shares[k] = here[near], weight[near]
+    starts, empty = np.cumsum([0, *map(len, places)]), [np.zeros(0)]
+    return Held(starts, np.concatenate(places or empty), np.concatenate(shares or empty))
 
 
 def _frozen_places(

@@ -124,17 +124,7 @@ def new_heuristic(
 
 
 def upper_bounds(store: Any, order: np.ndarray, likelihood: Likelihood) -> np.ndarray:
-    """For each record no less than log H(x | S) for any S of the records before it, in the order given.
-
-    Parameters
-    ----------
-    store
-        The records; ``prepare`` has been through it.
-    order
-        The records in the order they are placed in.
-    likelihood
-        That of the store.
-    """
+    """The most that each record can add to log p(x | z), whatever records before it in order it joins."""
     if isinstance(likelihood, VectorFamily):
         return likelihood.upper_bounds(store.vectors[order])
     assert isinstance(likelihood, BagFamily)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from streamdp.offline.chain import Chain
 WIDTH = 1.0
 MOST_STEPS = 50
 SHRINKS = 200
-
-Scope = Literal["prior", "likelihood"]
 
 
 def west(
@@ -129,12 +127,13 @@ def default_names(chain: Chain) -> tuple[str, ...]:
     return tuple(name for name in names if name != "discount" or getattr(prior, name) > 0.0)
 
 
-def _owner(chain: Chain, name: str) -> Scope:
+def _of_prior(chain: Chain, name: str) -> bool:
+    """Whether a hyperparameter is that of the prior, or else of the likelihood."""
     fields = {field.name for field in dataclasses.fields(chain.prior)}  # type: ignore[arg-type]
     if name in fields or (name == "scale" and chain.prior.by_distance is not None):
-        return "prior"
+        return True
     if hasattr(chain.likelihood, name):
-        return "likelihood"
+        return False
     raise ValueError(
         f"neither {type(chain.prior).__name__} nor {type(chain.likelihood).__name__} has a parameter {name}"
     )
@@ -142,7 +141,7 @@ def _owner(chain: Chain, name: str) -> Scope:
 
 def get(chain: Chain, name: str) -> Any:
     """The value of a hyperparameter."""
-    if _owner(chain, name) == "likelihood":
+    if not _of_prior(chain, name):
         return getattr(chain.likelihood, name)
     if name == "scale" and (linked := chain.prior.by_distance) is not None:
         return linked.decay.scale
@@ -152,7 +151,7 @@ def get(chain: Chain, name: str) -> Any:
 def put(chain: Chain, name: str, value: float) -> None:
     """Go on with another value of a hyperparameter."""
     prior: Any = chain.prior
-    if _owner(chain, name) == "likelihood":
+    if not _of_prior(chain, name):
         chain.replace(likelihood=dataclasses.replace(chain.likelihood, **{name: value}))  # type: ignore[type-var]
     elif name == "scale":
         chain.replace(prior=dataclasses.replace(prior, decay=dataclasses.replace(prior.decay, scale=value)))

@@ -29,24 +29,24 @@ Report = Callable[[int, Chain, Trace], None]
 """Called with (number of the chain, chain, trace) after every round."""
 
 
+STARTS: dict[str, Callable[[Chain], None]] = {
+    "one": one_cluster,
+    "singletons": singletons,
+    "random": random_clusters,
+}
+
+
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
     return [] if problem.anchors else METHODS[plan.method].climbing(problem.prior)
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
-    if plan.start == "one":
-        one_cluster(chain)
-    elif plan.start == "singletons":
-        singletons(chain)
-    elif plan.start == "random":
-        random_clusters(chain)
-    elif plan.start == "beam" or (
-        plan.start == "auto" and problem.counts_words and problem.distances is None
-    ):
+    counted = plan.start == "auto" and problem.counts_words and problem.distances is None
+    if plan.start == "beam" or counted:
         chain.set_labels(beam_labels(problem))
     else:
-        sequential(chain)
+        STARTS.get(plan.start, sequential)(chain)
 
 
 def sample(

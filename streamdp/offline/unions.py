@@ -143,7 +143,7 @@ def weigh_company(
 def ratios_by_count(chain: Chain, anchors: Anchors) -> np.ndarray | None:
     """Of each cluster with frozen records and each other one, shape (A, K), in nats: new after every union.
 
-    Of a chain whose labels were set last; ``anchors`` are its own, and tell of unions. None under the
+    Of a chain whose labels were set last; ``anchors`` are its own, and know of unions. None under the
     distance-dependent prior, of which :class:`ByDistance` tells.
     """
     prior, past = chain.prior, anchors.past
@@ -211,7 +211,7 @@ class ByDistance:
         return chosen
 
     def ratios(self, k: int, first: int) -> np.ndarray:
-        """Of cluster k with each from number ``first`` on, in nats; not finite where it cannot be told."""
+        """Of cluster k with each from number ``first`` on, in nats; not finite where it is not known."""
         others = np.arange(first, len(self._alone))
         with np.errstate(invalid="ignore"):
             return np.asarray(self._chosen(k, others) - self._alone[k] - self._alone[others])

@@ -6,6 +6,7 @@ are frozen. Here whole clusters are weighed, frozen records and all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ def unite(chain: Chain, names: np.ndarray) -> tuple[Chain, list[Union]]:
     """
     unions: list[Union] = []
     anchors = chain.anchors
-    if anchors is None or not anchors.tells_unions(chain.prior):
+    if anchors is None or not anchors.knows_unions(chain.prior):
         return chain, unions
     now = _beside(chain, anchors, chain.labels)
     numbers = np.arange(now.clusters)
@@ -70,9 +71,9 @@ class _Pairs:
     def __init__(self, chain: Chain) -> None:
         self.gains = np.full((chain.held, chain.clusters), -np.inf)
         """But for what the prior says that depends on how many clusters there are."""
-        rows = _Rows(chain)
+        lasting = _lasting(chain)
         for k in range(chain.held):
-            self.gains[k, k + 1 :] = rows.of(k, k + 1)
+            self.gains[k, k + 1 :] = lasting(k, k + 1)
 
     def all(self, chain: Chain) -> np.ndarray:
         """What each pair gains, shape (A, K)."""
@@ -93,26 +94,24 @@ class _Pairs:
         for axis in (0, 1) if gone < len(self.gains) else (1,):
             self.gains = np.delete(self.gains, gone, axis)
         k = into - (gone < into)
-        row = _Rows(chain).of(k, 0)
+        row = _lasting(chain)(k, 0)
         self.gains[k, k + 1 :] = row[k + 1 :]
         self.gains[:k, k] = row[:k]
 
 
-class _Rows:
-    """Of each cluster of a chain with others, what lasts while others are united."""
+def _lasting(chain: Chain) -> Callable[[int, int], np.ndarray]:
+    """Of each cluster of a chain with each from a number on, what lasts while others are united."""
+    linked, anchors, by_distance = chain.prior.by_distance, chain.anchors, None
+    if linked is not None and anchors is not None:
+        by_distance = ByDistance(linked, anchors, chain.labels, chain.clusters)
 
-    def __init__(self, chain: Chain) -> None:
-        self._chain, self._by_distance = chain, None
-        if (linked := chain.prior.by_distance) is not None:
-            assert chain.anchors is not None
-            self._by_distance = ByDistance(linked, chain.anchors, chain.labels, chain.clusters)
+    def gains(k: int, first: int) -> np.ndarray:
+        slots = FIRST_SLOT + np.arange(first, chain.clusters)
+        found = np.zeros(len(slots))
+        weigh_unions(chain.store, chain.allocation, FIRST_SLOT + k, slots, found)
+        return found if by_distance is None else found + by_distance.ratios(k, first)
 
-    def of(self, k: int, first: int) -> np.ndarray:
-        """What cluster k gains with each from number ``first`` on."""
-        slots = FIRST_SLOT + np.arange(first, self._chain.clusters)
-        gains = np.zeros(len(slots))
-        weigh_unions(self._chain.store, self._chain.allocation, FIRST_SLOT + k, slots, gains)
-        return gains if self._by_distance is None else gains + self._by_distance.ratios(k, first)
+    return gains
 
 
 def _beside(chain: Chain, anchors: Anchors, labels: np.ndarray) -> Chain:

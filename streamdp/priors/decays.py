@@ -125,9 +125,12 @@ class Decay(ABC):
     def __post_init__(self) -> None:
         positive("scale", self.scale)
 
-    @abstractmethod
+    kind: ClassVar[Any]
+    """A named tuple of the scale, for which :func:`decay_weight` is implemented."""
+
     def terms(self) -> Any:
-        """What kernels read: a named tuple for which :func:`decay_weight` is implemented."""
+        """What kernels read."""
+        return self.kind(float(self.scale))
 
     @property
     @abstractmethod
@@ -166,11 +169,8 @@ class Window(Decay):
     1.0
     """
 
+    kind = WindowTerms
     sharp = True
-
-    def terms(self) -> WindowTerms:
-        """What kernels read."""
-        return WindowTerms(float(self.scale))
 
     @property
     def reach(self) -> float:
@@ -187,11 +187,8 @@ class Exponential(Decay):
     0.6065
     """
 
+    kind = ExponentialTerms
     memoryless = True
-
-    def terms(self) -> ExponentialTerms:
-        """What kernels read."""
-        return ExponentialTerms(float(self.scale))
 
     @property
     def reach(self) -> float:
@@ -208,9 +205,7 @@ class Logistic(Decay):
     0.8808
     """
 
-    def terms(self) -> LogisticTerms:
-        """What kernels read."""
-        return LogisticTerms(float(self.scale))
+    kind = LogisticTerms
 
     @property
     def reach(self) -> float:

@@ -6,29 +6,14 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import vectors as family
-from streamdp.offline.kernels.store import (
-    EMPTY,
-    GROUP,
-    VectorStore,
-    add,
-    add_to_group,
-    clear,
-    copies_in_group,
-    drop_run,
-    empty_group,
-    group_of_slot,
-    hold,
-    prepare_all,
-    remove,
-    score,
-    score_group,
-)
+from streamdp.offline.kernels import store as clusters
+from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore, clear
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
 _empty, _predictive, _log_marginal, _own = (family.clear, family.predictive, family.log_marginal, family.own)
 
 
-@clear.of(VectorStore)
+@clusters.clear.of(VectorStore)
 def _clear(store: VectorStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
@@ -36,7 +21,7 @@ def _clear(store: VectorStore, slot: int) -> None:
     _settle(store.terms, store.block[slot])
 
 
-@add.of(VectorStore)
+@clusters.add.of(VectorStore)
 def _add(store: VectorStore, slot: int, i: int) -> None:
     row = store.block[slot]
     _join(store.terms, row, store.vectors[i], store.own[i])
@@ -45,7 +30,7 @@ def _add(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] += 1
 
 
-@remove.of(VectorStore)
+@clusters.remove.of(VectorStore)
 def _remove(store: VectorStore, slot: int, i: int) -> None:
     if store.size[slot] == 1:
         clear(store, slot)
@@ -57,7 +42,7 @@ def _remove(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] -= 1
 
 
-@score.of(VectorStore)
+@clusters.score.of(VectorStore)
 def _score(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     x, own = store.vectors[i], store.own[i]
     for j in range(n):
@@ -70,7 +55,7 @@ def _copy(store: VectorStore, source: np.ndarray, target: np.ndarray) -> None:
         target[j] = source[j]
 
 
-@score_group.of(VectorStore)
+@clusters.score_group.of(VectorStore)
 def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     union, group = store.scratch[0], store.block[GROUP]
     for j in range(n):
@@ -82,7 +67,7 @@ def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray)
     return _log_marginal(store.terms, group)
 
 
-@hold.of(VectorStore)
+@clusters.hold.of(VectorStore)
 def _hold(store: VectorStore, slot: int, i: int) -> None:
     row = store.block[slot]
     _copy(store, store.frozen[i - store.vectors.shape[0]], row)
@@ -90,22 +75,22 @@ def _hold(store: VectorStore, slot: int, i: int) -> None:
     store.log_h[slot] = _log_marginal(store.terms, row)
 
 
-@drop_run.of(VectorStore)
+@clusters.drop_run.of(VectorStore)
 def _drop_run(store: VectorStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
     clear(store, slot)
 
 
-@empty_group.of(VectorStore)
+@clusters.empty_group.of(VectorStore)
 def _empty_group(store: VectorStore) -> None:
     clear(store, GROUP)
 
 
-@add_to_group.of(VectorStore)
+@clusters.add_to_group.of(VectorStore)
 def _add_to_group(store: VectorStore, i: int) -> None:
     _join(store.terms, store.block[GROUP], store.vectors[i], store.own[i])
 
 
-@copies_in_group.of(VectorStore)
+@clusters.copies_in_group.of(VectorStore)
 def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
     # by doubling
     clear(store, GROUP)
@@ -121,12 +106,12 @@ def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
         left >>= 1
 
 
-@group_of_slot.of(VectorStore)
+@clusters.group_of_slot.of(VectorStore)
 def _group_of_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
     _copy(store, store.block[slot], store.block[GROUP])
 
 
-@prepare_all.of(VectorStore)
+@clusters.prepare_all.of(VectorStore)
 def _prepare(store: VectorStore) -> None:
     for slot in range(store.size.shape[0]):
         clear(store, slot)

@@ -12,21 +12,15 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import gain, whole
+from streamdp.offline.kernels import store as clusters
 from streamdp.offline.kernels.store import (
     FIRST_SLOT,
     WordStore,
-    add,
     add_to_group,
     clear,
-    copies_in_group,
-    drop_run,
     empty_group,
-    group_of_slot,
     hold,
-    prepare_all,
     remove,
-    score,
-    score_group,
 )
 
 
@@ -40,7 +34,7 @@ def _place(store: WordStore, slot: int, w: int) -> int:
     return q
 
 
-@hold.of(WordStore)
+@clusters.hold.of(WordStore)
 def _hold(store: WordStore, slot: int, i: int) -> None:
     terms = store.terms
     types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
@@ -60,7 +54,7 @@ def _hold(store: WordStore, slot: int, i: int) -> None:
     store.log_h[slot] += gained + whole(terms, tokens, types) - before
 
 
-@remove.of(WordStore)
+@clusters.remove.of(WordStore)
 def _remove(store: WordStore, slot: int, i: int) -> None:
     terms = store.terms
     types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
@@ -126,7 +120,7 @@ def score_tokens(
         out[j] = anew + gains[slot] + after - whole(terms, held, types)
 
 
-@empty_group.of(WordStore)
+@clusters.empty_group.of(WordStore)
 def _empty_group(store: WordStore) -> None:
     for j in range(store.counters.bag_types):
         store.bag[store.bag_words[j]] = 0
@@ -134,7 +128,7 @@ def _empty_group(store: WordStore) -> None:
     store.counters.bag_tokens = 0
 
 
-@add_to_group.of(WordStore)
+@clusters.add_to_group.of(WordStore)
 def _add_to_group(store: WordStore, i: int) -> None:
     for p in range(store.offsets[i], store.offsets[i + 1]):
         w = store.words[p]
@@ -145,7 +139,7 @@ def _add_to_group(store: WordStore, i: int) -> None:
         store.counters.bag_tokens += store.counts[p]
 
 
-@score_group.of(WordStore)
+@clusters.score_group.of(WordStore)
 def _score_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     types = store.counters.bag_types
     for j in range(types):
@@ -154,13 +148,13 @@ def _score_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -
     return alone(store.terms, store.bag_words, store.bag_counts, 0, types)
 
 
-@score.of(WordStore)
+@clusters.score.of(WordStore)
 def _score(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     first, last = store.offsets[i], store.offsets[i + 1]
     score_tokens(store, store.words, store.counts, first, last, slots, n, out)
 
 
-@clear.of(WordStore)
+@clusters.clear.of(WordStore)
 def _clear(store: WordStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
@@ -168,19 +162,19 @@ def _clear(store: WordStore, slot: int) -> None:
     store.types[slot] = 0
 
 
-@add.of(WordStore)
+@clusters.add.of(WordStore)
 def _add(store: WordStore, slot: int, i: int) -> None:
     hold(store, slot, i)
     store.size[slot] += 1
 
 
-@drop_run.of(WordStore)
+@clusters.drop_run.of(WordStore)
 def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
     for t in range(first, last):
         remove(store, slot, order[t])
 
 
-@copies_in_group.of(WordStore)
+@clusters.copies_in_group.of(WordStore)
 def _copies_in_group(store: WordStore, i: int, n: int) -> None:
     empty_group(store)
     if n > 0:
@@ -190,7 +184,7 @@ def _copies_in_group(store: WordStore, i: int, n: int) -> None:
         store.counters.bag_tokens *= n
 
 
-@group_of_slot.of(WordStore)
+@clusters.group_of_slot.of(WordStore)
 def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
     empty_group(store)
     for i in range(labels.shape[0]):
@@ -201,7 +195,7 @@ def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
         add_to_group(store, frozen)
 
 
-@prepare_all.of(WordStore)
+@clusters.prepare_all.of(WordStore)
 def _prepare(store: WordStore) -> None:
     for slot in range(store.size.shape[0]):
         clear(store, slot)

@@ -148,13 +148,13 @@ def _split(
     """Propose to split the cluster of record j, which leaves it."""
     log_h, held = store.log_h, allocation.counters.active
     a = allocation.labels[j]
-    whole = log_h[a]
+    together = log_h[a]
     b = take_slot(allocation)
     sides.pair[0], sides.pair[1] = a, b
     _to(store, allocation, j, b)
     proposed = _divide(store, allocation, prior, sides, random, n, scans, False)
     n_a, n_b = store.size[a], store.size[b]
-    gain = log_h[a] + log_h[b] - whole + prior.found[held]
+    gain = log_h[a] + log_h[b] - together + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
     sides.counters.splits += 1
     if math.log(1.0 - uniform(random)) < gain - proposed:
