@@ -204,7 +204,7 @@ class VectorFamily(Likelihood):
         return 0
 
     def centre(self, row: np.ndarray) -> np.ndarray:
-        """Where a cluster lies, shape (D,): what is reported of it. The mean of its records, from ``total``."""
+        """Where a cluster lies, shape (D,), for reports. The mean of its records, from ``total``."""
         return np.asarray(row[self.parts["total"]] / max(row[self.parts["count"]], 1.0))
 
     @abstractmethod

@@ -83,10 +83,8 @@ class Anchors:
         """Whether it is known what a prior says of making one of two of these clusters."""
         return prior.exchangeable or self.past is not None
 
-    def weights(self, prior: Prior, n: int) -> Weights | None:
-        """The tables of a prior for ``n`` records beside the frozen ones; None where it has none."""
-        if not prior.exchangeable:
-            return None
+    def weights(self, prior: Prior, n: int) -> Weights:
+        """The tables of an exchangeable prior for ``n`` records beside the frozen ones."""
         tables = prior.tables(n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 

@@ -10,14 +10,13 @@ import numpy as np
 
 from streamdp.checks import whole_or_none
 from streamdp.kernels.rows import grown
-from streamdp.likelihoods import BagFamily, Likelihood
+from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.offline.chain import canonical
 from streamdp.offline.heuristic import (
     all_link_weights,
     from_each_on,
     log_count_prior,
     new_heuristic,
-    upper_bounds,
     with_long_tables,
 )
 from streamdp.offline.kernels.allocation import fill, new_allocation
@@ -81,10 +80,16 @@ class Search:
         if score == "replica" and likelihood.sparse:
             self.store = with_long_tables(self.store, likelihood, base)
         prepare(self.store)
-        fresh = self.store.fresh
+        store: Any = self.store
+        fresh = store.fresh
         self.order = _placed(fresh + log_coefficients(self.store, likelihood), order, seed)
         self.link_weights = all_link_weights(prior, data, distances)
-        most = upper_bounds(self.store, self.order, likelihood)
+        if isinstance(likelihood, BagFamily):
+            given = store.terms, store.offsets, store.words, store.counts
+            most = likelihood.upper_bounds(*given)[self.order]
+        else:
+            assert isinstance(likelihood, VectorFamily)
+            most = likelihood.upper_bounds(store.vectors[self.order])
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
         self.heuristic, root = new_heuristic(
@@ -117,10 +122,8 @@ class Search:
                 self.tree = grown_tree(self.tree)
             elif ended == NO_SLOT:
                 capacity = 2 * len(self.store.size)
-                self.store, self.workspace = (
-                    grown(self.store, "slots", capacity),
-                    new_workspace(self.order, capacity),
-                )
+                self.store = grown(self.store, "slots", capacity)
+                self.workspace = new_workspace(self.order, capacity)
             if self.until is not None and self.until():
                 self._hurry()
 

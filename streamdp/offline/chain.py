@@ -84,9 +84,9 @@ class Chain:
         self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
 
     def _tables(self, prior: Prior) -> Weights | None:
-        if self.anchors is not None:
-            return self.anchors.weights(prior, self.size)
-        return prior.tables(self.size) if prior.exchangeable else None
+        if not prior.exchangeable:
+            return None
+        return prior.tables(self.size) if self.anchors is None else self.anchors.weights(prior, self.size)
 
     @property
     def size(self) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
+from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
 from streamdp.offline.kernels.store import Store, WordStore
 from streamdp.offline.prepare import Data, word_totals
@@ -121,12 +120,3 @@ def new_heuristic(
         rest=rest,
         ahead=ahead,
     ), root
-
-
-def upper_bounds(store: Any, order: np.ndarray, likelihood: Likelihood) -> np.ndarray:
-    """The most that each record can add to log p(x | z), whatever records before it in order it joins."""
-    if isinstance(likelihood, VectorFamily):
-        return likelihood.upper_bounds(store.vectors[order])
-    assert isinstance(likelihood, BagFamily)
-    found = likelihood.upper_bounds(store.terms, store.offsets, store.words, store.counts)
-    return np.asarray(found[order])

@@ -8,11 +8,12 @@ itself links to nothing.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import ints, reals
 from streamdp.priors.decays import decay_weight
 
 
@@ -27,19 +28,19 @@ class Held(NamedTuple):
 class Links(NamedTuple):
     """The forest, and what the prior says of it. Children of a record are a doubly linked list."""
 
-    to: np.ndarray  # int64[N] the target linked to; itself for a founder
-    child: np.ndarray  # int64[N + A] one that links here, -1 for none
-    next: np.ndarray  # int64[N] the next that links to the same record
-    before: np.ndarray  # int64[N] the one before
+    to: Annotated[np.ndarray, ints("records")]  # the target linked to; itself for a founder
+    child: Annotated[np.ndarray, ints("targets")]  # one that links here, -1 for none
+    next: Annotated[np.ndarray, ints("records")]  # the next that links to the same record
+    before: Annotated[np.ndarray, ints("records")]  # the one before
     position: np.ndarray  # float64[N] in the unit of distance
     reach: np.ndarray  # int64[N] first record that is near enough for a link
     weight: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
     decay: Any  # terms of the decay
     concentration: float
     held: Held
-    group: np.ndarray  # int64[N] scratch: the subtree on the move
-    total: np.ndarray  # float64[C] scratch: weight of the links into a slot
-    slots: np.ndarray  # int64[C] scratch: slots in reach
+    group: Annotated[np.ndarray, ints("records")]  # scratch: the subtree on the move
+    total: Annotated[np.ndarray, reals("slots")]  # scratch: weight of the links into a slot
+    slots: Annotated[np.ndarray, ints("slots")]  # scratch: slots in reach
 
 
 @kernel

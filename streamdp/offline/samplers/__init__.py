@@ -8,6 +8,7 @@ Other pairs raise ``ValueError``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from streamdp.offline.chain import Move, Sampler
@@ -23,10 +24,6 @@ CLIMB = 1e-3
 """Share of each sum that permutations prune."""
 
 
-def _climber() -> Permutation:
-    return Permutation(keep=CLIMB, order="projection", width=50)
-
-
 class Method(NamedTuple):
     """What chains do under a method of a plan: all samplers of these, made anew, that serve the prior."""
 
@@ -37,23 +34,25 @@ class Method(NamedTuple):
     """Whether the others wait for the second half."""
 
     def moves(self, prior: Prior) -> list[Move]:
-        """Those that draw; where none serves the prior, the last, which says so."""
+        """Those that draw; where none serves the prior, the first, which says so."""
         made = self.draw()
-        return [*(move for move in made if move.serves(prior))] or [made[-1]]
+        return [*(move for move in made if move.serves(prior))] or [made[0]]
 
     def climbing(self, prior: Prior) -> list[Move]:
         """Those that climb."""
         return [move for move in self.climb() if move.serves(prior)]
 
 
+_climber = partial(Permutation, keep=CLIMB, order="projection", width=50)
+
 METHODS = {
-    "gibbs": Method(lambda: [LinkGibbs(), Gibbs()]),
+    "gibbs": Method(lambda: [Gibbs(), LinkGibbs()]),
     "split-merge": Method(lambda: [SplitMerge(3)]),
     "permutation": Method(
         lambda: [Permutation(keep=CLIMB)], lambda: [_climber(), Permutation(keep=CLIMB, adaptive=True)], True
     ),
     "hybrid": Method(
-        lambda: [LinkGibbs(), Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated()], lambda: [_climber()]
+        lambda: [Gibbs(), SplitMerge(2, scans=3), SequentiallyAllocated(), LinkGibbs()], lambda: [_climber()]
     ),
 }
 """By the names of :data:`streamdp.offline.plan.Method`."""

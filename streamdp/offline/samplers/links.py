@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import made
 from streamdp.offline.chain import Chain, Sampler
 from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
 from streamdp.offline.kernels.links import Held, Links, held_weight, link_weight
@@ -217,18 +218,13 @@ def links_of(chain: Chain) -> Links:
             anchors = chain.anchors
             position = linked.positions(n, chain.times) if anchors is None else anchors.positions
             reach = np.searchsorted(position, position - linked.decay.reach)
-    return Links(
-        to=np.zeros(n, np.int64),
-        child=np.zeros(n + chain.held, np.int64),
-        next=np.zeros(n, np.int64),
-        before=np.zeros(n, np.int64),
+    return made(
+        Links,
+        {"records": n, "targets": n + chain.held, "slots": 0},
         position=position,
         reach=reach,
         weight=weight,
         decay=decay,
         concentration=concentration,
         held=NOBODY if chain.anchors is None else chain.anchors.held,
-        group=np.zeros(n, np.int64),
-        total=np.zeros(0),
-        slots=np.zeros(0, np.int64),
     )
