@@ -13,7 +13,6 @@ import numpy as np
 
 from streamdp.beam.pool import ALIVE
 from streamdp.beam.rearrange import found_clusters, keep_head, move_records, tell_change, tidy
-from streamdp.beam.recent import Recent
 from streamdp.beam.review import by_label, gather_recent, run_looks
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.second_look import LEAST_GAIN
@@ -156,11 +155,6 @@ def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
     return by_label(search, slots[pool.state[slots] == ALIVE])
 
 
-def _recent(stream: Stream) -> Recent:
-    held = stream.held
-    return gather_recent(stream.search, held.first, held.batch, held.labels)
-
-
 def _valid(stream: Stream, proposal: Proposal) -> Proposal:
     """The changes of records that are open, and of clusters that are as they were."""
     held, known = stream.held, _slots(stream.search)[0]
@@ -207,7 +201,8 @@ def carry_out(stream: Stream, plan: Arrangement, *, tell: bool) -> Iterator[Outp
 
     yield from run_looks(search, keep, 1, 0, 1, tell)
     _found(search, plan, times[plan.founders - held.first])
-    recent, (labels, slots) = _recent(stream), _slots(search)
+    recent = gather_recent(search, held.first, held.batch, held.labels)
+    labels, slots = _slots(search)
     into = slots[np.searchsorted(labels, changes.labels)]
     left = slots[np.searchsorted(labels, changes.was)]
     ended = _ended(search, changes, left, into)
@@ -246,8 +241,7 @@ def _ended(search: BeamSearch, changes: Proposal, left: np.ndarray, into: np.nda
     """The slots that will be empty."""
     slots, leaving = np.unique(left, return_counts=True)
     sizes = search.state.pool.slots["size"][slots]
-    ended: list[int] = slots[(leaving == sizes) & ~np.isin(slots, into)].tolist()
-    return ended
+    return list(slots[(leaving == sizes) & ~np.isin(slots, into)].tolist())
 
 
 def _end(changes: Proposal, left: np.ndarray, slot: int) -> Row:

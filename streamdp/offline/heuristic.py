@@ -37,10 +37,7 @@ def all_link_weights(prior: Prior, data: Data, distances: np.ndarray | None) -> 
     if n > MOST:
         raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
     positions = linked.positions(n, None if data.times is None else data.times.tolist())
-    link_weights = np.zeros((n, n))
-    for i in range(n):
-        link_weights[i, :i] = linked.decay(positions[i] - positions[:i])
-    return link_weights
+    return linked.link_weights(np.abs(np.subtract.outer(positions, positions)), n)
 
 
 def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
