@@ -24,8 +24,9 @@ class Row:
         self._axes = {name: axes.count("d") for name, _, axes in (part.partition("[") for part in parts)}
 
     def __iter__(self) -> Iterator[int]:
-        numbers = sum(axes == 0 for axes in self._axes.values())
-        return iter(range(min(numbers + 1, len(self._axes))))
+        axes = list(self._axes.values())
+        first = next((n for n, each in enumerate(axes) if each), len(axes))
+        return iter(range(min(first + 1, len(axes))))
 
     def width(self, dimension: int) -> int:
         """How many numbers a row has."""
