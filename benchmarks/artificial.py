@@ -14,8 +14,8 @@ from benchmarks.papers import Problem, searched, split_merge, warm
 from benchmarks.workloads import show
 from streamdp.likelihoods import DirichletMultinomial, Gaussian
 from streamdp.offline.astar import AStarResult, astar
-from streamdp.offline.moves import Gibbs, Move
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, Move
 from streamdp.offline.schedule import Budget, run
 from streamdp.priors import CRP
 

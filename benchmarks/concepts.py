@@ -72,10 +72,8 @@ def predictive(folder: Path) -> None:
         "a new cluster": PRIOR.concentration
     }
     for colour, (name, weight) in zip(COLOURS, weights.items(), strict=False):
-        statistics = MODEL.empty()
-        for x in members.get(name, ()):
-            MODEL.add(statistics, np.array([x]))
-        density = np.exp([MODEL.log_predictive(statistics, np.array([x])) for x in line])
+        held = [[x] for x in members.get(name, ())]
+        density = np.exp([MODEL.log_marginal([*held, [x]]) - MODEL.log_marginal(held) for x in line])
         axes.fill_between(
             line, weight / sum(weights.values()) * density, alpha=0.35, color=colour, label=name
         )
@@ -92,11 +90,7 @@ def log_joint(values: Sequence[float], labels: Sequence[int]) -> float:
     """log p(z, x) of numbers in clusters."""
     total = PRIOR.log_probability(labels)
     for k in set(labels):
-        statistics = MODEL.empty()
-        for x, label in zip(values, labels, strict=False):
-            if label == k:
-                MODEL.add(statistics, np.array([x]))
-        total += MODEL.log_marginal(statistics)
+        total += MODEL.log_marginal([[x] for x, label in zip(values, labels, strict=False) if label == k])
     return float(total)
 
 

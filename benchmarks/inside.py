@@ -14,8 +14,8 @@ from benchmarks.papers import digits, nips
 from benchmarks.quality import PEERS
 from benchmarks.workloads import CHUNK, documents, records_of, show
 from streamdp.engine import Engine
-from streamdp.offline.moves import Gibbs, LinkGibbs
 from streamdp.offline.problem import Problem
+from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.offline.schedule import Budget, run
 from streamdp.priors import DistanceDependent
 from streamdp.records import Answers, Record

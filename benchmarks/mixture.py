@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.papers import Problem, allocated, permuted, split_merge, verdict, warm
 from benchmarks.workloads import show
 from streamdp.likelihoods import Gaussian
-from streamdp.offline.moves import Gibbs, Move
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, Move
 from streamdp.priors import CRP
 from streamdp.scoring.agreement import agreement
 

@@ -22,7 +22,7 @@ from benchmarks.papers import (
 )
 from benchmarks.workloads import median_of, show, timed
 from streamdp.offline.chain import Chain
-from streamdp.offline.moves import Gibbs
+from streamdp.offline.samplers import Gibbs
 from streamdp.offline.schedule import Hybrid
 from streamdp.offline.starts import Order, order_of, random_clusters, sequential
 

@@ -24,7 +24,7 @@ from benchmarks.papers import (
 from benchmarks.workloads import show, timed
 from streamdp.beam.data.model import MAX_SLACK
 from streamdp.offline.chain import Chain
-from streamdp.offline.moves import Gibbs, Move
+from streamdp.offline.samplers import Gibbs, Move
 from streamdp.offline.starts import Order, one_cluster, order_of, random_clusters, sequential, singletons
 
 PAPER = {"ascending": "2.4407", "random": "2.4489", "descending": "2.4740"}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from streamdp.beam.data.model import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import DirichletMultinomial, Gaussian, Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.moves import Gibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data, log_coefficients
+from streamdp.offline.samplers import Gibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.schedule import Budget, Hybrid, run
 from streamdp.priors import CRP
 from streamdp.priors.base import Prior
@@ -44,7 +44,7 @@ class Problem:
     """Records and the model that they are clustered under."""
 
     data: Data
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     prior: Prior
 
     def chain(self, labels: np.ndarray | None = None, seed: int = 0) -> Chain:

@@ -210,7 +210,7 @@ def word_search(settings: Settings, vocabulary: int) -> BeamSearch:
     return search
 
 
-def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> BeamSearch:
+def vector_search(settings: Settings, prior: Prior, likelihood: Likelihood) -> BeamSearch:
     """A new beam for vectors."""
     return BeamSearch(build_model(settings, prior, likelihood), likelihood)
 

@@ -18,9 +18,9 @@ import numpy as np
 from streamdp.checks import PerDimension, positive, positive_per_dimension
 from streamdp.engine import Engine
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import (
     VectorFamily,
-    VectorStatistics,
     add,
     log_marginal,
     merge,
@@ -31,8 +31,9 @@ from streamdp.likelihoods.vectors import (
 from streamdp.records import Record
 from streamdp.settings import Settings
 
-COUNT, CONSTANT, SUMS = range(3)
-"""A row of statistics: n, the constant of the predictive; then the sum in each dimension."""
+ROW = Row("count", "constant", "total[d]")
+COUNT, CONSTANT, SUMS = ROW
+"""Of a row of statistics: n, the constant of the predictive; then the sum in each dimension."""
 
 
 class ExponentialGammaTerms(NamedTuple):
@@ -61,6 +62,7 @@ class ExponentialGamma(VectorFamily):
     shape: float = 0.5
     rate: PerDimension = 1.0
 
+    row = ROW
     settings = {"shape": "shape"}  # noqa: RUF012
     drawn = ("shape",)
 
@@ -86,22 +88,9 @@ class ExponentialGamma(VectorFamily):
         """What the kernels read."""
         return ExponentialGammaTerms(float(self.shape), self._full(self.rate))
 
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return SUMS + self.dimension
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        return {"count": COUNT, "total": slice(SUMS, SUMS + self.dimension)}
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The density at the rate 1 / x."""
         return np.asarray(-(1.0 + np.log(rows)).sum(axis=1))
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        return bool((statistics["total"] >= vector * (1.0 - 1e-9)).all())
 
 
 @add.of(ExponentialGammaTerms)

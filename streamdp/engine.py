@@ -58,7 +58,7 @@ class Engine:
         settings: Settings | None = None,
         *,
         prior: Prior | str | None = None,
-        likelihood: Likelihood[Any, Any] | str | None = None,
+        likelihood: Likelihood | str | None = None,
         final_only: bool = False,
         with_events: bool = False,
     ) -> None:

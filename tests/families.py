@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from algebra import WordStatistics, add, empty, remove
 from hypothesis import settings
 from hypothesis import strategies as st
 from oracle import families as fa
@@ -26,7 +27,6 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
     WordFamily,
-    WordStatistics,
 )
 from streamdp.likelihoods.words import WORD_SPACE
 
@@ -49,7 +49,7 @@ class Case(NamedTuple):
     are, which no record holds, besides those of the records.
     """
 
-    family: Likelihood[Any, Any]
+    family: Likelihood
     oracle: fa.Family
     records: Records
     base: Any = None
@@ -80,11 +80,11 @@ class Case(NamedTuple):
         return statistics_of(self.family, [self.encoded(record) for record in records])
 
 
-def statistics_of(family: Likelihood[Any, Any], records: Any) -> Any:
+def statistics_of(family: Likelihood, records: Any) -> Any:
     """Statistics of these records, as the family takes them."""
-    statistics = family.empty()
+    statistics = empty(family)
     for x in records:
-        family.add(statistics, x if isinstance(x, tuple) else np.array(x))
+        add(family, statistics, x if isinstance(x, tuple) else np.array(x))
     return statistics
 
 
@@ -216,15 +216,15 @@ def assert_equal(found: Any, expected: Any) -> None:
         assert found[part] == pytest.approx(expected[part], rel=1e-8, abs=CLOSE.get(part, 1e-9)), part
 
 
-def churn(family: Likelihood[Any, Any], statistics: Any, records: list[Any]) -> list[int]:
+def churn(family: Likelihood, statistics: Any, records: list[Any]) -> list[int]:
     """Make 10^5 random additions and as many removals; return which records are left."""
     rng = random.Random(7)
     held: list[int] = []
     for _ in range(100_000):
         held.append(rng.randrange(len(records)))
-        family.add(statistics, records[held[-1]])
+        add(family, statistics, records[held[-1]])
         if rng.random() < 0.01:  # now and then almost all leave, so that a little is left of much
             while len(held) > 2:
-                family.remove(statistics, records[held.pop(rng.randrange(len(held)))])
+                remove(family, statistics, records[held.pop(rng.randrange(len(held)))])
         assert held
     return held

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from algebra import add, empty, log_marginal
 from oracle.enumeration import partitions
 from scipy.stats import chi2, ncx2
 
@@ -16,6 +17,7 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain, canonical
+from streamdp.offline.kernels.links import Held
 from streamdp.offline.prepare import Data
 
 FAMILIES = (
@@ -110,10 +112,10 @@ class Problem:
     def log_h(self, members: tuple[int, ...]) -> float:
         """log H of a set of records."""
         if members not in self._log_h:
-            statistics = self.likelihood.empty()
+            statistics = empty(self.likelihood)
             for i in members:
-                self.likelihood.add(statistics, self.records[i])
-            self._log_h[members] = self.likelihood.log_marginal(statistics, self.base)
+                add(self.likelihood, statistics, self.records[i])
+            self._log_h[members] = log_marginal(self.likelihood, statistics, self.base)
         return self._log_h[members]
 
     def log_likelihood(self, labels: Iterable[int]) -> float:
@@ -171,9 +173,7 @@ class Problem:
             np.array([len(m) for m in members]),
             words,
             rows,
-            starts,
-            np.concatenate(places),
-            np.concatenate(shares),
+            Held(starts, np.concatenate(places), np.concatenate(shares)),
             positions[first:],
             past=past,
         )
@@ -182,9 +182,9 @@ class Problem:
         return Chain(data, self.likelihood, prior, start, seed=seed, base=self.base, anchors=anchors)
 
     def _row(self, members: np.ndarray) -> np.ndarray:
-        statistics = self.likelihood.empty()
+        statistics = empty(self.likelihood)
         for i in members:
-            self.likelihood.add(statistics, self.records[i])
+            add(self.likelihood, statistics, self.records[i])
         return np.asarray(statistics.row)
 
     def given(self, frozen: Sequence[int], posterior: dict[Any, float]) -> dict[Any, float]:

@@ -154,7 +154,7 @@ def test_what_a_refinement_takes_older_records_for() -> None:
     first = 4200 - LEAST
     clock = clocks_at(engine.search.state.clock, np.arange(4200.0))
     given = Exponential(now.given_scale)
-    shares = np.add.reduceat(anchors.shares, anchors.starts[:-1])
+    shares = np.add.reduceat(anchors.held.share, anchors.held.start[:-1])
     near = 0
     for label, share in zip(task.names.tolist(), shares.tolist(), strict=True):
         older = np.flatnonzero(np.array(labels[:first]) == label)

@@ -25,8 +25,8 @@ from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.hyper import Hyper
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.starts import sequential, sureness
 
 FROZEN = (0, 1, 0)
@@ -146,16 +146,25 @@ def test_splits_and_mergers(family: str, splitter: str) -> None:
 # what follows shows that chi-square finds faults
 
 
+def more_weight(anchors: Anchors) -> Anchors:
+    held = anchors.held
+    return replace(anchors, held=held._replace(share=3.0 * held.share))
+
+
 def no_statistics(anchors: Anchors) -> Anchors:
-    empty = problem_of("gaussian").likelihood.empty().row
-    return replace(anchors, rows=np.tile(empty, (2, 1)))
+    row = problem_of("gaussian").likelihood.empty_row()
+    return replace(anchors, rows=np.tile(row, (2, 1)))
 
 
 FAULTS: dict[str, tuple[str, str, Callable[[Anchors], Anchors]]] = {
     "no statistics": ("gaussian", "crp", no_statistics),
     "no statistics, uniform": ("gaussian", "uniform", no_statistics),
     "more records": ("gaussian", "crp", lambda a: replace(a, sizes=a.sizes + 2)),
-    "more weight": ("gamma", "exponential", lambda a: replace(a, shares=3.0 * a.shares)),
+    "more weight": (
+        "gamma",
+        "exponential",
+        more_weight,
+    ),
     "statistics swapped": ("gamma", "exponential", lambda a: replace(a, rows=a.rows[::-1].copy())),  # type: ignore[index]
 }
 

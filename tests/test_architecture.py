@@ -67,7 +67,7 @@ LIMITS = {
     "functions of 10 parameters or more": 13,
     "circles of imports": 0,
     "`meta[...]`": 582,
-    "`isinstance(prior, ...)` outside priors/": 38,
+    "`isinstance(prior, ...)` outside priors/": 0,
     "branches on the kind of stream": 36,
 }
 """What there may be of each in the source. A limit is only ever lowered."""
@@ -132,7 +132,7 @@ def test_the_command_shows_what_is_counted() -> None:
         ("likelihoods", "streamdp.beam.data.model", False),
         ("settings", "streamdp.settings.assemble", False),
         ("settings.assemble", "streamdp.settings.load", True),
-        ("offline", "streamdp.offline.kernels.gibbs", True),
+        ("offline", "streamdp.offline.kernels.store", True),
         ("offline.kernels", "streamdp.offline.chain", False),
         ("offline.kernels", "streamdp.records", False),
         ("streamdp_connectors", "streamdp.decode.decoder", False),
@@ -183,6 +183,12 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
         "functions of 10 parameters or more": 1,
         "circles of imports": 1,
         "`meta[...]`": 2,
-        "`isinstance(prior, ...)` outside priors/": 1,
+        "`isinstance(prior, ...)` outside priors/": 0,
         "branches on the kind of stream": 1,
     }
+
+
+def test_no_module_asks_what_class_a_prior_is_of() -> None:
+    asks = re.compile(r"isinstance\((\w+\.)*_?prior,|match (\w+\.)*_?prior:")
+    rooms = (path for path in (ROOT / "streamdp").rglob("*.py") if "priors" not in path.parts)
+    assert [path.name for path in rooms if asks.search(path.read_text("utf-8"))] == []

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import add, empty, log_marginal
 from covering import covering
 from oracle.enumeration import restricted_growth_strings
 
@@ -28,9 +29,8 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
 )
-from streamdp.offline import best_first
-from streamdp.offline.astar import AStarResult, astar
-from streamdp.offline.best_first import Search
+from streamdp.offline import astar as astar_module
+from streamdp.offline.astar import AStarResult, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
 from streamdp.priors import (
     CRP,
@@ -70,7 +70,7 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def make_family(name: str, rng: Rng, n: int) -> tuple[Likelihood[Any, Any], list[Any], np.ndarray | None]:
+def make_family(name: str, rng: Rng, n: int) -> tuple[Likelihood, list[Any], np.ndarray | None]:
     """A likelihood, records for it, and a base measure where it needs one."""
     spread, low = log_uniform(rng, 0.5, 5.0), log_uniform(rng, 0.05, 2.0)
     if name in WORD_FAMILIES:
@@ -146,7 +146,7 @@ def make_prior(kind: str, rng: Rng, n: int) -> tuple[Prior, np.ndarray | None]:
 class Instance:
     """A model with N records, and what enumeration says of it."""
 
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     records: list[Any]
     prior: Prior
     base: np.ndarray | None
@@ -168,10 +168,10 @@ class Instance:
     def log_h(self, members: Prefix) -> float:
         """log H of the records of these numbers, which may repeat."""
         if members not in self._log_h:
-            statistics = self.likelihood.empty()
+            statistics = empty(self.likelihood)
             for i in members:
-                self.likelihood.add(statistics, self.records[i])
-            self._log_h[members] = self.likelihood.log_marginal(statistics, self.base)
+                add(self.likelihood, statistics, self.records[i])
+            self._log_h[members] = log_marginal(self.likelihood, statistics, self.base)
         return self._log_h[members]
 
     def log_likelihood(self, z: Prefix) -> float:
@@ -674,8 +674,8 @@ def test_more_states_than_there_was_room_for() -> None:
 def test_starting_over_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = list(draw(18, 16, (7, 7)))
     before = [case.solve() for case in cases]
-    monkeypatch.setattr(best_first, "BUDGET", 3)
-    monkeypatch.setattr(best_first, "FIRST_STATES", 64)
+    monkeypatch.setattr(astar_module, "BUDGET", 3)
+    monkeypatch.setattr(astar_module, "FIRST_STATES", 64)
     for case, expected in zip(cases, before, strict=True):
         found = case.solve()
         assert found.labels.tolist() == expected.labels.tolist()

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from algebra import add, empty, log_predictive
 from hypothesis import given
 from hypothesis import settings as few
 from hypothesis import strategies as st
@@ -79,15 +80,15 @@ def test_what_a_field_may_hold_has_total_probability_one(past: Any, k: int) -> N
     for x in members:
         base.absorb(x, [])
     own = [x for (j, _), x in zip(past, members, strict=True) if j == k]
-    statistics = family.empty()
+    statistics = empty(family)
     for x in own:
-        family.add(statistics, (np.array([w for w, _ in x]), np.ones(3, int)))
+        add(family, statistics, (np.array([w for w, _ in x]), np.ones(3, int)))
     each = []
     for v in {v for _, v in past} | {99}:
         x = [(0, 1), (1, 1), (10 + v, 1)]
         view = base.view(x)
-        found = family.log_predictive(
-            statistics, (np.array([0, 1, 10 + v]), np.ones(3, int)), {**view, 0: 0.0, 1: -view[1]}
+        found = log_predictive(
+            family, statistics, (np.array([0, 1, 10 + v]), np.ones(3, int)), {**view, 0: 0.0, 1: -view[1]}
         )
         assert found == pytest.approx(fa.Categorical(0.3).log_predictive(own, x, view), abs=1e-12)
         each.append(found)
@@ -112,15 +113,15 @@ def test_a_field_that_is_missing_counts_for_nothing() -> None:
     learned = beam.words.learned
     assert learned.counts[[0, ids["os"], ids["country"], ids["country=de"]]].tolist() == [5, 5, 3, 3]
     assert learned.values[[ids["os"], ids["country"]]].tolist() == [1, 1]
-    statistics, family = Categorical().empty(), Categorical()
+    statistics, family = empty(Categorical()), Categorical()
     base = family.measure(learned)
     for record in records:
         x = encoded(encoder, [record])
-        family.add(statistics, (x.words, x.counts))
+        add(family, statistics, (x.words, x.counts))
     country = (np.array([0, ids["country"], ids["country=de"]]), np.ones(3, int))
     # 3 of the 3 records that have a country; beta (1 + 1) of prior mass, of which 3 / (3 + 1) is for it
     expected = math.log((3 + 0.4 * 0.75) / (3 + 0.4))
-    assert family.log_predictive(statistics, country, base) == pytest.approx(expected)
+    assert log_predictive(family, statistics, country, base) == pytest.approx(expected)
 
 
 def test_an_unknown_field_says_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import add, empty, log_marginal
 from oracle.enumeration import partitions
 from posterior import EXCHANGEABLE, FAMILIES, ORDERED, Problem
 
@@ -16,9 +17,9 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import FIRST_CAPACITY, Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 
 PRIORS = {**EXCHANGEABLE, **ORDERED}
 CHANGED: dict[str, dict[str, Any]] = {
@@ -421,12 +422,12 @@ def test_base_measure(discount: float | None) -> None:
     given.replace(likelihood=dataclasses.replace(given.likelihood, base_concentration=4.0))
     other = dataclasses.replace(same.likelihood, base_concentration=4.0)
     assert given.log_joint == pytest.approx(Chain(data, other, pr.CRP(1.0), labels).log_joint, rel=1e-12)
-    statistics = other.empty()
+    statistics = empty(other)
     for i in (0, 1):
-        other.add(statistics, (data.take(np.array([i])).words, data.take(np.array([i])).counts))
-    alone = other.empty()
-    other.add(alone, (data.take(np.array([2])).words, data.take(np.array([2])).counts))
-    expected = other.log_marginal(statistics) + other.log_marginal(alone)
+        add(other, statistics, (data.take(np.array([i])).words, data.take(np.array([i])).counts))
+    alone = empty(other)
+    add(other, alone, (data.take(np.array([2])).words, data.take(np.array([2])).counts))
+    expected = log_marginal(other, statistics) + log_marginal(other, alone)
     assert given.log_likelihood == pytest.approx(expected, rel=1e-12)
 
 

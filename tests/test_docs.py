@@ -14,7 +14,7 @@ from own_family import waits
 from pages import PAGES, blocks, failures, prepare
 
 from streamdp.answers.describe import KINDS
-from streamdp.priors.retiring import LIMITS
+from streamdp.priors.base import LIMITS
 from streamdp.records import Event
 from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, find
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from commands import assignments, call, fail, parsed, start, succeed, wait_for, write_headlines
 
-from streamdp.offline.relabel import inherit
+from streamdp.offline.plan import SAMPLERS
+from streamdp.offline.samplers import METHODS
+from streamdp.offline.task import inherit
 from streamdp.scoring.agreement import agreement
 
 
@@ -315,3 +317,7 @@ def test_labels_are_inherited_by_overlap() -> None:
     names, minted = inherit(before, np.array([0, 1, 2, 3, 3, 3]))
     assert names.tolist() == [0, 8, 9, 4]
     assert minted == 10
+
+
+def test_every_method_that_samples_has_its_samplers() -> None:
+    assert tuple(METHODS) == SAMPLERS

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import weights
 from covering import covering
 from posterior import Problem
 
@@ -26,9 +27,9 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.offline.chain import Chain
 from streamdp.offline.diagnostics import effective_sample_size
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.priors.base import Prior
 
 N = 6
@@ -141,9 +142,9 @@ def clustering(prior: Prior, rng: Random, frozen: tuple[int, ...] = ()) -> np.nd
     labels = np.zeros(N, np.int64)
     labels[: len(frozen)] = frozen
     for i in range(len(frozen), N):
-        joins, new = prior.weights(members, i, [0.0] * (i + 1))
-        weights = np.array([*joins, new])
-        labels[i] = np.searchsorted(np.cumsum(weights), rng.random() * weights.sum(), side="right")
+        joins, new = weights(prior, members, i, [0.0] * (i + 1))
+        shares = np.array([*joins, new])
+        labels[i] = np.searchsorted(np.cumsum(shares), rng.random() * shares.sum(), side="right")
         if labels[i] == len(members):
             members.append([])
         members[labels[i]].append(i)

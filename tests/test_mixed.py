@@ -28,10 +28,10 @@ from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import TEXT, UNKNOWN, learned_from_records
 from streamdp.offline.astar import astar
-from streamdp.offline.moves import Gibbs, LinkGibbs
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import Data
 from streamdp.offline.refine import refine
+from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.records import FieldNames, Raw, Record, Reject, plain
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.load import ConfigError

@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from algebra import weights
 from oracle.enumeration import partitions
 from posterior import EXCHANGEABLE, ORDERED, Problem
 from scipy import stats
@@ -16,8 +17,8 @@ from streamdp.offline import starts
 from streamdp.offline.chain import canonical
 from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
-from streamdp.offline.moves import Gibbs, LinkGibbs, SequentiallyAllocated
-from streamdp.offline.permutation import Permutation
+from streamdp.offline.samplers import Gibbs, LinkGibbs, SequentiallyAllocated
+from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.schedule import Budget, Draws, Hybrid, run, run_chains
 
 
@@ -41,7 +42,7 @@ def tempered_weight(prior: pr.Prior, temper: float, times: list[float]) -> objec
     """The log weight of a choice under a prior taken to a power."""
 
     def log_weight(members: list[list[int]], k: int, i: int) -> float:
-        joins, new = prior.weights(members, i, times)
+        joins, new = weights(prior, members, i, times)
         weight = [*joins, new][k]
         return temper * math.log(weight) if weight > 0.0 else -math.inf
 
@@ -144,7 +145,7 @@ def test_sureness_under_a_decay() -> None:
     for i in range(6):
         others = {k: [j for j in range(6) if z[j] == k and j != i] for k in (0, 1, 2)}
         before = [[j for j in others[k] if j < i] for k in (0, 1, 2)]
-        joins, new = prior.weights(before, i, times[: i + 1])
+        joins, new = weights(prior, before, i, times[: i + 1])
         value = {3: new * math.exp(problem.log_h((i,)))}
         for k, weight in enumerate(joins):
             if others[k]:

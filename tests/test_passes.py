@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import add, empty
 from feeds import Told, feed, headlines, nothing, record, texts
 
 from streamdp.beam.clusters.sizes import Sizes
@@ -76,11 +77,11 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
         assert pool.weight[slot] * search.state.beam.counters.scale == pytest.approx(
             weight(engine, own), rel=1e-9
         )
-        expected: Any = family.empty()
+        expected: Any = empty(family)
         if isinstance(family, VectorFamily):
             assert batch.vectors is not None
             for i in own.tolist():
-                family.add(expected, batch.vectors[i])
+                add(family, expected, batch.vectors[i])
             assert search.state.clusters.block[slot] == pytest.approx(expected.row, rel=1e-8, abs=1e-8)
         else:
             index = search.words.inverted
@@ -89,7 +90,7 @@ def check(engine: Engine, newest: list[int], records: list[Record]) -> None:
             counts = index.occurrences[index.lists["start"][words] + index.where[begin : begin + types]]
             for i in own.tolist():
                 a, b = batch.offsets[i : i + 2]
-                family.add(expected, (batch.words[a:b], batch.counts[a:b]))
+                add(family, expected, (batch.words[a:b], batch.counts[a:b]))
             assert isinstance(family, WordFamily)
             assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == expected.counts
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import enumeration as en
@@ -78,7 +79,7 @@ def test_weights_equal_the_oracle(prior: Prior, oracle: Any) -> None:
     for z in PARTITIONS[::7]:
         members = list(members_of(list(z[:-1])).values())
         now = len(z) - 1
-        joins, new = prior.weights(members, now, TIMES)
+        joins, new = weights(prior, members, now, TIMES)
         their_joins, their_new = oracle.weights(members, len(members), now, TIMES[now], TIMES)
         assert joins == pytest.approx(their_joins, rel=1e-14)
         assert new == their_new
@@ -99,7 +100,7 @@ def test_probability_is_the_product_of_the_weights(
     expected = 0.0
     for i, label in enumerate(labels):
         members = members_of(labels[:i])
-        joins, new = prior.weights(list(members.values()), i, times)
+        joins, new = weights(prior, list(members.values()), i, times)
         weight = joins[list(members).index(label)] if label in members else new
         if not weight:
             expected = -math.inf
@@ -291,7 +292,7 @@ def test_invalid_components_are_refused(parameters: tuple[Any, ...], message: st
 
 def test_more_clusters_than_components_are_impossible() -> None:
     assert FiniteMixture(2).log_probability([0, 1, 2]) == -math.inf
-    assert FiniteMixture(2).weights([[0], [1]], 2, ())[1] == 0.0
+    assert weights(FiniteMixture(2), [[0], [1]], 2, ())[1] == 0.0
     assert FiniteMixture(1).log_probability([5, 5, 5]) == 0.0
 
 
@@ -339,7 +340,7 @@ def mean_clusters(prior: Prior, n: int, runs: int) -> tuple[float, float]:
     for _ in range(runs):
         members: list[list[int]] = []
         for i in range(n):
-            joins, new = prior.weights(members, i, ())
+            joins, new = weights(prior, members, i, ())
             (k,) = rng.choices(range(len(joins) + 1), [*joins, new])
             if k == len(members):
                 members.append([])

@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from algebra import add, empty
 from feeds import record, texts, vectors
 
 from streamdp.engine import Engine
 from streamdp.likelihoods import HierarchicalPitmanYor
+from streamdp.offline.chain import recount
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.prepare import counts_of
-from streamdp.offline.recount import recount
 from streamdp.offline.refine import Task, refine, task_of
 from streamdp.offline.schedule import Best
 from streamdp.records import Assignment
@@ -233,9 +234,9 @@ def test_older_records_are_what_clusters_hold_of_them(kind: str, beam: int) -> N
             assert anchors.rows is not None
             assert data.vectors is not None
             family: Any = some.problem.likelihood
-            statistics = family.empty()
+            statistics = empty(family)
             for i in members:
-                family.add(statistics, data.vectors[i])
+                add(family, statistics, data.vectors[i])
             np.testing.assert_allclose(anchors.rows[k], statistics.row, rtol=1e-9, atol=1e-9)
     # those of clusters that are gone
     stay = ~free[first:]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import empty
 from covering import covering
 from oracle.enumeration import link_configurations, partition_of_links, partitions
 from posterior import (
@@ -37,10 +38,10 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.likelihoods.vectors import add_entry, merge_entry
 from streamdp.offline.chain import Chain, canonical
-from streamdp.offline.kernels.gibbs import gibbs_sweep
-from streamdp.offline.moves import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.permutation import Permutation, integrated
 from streamdp.offline.prepare import Data
+from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
+from streamdp.offline.samplers.gibbs import gibbs_sweep
+from streamdp.offline.samplers.permutation import Permutation, integrated
 
 DRAWS = 3_000
 DRAWS_OF_FIVE = 2_000
@@ -388,7 +389,7 @@ def leaking(chain: Chain) -> int:
     """Two Gibbs sweeps whose removals leave the record's sums, not its count, behind until the next two."""
     chain.refresh()
     assert chain.weights is not None
-    store, terms, nobody = chain.store, chain.likelihood.terms(), chain.likelihood.empty()
+    store, terms, nobody = chain.store, chain.likelihood.terms(), empty(chain.likelihood)
     for i in [*range(chain.size)] * 2:
         slot = chain.allocation.labels[i]
         gibbs_sweep(chain.store, chain.allocation, chain.weights, chain.random, np.array([i]), 0, 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from algebra import WordStatistics, add, empty, log_predictive
 from feeds import feed, headlines, nothing, record, texts
 
 from streamdp.beam import review as reviewing
@@ -27,7 +28,6 @@ from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
 from streamdp.kernels.jit import entry
 from streamdp.kernels.rows import made
-from streamdp.likelihoods.words import WordStatistics
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.priors import DistanceDependent
@@ -97,10 +97,10 @@ class Oracle:
 
     def members(self, label: int, but: set[int]) -> WordStatistics:
         family = self.search.likelihood
-        found = family.empty()
+        found = empty(family)
         for i in np.flatnonzero(self.labels == label).tolist():
             if i not in but:
-                family.add(found, self.words(i))
+                add(family, found, self.words(i))
         return found
 
     def open_labels(self) -> dict[int, int]:
@@ -116,7 +116,7 @@ class Oracle:
         labels[sorted(moved)] = label
         held = self.members(label, moved)
         prior = self.prior.log_probability(labels.tolist(), None)
-        return prior + self.search.likelihood.log_predictive(held, x, self.base)
+        return prior + log_predictive(self.search.likelihood, held, x, self.base)
 
     def gains(self, moved: set[int], x: Any, own: int, least: int = 0) -> dict[int, float]:
         """Nats won by every other place for records that are now, alone or not, in ``own``."""

@@ -19,8 +19,7 @@ from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine, task_of
-from streamdp.offline.relabel import Merged
-from streamdp.offline.task import Task
+from streamdp.offline.task import Merged, Task
 from streamdp.offline.unite import _Pairs, unite
 from streamdp.records import Record
 from streamdp.settings import Settings

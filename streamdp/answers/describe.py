@@ -47,7 +47,7 @@ def events_of(
 
 
 def event_of(
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     out: Output,
     e: int,
     time: float | None,

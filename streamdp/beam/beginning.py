@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamdp.beam.clusters.categories import CategoryClusters
@@ -29,10 +27,10 @@ SIZES = {
 }
 
 
-def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClusters:
+def new_clusters(likelihood: Likelihood) -> WordClusters | VectorClusters:
     """No cluster's statistics."""
     if isinstance(likelihood, VectorFamily):
-        empty = likelihood.empty().row
+        empty = likelihood.empty_row()
         sizes = {**SIZES, "width": len(empty), "coarse": likelihood.coarse}
         return made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
     index, by_size = made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
@@ -41,7 +39,7 @@ def new_clusters(likelihood: Likelihood[Any, Any]) -> WordClusters | VectorClust
     return WordClusters(index, by_size, made(Learned, SIZES))
 
 
-def new_state(model: Model, likelihood: Likelihood[Any, Any]) -> State:
+def new_state(model: Model, likelihood: Likelihood) -> State:
     """The state of a beam before the first record."""
     return made(
         State,

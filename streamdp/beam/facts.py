@@ -94,7 +94,7 @@ def facts_of(state: State) -> dict[str, Any]:
 # ---------------------------------------------------------------- from facts
 
 
-def state_of(facts: Facts, model: Model, likelihood: Likelihood[Any, Any]) -> State:
+def state_of(facts: Facts, model: Model, likelihood: Likelihood) -> State:
     """The state that facts are of, under a model; UnsoundError where they are of none."""
     beam = _beam_of(facts, model.beam, model.max_undecided)
     counters = beam.counters

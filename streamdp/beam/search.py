@@ -43,7 +43,7 @@ class BeamSearch:
         A state to go on from; None starts anew.
     """
 
-    def __init__(self, model: Model, likelihood: Likelihood[Any, Any], state: State | None = None) -> None:
+    def __init__(self, model: Model, likelihood: Likelihood, state: State | None = None) -> None:
         self.state = new_state(model, likelihood) if state is None else state
         self.model = model._replace(prior=prior_at(model.prior, self.state.clock))
         self.likelihood = likelihood

@@ -20,7 +20,7 @@ from streamdp.encode.encoders import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.likelihoods.vectors import VectorFamily
-from streamdp.offline.relabel import inherit
+from streamdp.offline.task import inherit
 from streamdp.records import Event, Record
 from streamdp.settings.blueprint import Blueprint
 

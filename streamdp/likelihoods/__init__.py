@@ -10,9 +10,10 @@ from streamdp.likelihoods.hierarchical_dirichlet import HierarchicalDirichlet
 from streamdp.likelihoods.hierarchical_pitman_yor import HierarchicalPitmanYor
 from streamdp.likelihoods.normal_inverse_gamma import NormalInverseGamma
 from streamdp.likelihoods.normal_inverse_wishart import NormalInverseWishart
-from streamdp.likelihoods.vectors import VectorFamily, VectorStatistics
+from streamdp.likelihoods.rows import Row
+from streamdp.likelihoods.vectors import VectorFamily
 from streamdp.likelihoods.von_mises_fisher import VonMisesFisher
-from streamdp.likelihoods.words import BagFamily, WordFamily, WordStatistics
+from streamdp.likelihoods.words import BagFamily, WordFamily
 
 __all__ = [
     "BagFamily",
@@ -26,9 +27,8 @@ __all__ = [
     "Likelihood",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "Row",
     "VectorFamily",
-    "VectorStatistics",
     "VonMisesFisher",
     "WordFamily",
-    "WordStatistics",
 ]

@@ -7,15 +7,12 @@ stand in the same file, and serve the stream and the offline side alike.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.likelihoods.neighbours import common, within
-
-S = TypeVar("S")
-X = TypeVar("X")
 
 WITHIN = 0.2
 """Share of the variance of all vectors that is expected inside a cluster, where scales are automatic."""
@@ -47,7 +44,7 @@ class Moments(NamedTuple):
         return cls(vectors.mean(axis=0), variance, within(vectors, variance), np.array(common(vectors)))
 
 
-class Likelihood(ABC, Generic[S, X]):
+class Likelihood(ABC):
     """A family of distributions over records with the parameters of a cluster integrated out."""
 
     sparse: ClassVar[bool]
@@ -63,34 +60,14 @@ class Likelihood(ABC, Generic[S, X]):
     """Parameters that samplers draw anew where they are automatic."""
 
     @classmethod
-    @abstractmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The family with these parameters, the others as the records suggest."""
+        """The family with these parameters, the others as the records suggest; by default, as they are."""
+        return cls(**given)
 
     @abstractmethod
     def terms(self) -> Any:
         """What the stream's kernels read: a named tuple, whose class says which kernels are meant."""
 
     @abstractmethod
-    def empty(self) -> S:
-        """Statistics of no record."""
-
-    @abstractmethod
-    def add(self, statistics: S, x: X) -> None:
-        """Let a record join."""
-
-    @abstractmethod
-    def remove(self, statistics: S, x: X) -> None:
-        """Take a record out that had joined."""
-
-    @abstractmethod
-    def merge(self, statistics: S, other: S) -> None:
-        """Let all records of another cluster join."""
-
-    @abstractmethod
-    def log_marginal(self, statistics: S, base: Any = None) -> float:
-        """log H of the records of a cluster, in nats; ``base`` is p_w by word where the family needs it."""
-
-    @abstractmethod
-    def log_predictive(self, statistics: S, x: X, base: Any = None) -> float:
-        """log H(x | S), in nats."""
+    def log_marginal(self, records: Sequence[Any], base: Any = None) -> float:
+        """log H of records as one cluster, in nats; ``base`` is p_w by word where the family needs it."""

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from streamdp.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.moments import dot
-from streamdp.likelihoods.vectors import (
-    VectorFamily,
-    VectorStatistics,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.rows import Row, dot
+from streamdp.likelihoods.vectors import VectorFamily, add, log_marginal, merge, predictive, remove, settle
 
-COUNT, LOG_H, CONSTANT, ONES = range(4)
-"""A row: n, log H, the constant of the predictive; then ones and log odds in each dimension."""
+ROW = Row("count", "log_h", "constant", "total[d]", "log_odds[d]")
+COUNT, LOG_H, CONSTANT, ONES = ROW
 
 
 class BetaBernoulliTerms(NamedTuple):
@@ -49,14 +38,9 @@ class BetaBernoulli(VectorFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = BetaBernoulli(2)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([1.0, 0.0])), 4)
-    -1.3863
-    >>> family.add(statistics, np.array([1.0, 0.0]))
-    >>> round(family.log_predictive(statistics, np.array([1.0, 0.0])), 4)
-    -0.8109
+    >>> round(family.log_marginal([[1.0, 0.0], [1.0, 0.0]]), 4)
+    -2.1972
 
     Notes
     -----
@@ -67,6 +51,7 @@ class BetaBernoulli(VectorFamily):
     a: PerDimension = 1.0
     b: PerDimension = 1.0
 
+    row = ROW
     settings = {}  # noqa: RUF012
     needs_moments = False
 
@@ -75,11 +60,6 @@ class BetaBernoulli(VectorFamily):
         for name in ("a", "b"):
             value = positive_per_dimension(name, getattr(self, name), self.dimension)
             object.__setattr__(self, name, value)
-
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """One one and one zero."""
-        return cls(len(moments.mean), **given)
 
     @classmethod
     def read(cls, values: np.ndarray) -> np.ndarray:
@@ -92,16 +72,6 @@ class BetaBernoulli(VectorFamily):
         """What the kernels read."""
         return BetaBernoulliTerms(self._full(self.a), self._full(self.b))
 
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return ONES + 2 * self.dimension
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        return {"count": COUNT, "total": slice(ONES, ONES + self.dimension)}
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """Each feature beside all records before that agree in it, and no others."""
         a, b = self._full(self.a), self._full(self.b)
@@ -109,10 +79,6 @@ class BetaBernoulli(VectorFamily):
         zeros = np.arange(len(rows))[:, None] - ones
         agree = np.where(rows == 1.0, (a + ones) / (a + b + ones), (b + zeros) / (a + b + zeros))
         return np.asarray(np.log(agree).sum(axis=1))
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        left = statistics["total"] - vector
-        return bool(((left >= 0.0) & (left <= statistics.count - 1)).all())
 
 
 @kernel
@@ -178,5 +144,4 @@ def _predictive(family: BetaBernoulliTerms, row: np.ndarray, x: np.ndarray, own:
 
 @log_marginal.of(BetaBernoulliTerms)
 def _log_marginal(family: BetaBernoulliTerms, row: np.ndarray) -> float:
-    log_h: float = row[LOG_H]
-    return log_h
+    return row[LOG_H]

@@ -12,28 +12,15 @@ text, then these.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, one
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.words import (
-    BagFamily,
-    BaseMeasure,
-    Words,
-    WordStatistics,
-    count_word,
-    gain,
-    learn,
-    pairs_of,
-    totals_of,
-    whole,
-)
+from streamdp.likelihoods.words import BagFamily, count_word, gain, learn, totals_of, whole
 
 RECORD = 0
 """The word that every record has."""
@@ -88,8 +75,8 @@ class FieldsLearned(NamedTuple):
         own = order[np.searchsorted(cells[order], owner[values] * top + field[values])]
         rate = (self.counts[field[values]] + 1.0) / np.maximum(self.counts[words[values]], 1)
         more[values] = rate * counts[values] / counts[own]
-        told = more > 1.0
-        return np.where(told, counts * np.log(np.where(told, more, 1.0)), -np.inf)
+        above = more > 1.0
+        return np.where(above, counts * np.log(np.where(above, more, 1.0)), -np.inf)
 
 
 def values_in(offsets: np.ndarray, words: np.ndarray, *, texts: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -159,12 +146,9 @@ class Categorical(BagFamily):
 
     >>> import numpy as np
     >>> family, base = Categorical(beta=0.5), [0.0, -2.0, 1.0, 1.0]
-    >>> statistics, x = family.empty(), (np.array([0, 1, 2]), np.array([1, 1, 1]))
-    >>> round(float(np.exp(family.log_predictive(statistics, x, base))), 4)
-    0.5
-    >>> family.add(statistics, x)
-    >>> round(float(np.exp(family.log_predictive(statistics, x, base))), 4)
-    0.75
+    >>> x = np.array([0, 1, 2]), np.array([1, 1, 1])
+    >>> round(float(np.exp(family.log_marginal([x, x], base))), 4)
+    0.375
 
     Notes
     -----
@@ -199,11 +183,6 @@ class Categorical(BagFamily):
         positive("escape", self.escape)
         not_negative("text", self.text)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
-
     @property
     def learns_base(self) -> bool:
         """It is."""
@@ -215,7 +194,9 @@ class Categorical(BagFamily):
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> CategoricalSetTerms:
         """What the kernels read of a set; ``ValueError`` without a base, which totals do not say."""
-        found = np.asarray(self._given(base), np.float64)
+        if base is None:
+            raise ValueError("the base measure is learned from the records: give it by word")
+        found = np.asarray(base, np.float64)
         if len(found) < len(by_word) or not found[np.flatnonzero(by_word[1:]) + 1].all():
             raise ValueError("the base measure must know every field and every value of the records")
         return CategoricalSetTerms(self.beta * found[: len(by_word)])
@@ -267,30 +248,6 @@ class Categorical(BagFamily):
             (others[values] + mass[values]) / (others[values] + whole_field),
         )
         return np.bincount(rows[values], np.log(np.maximum(alone, best)), len(offsets) - 1)
-
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
-        """log H of the records of a cluster, as of a set; in nats."""
-        return self._raised({}, statistics.counts, self._given(base))
-
-    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
-        """log H(x | S), in nats."""
-        return self._raised(statistics.counts, dict(pairs_of(x)), self._given(base))
-
-    def _raised(self, held: Mapping[int, int], more: Mapping[int, int], base: BaseMeasure) -> float:
-        """What more words add to log H of the words held."""
-        found = []
-        for word, count in more.items():
-            mass = self.beta * float(base[word])
-            if word != RECORD and mass == 0.0:
-                return -math.inf
-            if word != RECORD:
-                found.append(math.copysign(1.0, mass) * rising(abs(mass) + held.get(word, 0), count))
-        return math.fsum(found)
-
-    def _given(self, base: BaseMeasure | None) -> BaseMeasure:
-        if base is None:
-            raise ValueError("the base measure is learned from the records: give it by word")
-        return base
 
 
 @kernel

@@ -9,13 +9,25 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.moments import add_exactly, dot, squared_length
-from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
-from streamdp.likelihoods.vectors import add, log_marginal, merge, own, predictive, remove, settle
+from streamdp.likelihoods.rows import Row, add_exactly, dot, squared_length
+from streamdp.likelihoods.vectors import (
+    Asked,
+    Rows,
+    add,
+    coarsen,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    remove,
+    score_rows,
+    settle,
+)
 
-COUNT, LENGTH, ALONG, LOG_H, SUMS = range(5)
-"""A row: n, the squared length of the sum, its product with the prior mean, log H; then in each dimension the
-sum, and what rounding has cut off it."""
+ROW = Row("count", "length", "along", "log_h", "total[d]", "rest[d]")
+COUNT, LENGTH, ALONG, LOG_H, SUMS = ROW
+"""``length`` is the squared length of the sum, ``along`` its product with the prior mean, ``rest`` what
+rounding has cut off it."""
 
 BLUR = 1e-4
 """Error, in lengths of a sum, that its product with a record may have in single precision; and, in parts of
@@ -125,8 +137,7 @@ def _height(
     """What the predictive is not above under the g-th concentration; of the record's product with the sum."""
     dimension = family.mean.shape[0]
     lines, shifts = coarse[dimension:], single[dimension:]
-    height: float = lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
-    return height
+    return lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
 
 
 @kernel
@@ -146,8 +157,7 @@ def _near(family: VonMisesFisherTerms, rows: Rows, s: int, asked: Asked, lean: f
 @own.of(VonMisesFisherTerms)
 def _own(family: VonMisesFisherTerms, x: np.ndarray) -> float:
     # the squared length: one, but for the precision that records are kept in
-    square: float = squared_length(x)
-    return square
+    return squared_length(x)
 
 
 @add.of(VonMisesFisherTerms)
@@ -226,5 +236,4 @@ def _score_rows(family: VonMisesFisherTerms, rows: Rows, asked: Asked, out: np.n
 
 @log_marginal.of(VonMisesFisherTerms)
 def _log_marginal(family: VonMisesFisherTerms, row: np.ndarray) -> float:
-    log_h: float = row[LOG_H]
-    return log_h
+    return row[LOG_H]

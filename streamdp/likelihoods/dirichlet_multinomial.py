@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import positive
 from streamdp.checks import whole as whole_number
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.words import (
     WORD_SPACE,
-    BaseMeasure,
     Learned,
-    TokenPredictive,
     WordFamily,
-    WordStatistics,
     base_measure,
     count_word,
     gain,
@@ -53,8 +48,7 @@ class DirichletMultinomial(WordFamily):
     beta
         Prior mass per word, in tokens, > 0.
     vocabulary_size
-        V, an integer >= 1. None: it grows, and :meth:`log_marginal` and :meth:`log_predictive` take the
-        words seen so far, a set or ``range(V)``, as ``base``.
+        V, an integer >= 1. None: it grows.
     escape
         e, the prior mass of all words together that are not seen yet, in tokens, > 0; of no effect where
         the vocabulary is fixed.
@@ -63,12 +57,9 @@ class DirichletMultinomial(WordFamily):
     --------
     >>> import numpy as np
     >>> family = DirichletMultinomial(beta=0.5, vocabulary_size=3)
-    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.5553
-    >>> family.add(statistics, x)
-    >>> round(family.log_predictive(statistics, x), 4)
-    -2.5061
+    >>> x = np.array([0, 2]), np.array([1, 2])
+    >>> round(family.log_marginal([x, x]), 4)
+    -6.0615
 
     Notes
     -----
@@ -97,11 +88,6 @@ class DirichletMultinomial(WordFamily):
         if self.vocabulary_size is not None:
             whole_number("vocabulary_size", self.vocabulary_size)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """A growing vocabulary."""
-        return cls(**given)
-
     def terms(self) -> FlatTerms:
         """What the stream's kernels read."""
         escape = float(self.escape) if self.vocabulary_size is None else 0.0
@@ -119,40 +105,6 @@ class DirichletMultinomial(WordFamily):
         return FlatSetTerms(
             log_gamma_table(self.beta, most + 2), log_gamma_table(self.beta * size, tokens + 1)
         )
-
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """``base`` holds the words seen where the vocabulary grows; ValueError where it is missing."""
-        if self.vocabulary_size is not None:
-            size = self.vocabulary_size
-            return TokenPredictive(self.beta * size), _Measure((), 0.0, 1.0 / size)
-        if not isinstance(base, Collection):
-            raise ValueError("the vocabulary grows with the stream: base must be the words seen so far")
-        b1 = self.beta * len(base) + self.escape
-        unseen = self.escape / b1 / (WORD_SPACE - len(base))
-        return TokenPredictive(b1), _Measure(base, self.beta / b1, unseen)
-
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
-        """log H of a cluster's records, in nats; ``base``: the words seen, where the vocabulary grows."""
-        if self.vocabulary_size is not None:
-            return super().log_marginal(statistics, base)
-        tokens, measure = self.token_predictive(base)
-        b1 = tokens.concentration
-        total = math.lgamma(b1) - math.lgamma(b1 + statistics.tokens)
-        return total + math.fsum(
-            math.lgamma(b1 * measure[w] + n) - math.lgamma(b1 * measure[w])
-            for w, n in statistics.counts.items()
-        )
-
-
-class _Measure(dict[int, float]):
-    """p_w: one probability of some words, another of each of the rest."""
-
-    def __init__(self, words: Iterable[int], p: float, rest: float) -> None:
-        super().__init__(dict.fromkeys(words, p))
-        self._rest = rest
-
-    def __missing__(self, word: int) -> float:
-        return self._rest
 
 
 @shape_of.of(FlatTerms)
@@ -196,11 +148,9 @@ def _learn(
 
 @whole.of(FlatSetTerms)
 def _whole(terms: FlatSetTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens]
 
 
 @gain.of(FlatSetTerms)
 def _gain(terms: FlatSetTerms, word: int, count: int, held: int) -> float:
-    value: float = terms.word[held + count] - terms.word[held]
-    return value
+    return terms.word[held + count] - terms.word[held]

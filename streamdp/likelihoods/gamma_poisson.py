@@ -12,11 +12,9 @@ import numpy as np
 from streamdp.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.moments import add_exactly
+from streamdp.likelihoods.rows import Row, add_exactly
 from streamdp.likelihoods.vectors import (
-    TOLERANCE,
     VectorFamily,
-    VectorStatistics,
     add,
     log_marginal,
     merge,
@@ -26,9 +24,10 @@ from streamdp.likelihoods.vectors import (
     settle,
 )
 
-COUNT, FACTORIALS, REST, CONSTANT, SUMS = range(5)
-"""A row: n, the sum of log x! and what rounding has cut off it, the constant of the predictive; then in each
-dimension the sum, and log(b + n + 1)."""
+ROW = Row("count", "factorials", "rest", "constant", "total[d]", "log_rate[d]")
+COUNT, FACTORIALS, REST, CONSTANT, SUMS = ROW
+"""``factorials`` is the sum of log x! and ``rest`` what rounding has cut off it; ``log_rate``, log(b + n +
+1), and the constant are of the predictive."""
 
 
 class GammaPoissonTerms(NamedTuple):
@@ -52,14 +51,9 @@ class GammaPoisson(VectorFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = GammaPoisson(2)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([4.0, 0.0])), 4)
-    -4.1589
-    >>> family.add(statistics, np.array([5.0, 1.0]))
-    >>> round(family.log_predictive(statistics, np.array([4.0, 0.0])), 4)
-    -2.8019
+    >>> round(family.log_marginal([[4.0, 0.0], [5.0, 1.0]]), 4)
+    -8.3471
 
     Notes
     -----
@@ -70,6 +64,7 @@ class GammaPoisson(VectorFamily):
     shape: PerDimension = 1.0
     rate: PerDimension = 1.0
 
+    row = ROW
     settings = {"shape": "shape"}  # noqa: RUF012
     drawn = ("shape",)
 
@@ -96,31 +91,10 @@ class GammaPoisson(VectorFamily):
         """What the kernels read."""
         return GammaPoissonTerms(self._full(self.shape), self._full(self.rate))
 
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return SUMS + 2 * self.dimension
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        return {"count": COUNT, "factorials": FACTORIALS, "total": slice(SUMS, SUMS + self.dimension)}
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """x log x - x - log x!, at the rate x."""
         factorials = [math.fsum(map(math.lgamma, (row + 1.0).tolist())) for row in rows]
         return np.asarray((rows * np.log(np.maximum(rows, 1.0)) - rows).sum(axis=1) - factorials)
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        left, count = statistics["total"] - vector, statistics.count - 1
-        if (left < 0.0).any() or (count == 0 and left.any()):
-            return False
-        # the factorials are least where the counts are even, most where one record has them all
-        log_factorials = statistics["factorials"] - math.fsum(map(math.lgamma, (vector + 1.0).tolist()))
-        most = math.fsum(map(math.lgamma, (left + 1.0).tolist()))
-        least = count * math.fsum(map(math.lgamma, (left / count + 1.0).tolist())) if count else 0.0
-        slack = TOLERANCE * (1.0 + most)
-        return bool(least - slack <= log_factorials <= most + slack)
 
 
 @own.of(GammaPoissonTerms)

@@ -12,19 +12,11 @@ import numpy as np
 from streamdp.checks import positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
-from streamdp.likelihoods.moments import squared_distance
-from streamdp.likelihoods.vectors import (
-    NormalFamily,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.rows import Row, squared_distance
+from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
-COUNT, SPREAD, CONSTANT, POWER, MEAN = range(5)
-"""A row: n, sum of squared deviations, of the predictive its constant and power; then mean and location."""
+ROW = Row("count", "spread", "constant", "power", "mean[d]", "location[d]")
+COUNT, SPREAD, CONSTANT, POWER, MEAN = ROW
 
 
 class GaussianTerms(NamedTuple):
@@ -51,14 +43,9 @@ class Gaussian(NormalFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = Gaussian(2, mean_variance=9.0)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -5.3905
-    >>> family.add(statistics, np.array([3.0, 4.5]))
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -2.5041
+    >>> round(family.log_marginal([[3.0, 4.0], [3.0, 4.5]]), 4)
+    -8.107
 
     Notes
     -----
@@ -68,6 +55,7 @@ class Gaussian(NormalFamily):
     variance: float = 1.0
     mean_variance: float = 1.0
 
+    row = ROW
     settings = {"variance": "variance", "mean_variance": "mean_variance", "forget": "forget"}  # noqa: RUF012
     drawn = ("variance", "mean_variance")
     enough = ("variance",)
@@ -89,16 +77,6 @@ class Gaussian(NormalFamily):
         return GaussianTerms(
             float(self.variance), float(self.mean_variance), float(self.forget), self._full(self.mean)
         )
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return MEAN + 2 * self.dimension
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        return {"count": COUNT, "spread": SPREAD, "mean": slice(MEAN, MEAN + self.dimension)}
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The peak with variance s2 + v, v that of the mean of a cluster of all records before."""

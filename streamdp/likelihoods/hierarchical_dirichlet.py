@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import positive
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
-    BaseMeasure,
     Learned,
-    TokenPredictive,
     base_measure,
     count_word,
     gain,
@@ -62,12 +58,9 @@ class HierarchicalDirichlet(SharedBase):
     --------
     >>> import numpy as np
     >>> family = HierarchicalDirichlet(base=(0.5, 0.3, 0.2))
-    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.893
-    >>> family.add(statistics, x)
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.7747
+    >>> x = np.array([0, 2]), np.array([1, 2])
+    >>> round(family.log_marginal([x, x]), 4)
+    -7.6677
 
     Notes
     -----
@@ -91,21 +84,10 @@ class HierarchicalDirichlet(SharedBase):
         if self.document_beta is not None:
             positive("document_beta", self.document_beta)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
-
     def terms(self) -> DirichletTerms:
         """What the stream's kernels read."""
-        return DirichletTerms(
-            float(self.base_concentration),
-            self._inverse_document_beta,
-            float(self.smoothing),
-            float(self.discount),
-            float(self.escape),
-            self.fixed,
-        )
+        inverse = 0.0 if self.document_beta is None else 1.0 / self.document_beta
+        return DirichletTerms(float(self.base_concentration), inverse, *self.base_terms())
 
     def of_set(self, counts: np.ndarray) -> np.ndarray:
         """The same, but the words of a set are all there are: mass for others would be a price of every word.
@@ -121,38 +103,18 @@ class HierarchicalDirichlet(SharedBase):
 
     def set_terms(self, by_word: np.ndarray, by_record: np.ndarray, base: Any = None) -> DirichletSetTerms:
         """What the kernels read of a set; ``ValueError`` with a document level."""
-        self._need_exchangeable()
-        b1 = self.base_concentration
-        tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
-        return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
-
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """Token by token, with the document level."""
-        tokens = TokenPredictive(self.base_concentration, inverse_document_beta=self._inverse_document_beta)
-        return tokens, self._measure(base)
-
-    def log_marginal(self, statistics: Any, base: Any = None) -> float:
-        """log H of the records of a cluster under p_w = ``base[w]``, in nats.
-
-        ``ValueError`` with a document level, which the counts of a cluster do not determine.
-        """
-        self._need_exchangeable()
-        return super().log_marginal(statistics, base)
-
-    def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
-        """log of by how much the base measure sums to more than one, at least 0."""
-        return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
-
-    @property
-    def _inverse_document_beta(self) -> float:
-        return 0.0 if self.document_beta is None else 1.0 / self.document_beta
-
-    def _need_exchangeable(self) -> None:
         if self.document_beta is not None:
             raise ValueError(
                 "document_beta must be None for a set: with it there is no log marginal, the records are "
                 "not exchangeable and word counts do not determine it"
             )
+        b1 = self.base_concentration
+        tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
+        return DirichletSetTerms(tokens, b1 * self.base_of(by_word, by_record, base))
+
+    def mass_beyond_one(self, terms: DirichletSetTerms) -> float:
+        """log of by how much the base measure sums to more than one, at least 0."""
+        return math.log(max(float(terms.mass.sum()) / self.base_concentration, 1.0))
 
 
 @shape_of.of(DirichletTerms)
@@ -174,8 +136,7 @@ def _learn(
 
 @whole.of(DirichletSetTerms)
 def _whole(terms: DirichletSetTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens]
 
 
 @gain.of(DirichletSetTerms)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamdp.checks import discount_in_range, positive
-from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
-    BaseMeasure,
     Learned,
-    TokenPredictive,
     base_measure,
     count_word,
     gain,
@@ -63,23 +59,20 @@ class HierarchicalPitmanYor(SharedBase):
     --------
     >>> import numpy as np
     >>> family = HierarchicalPitmanYor(base=(0.5, 0.3, 0.2))
-    >>> statistics, x = family.empty(), (np.array([0, 2]), np.array([1, 2]))
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.8882
-    >>> family.add(statistics, x)
-    >>> round(family.log_predictive(statistics, x), 4)
-    -3.6158
+    >>> x = np.array([0, 2]), np.array([1, 2])
+    >>> round(family.log_marginal([x, x]), 4)
+    -16.9802
 
     Notes
     -----
     Teh 2006, section 3, with one table per word and cluster, i.e. interpolated Kneser-Ney. Under that
-    rule the product of the tokens' probabilities depends on their order, so the stream, and
-    :meth:`log_predictive`, fix one. :meth:`log_marginal`, and samplers, take the exchangeable form
+    rule the product of the tokens' probabilities depends on their order, so the stream fixes one.
+    :meth:`log_marginal`, and samplers, take the exchangeable form
 
         prod_{t<T}(b1 + d t) prod_w p_w (1 - d)_{n_w - 1} / (b1)_n
 
     with (x)_m the rising factorial: it omits the seatings with second tables, so that it is a lower bound
-    of log H, and not the sum of :meth:`log_predictive`.
+    of log H, and not the sum over a stream.
     """
 
     base_concentration: float = 30.0
@@ -97,21 +90,10 @@ class HierarchicalPitmanYor(SharedBase):
         positive("base_concentration", self.base_concentration)
         discount_in_range("word_discount", self.word_discount)
 
-    @classmethod
-    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
-        """The defaults."""
-        return cls(**given)
-
     def terms(self) -> PitmanYorWordTerms:
         """What the stream's kernels read."""
-        return PitmanYorWordTerms(
-            float(self.base_concentration),
-            float(self.word_discount),
-            float(self.smoothing),
-            float(self.discount),
-            float(self.escape),
-            self.fixed,
-        )
+        concentration, discount = float(self.base_concentration), float(self.word_discount)
+        return PitmanYorWordTerms(concentration, discount, *self.base_terms())
 
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
         """Clusters."""
@@ -126,10 +108,6 @@ class HierarchicalPitmanYor(SharedBase):
         types = np.concatenate([[0.0], np.cumsum(np.log(b1 + d * np.arange(len(by_word) + 1)))])
         with np.errstate(divide="ignore"):
             return OneTableTerms(word, tokens, types, np.log(p))
-
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """Token by token, one table a word."""
-        return TokenPredictive(self.base_concentration, self.word_discount), self._measure(base)
 
     def mass_beyond_one(self, terms: OneTableTerms) -> float:
         """log of by how much the base measure sums to more than one, at least 0."""
@@ -156,14 +134,11 @@ def _learn(
 
 @whole.of(OneTableTerms)
 def _whole(terms: OneTableTerms, tokens: int, types: int) -> float:
-    value: float = terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
-    return value
+    return terms.tokens[0] - terms.tokens[tokens] + terms.types[types]
 
 
 @gain.of(OneTableTerms)
 def _gain(terms: OneTableTerms, word: int, count: int, held: int) -> float:
     if held > 0:
-        value: float = terms.word[held + count] - terms.word[held]
-        return value
-    value = terms.mass[word] + terms.word[count] - terms.word[1]
-    return value
+        return terms.word[held + count] - terms.word[held]
+    return terms.mass[word] + terms.word[count] - terms.word[1]

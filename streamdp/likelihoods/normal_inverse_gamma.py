@@ -12,19 +12,13 @@ import numpy as np
 from streamdp.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
-from streamdp.likelihoods.vectors import (
-    NormalFamily,
-    add,
-    log_marginal,
-    merge,
-    predictive,
-    remove,
-    settle,
-)
+from streamdp.likelihoods.rows import Row
+from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
-COUNT, CONSTANT, POWER, LOG_PRECISION, MEAN = range(5)
-"""A row: n, of the predictive its constant, power and log determinant; then in each dimension mean, sum of
-squared deviations, location and precision of the predictive."""
+ROW = Row(
+    "count", "constant", "power", "log_precision", "mean[d]", "spread[d]", "location[d]", "precision[d]"
+)
+COUNT, CONSTANT, POWER, LOG_PRECISION, MEAN = ROW
 
 CHUNK = 16
 """Factors that are multiplied before a logarithm is taken."""
@@ -58,14 +52,9 @@ class NormalInverseGamma(NormalFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = NormalInverseGamma(2)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -5.8901
-    >>> family.add(statistics, np.array([3.0, 4.5]))
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -2.2099
+    >>> round(family.log_marginal([[3.0, 4.0], [3.0, 4.5]]), 4)
+    -8.3651
 
     Notes
     -----
@@ -76,6 +65,7 @@ class NormalInverseGamma(NormalFamily):
     shape: float = 2.0
     scale: PerDimension = 1.0
 
+    row = ROW
     settings = {"kappa": "kappa", "shape": "shape", "scale": "scale", "forget": "forget"}  # noqa: RUF012
     drawn = ("kappa", "shape")
 
@@ -98,17 +88,6 @@ class NormalInverseGamma(NormalFamily):
         """What the kernels read."""
         scalars = float(self.kappa), float(self.shape), float(self.forget)
         return NormalInverseGammaTerms(*scalars, self._full(self.mean), self._full(self.scale))
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return MEAN + 4 * self.dimension
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        d = self.dimension
-        return {"count": COUNT, "mean": slice(MEAN, MEAN + d), "spread": slice(MEAN + d, MEAN + 2 * d)}
 
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The peak of Student's t with a_n and kappa_n of all records before; and b, since b_n >= b."""

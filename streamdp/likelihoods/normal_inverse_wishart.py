@@ -13,11 +13,9 @@ import numpy as np
 from streamdp.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
-from streamdp.likelihoods.moments import clear_row
+from streamdp.likelihoods.rows import Row, clear_row
 from streamdp.likelihoods.vectors import (
-    TOLERANCE,
     NormalFamily,
-    VectorStatistics,
     add,
     clear,
     log_marginal,
@@ -30,9 +28,21 @@ from streamdp.likelihoods.vectors import (
 Matrix: TypeAlias = PerDimension | tuple[tuple[float, ...], ...]
 """A multiple of the identity, a diagonal, or the rows."""
 
-COUNT, DOWNDATES, LOG_DETERMINANT, CONSTANT, POWER, WEIGHT, MEAN = range(7)
-"""A row: n, records that left since the factor was computed, log |Psi_n|, of the predictive its constant,
-power and weight; then mean and location, scatter matrix and the lower Cholesky factor of Psi_n, by rows."""
+ROW = Row(
+    "count",
+    "downdates",
+    "log_determinant",
+    "constant",
+    "power",
+    "weight",
+    "mean[d]",
+    "location[d]",
+    "scatter[d,d]",
+    "factor[d,d]",
+)
+COUNT, DOWNDATES, LOG_DETERMINANT, CONSTANT, POWER, WEIGHT, MEAN = ROW
+"""``downdates`` are records that left since the factor was computed, that of Psi_n, by rows as the scatter
+is; constant, power, weight and location are of the predictive."""
 
 DEFAULTS = {"kappa": WITHIN, "forget": 0.99}
 """Where nothing else is wished."""
@@ -77,14 +87,9 @@ class NormalInverseWishart(NormalFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = NormalInverseWishart(2)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -6.1012
-    >>> family.add(statistics, np.array([3.0, 4.5]))
-    >>> round(family.log_predictive(statistics, np.array([3.0, 4.0])), 4)
-    -1.8677
+    >>> round(family.log_marginal([[3.0, 4.0], [3.0, 4.5]]), 4)
+    -8.2479
 
     Notes
     -----
@@ -98,6 +103,7 @@ class NormalInverseWishart(NormalFamily):
     degrees: float | None = None
     scale: Matrix = 1.0
 
+    row = ROW
     settings = {"kappa": "kappa", "scale": "scale", "forget": "forget"}  # noqa: RUF012
     drawn = ("kappa",)
 
@@ -164,24 +170,6 @@ class NormalInverseWishart(NormalFamily):
             np.zeros(self.dimension),
         )
 
-    @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return MEAN + 2 * self.dimension * (1 + self.dimension)
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row; ``spread`` is the diagonal of the scatter."""
-        d = self.dimension
-        scatter = MEAN + 2 * d
-        return {
-            "count": COUNT,
-            "mean": slice(MEAN, MEAN + d),
-            "scatter": slice(scatter, scatter + d * d),
-            "spread": slice(scatter, scatter + d * d, d + 1),
-            "factor": slice(scatter + d * d, scatter + 2 * d * d),
-        }
-
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:
         """The peak of the predictive with nu_n and kappa_n; and |Psi|, since |Psi_n| >= |Psi|."""
         d, peaks = self.dimension, np.empty(len(rows))
@@ -190,15 +178,6 @@ class NormalInverseWishart(NormalFamily):
             peaks[n] = math.lgamma(0.5 * (nu + 1.0)) - math.lgamma(0.5 * (nu + 1.0 - d))
             peaks[n] -= 0.5 * d * math.log(math.pi * (kappa + 1.0) / kappa)
         return np.asarray(peaks - 0.5 * np.linalg.slogdet(self.prior_scale)[1])
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        gap = vector - statistics["mean"]
-        count = statistics.count
-        share = count / (count - 1.0) if count > 1 else 0.0
-        square, scatter = float(gap @ gap), statistics["scatter"].reshape(self.dimension, -1)
-        if share * square**2 > gap @ scatter @ gap + TOLERANCE * statistics.largest**2 * square:
-            return False
-        return super()._may_leave(statistics, vector)
 
 
 @kernel

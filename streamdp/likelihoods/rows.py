@@ -1,53 +1,90 @@
-"""The predictive of many clusters of vectors at once, where a family can tell from afar which have no say."""
+"""A row of statistics: how it is laid out, and sums over its dimensions and those of a vector.
+
+A row is one cluster's block of statistics; ``at`` is where a part of it begins. Parts are taken as slices
+before a loop: of an index that is a sum, a compiler cannot tell that it is not negative.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from streamdp.kernels.jit import generic
-from streamdp.likelihoods.vectors import predictive
+from streamdp.kernels.jit import kernel, sum_kernel
 
 
-class Rows(NamedTuple):
-    """Statistics of many clusters, settled, and which of them can be joined."""
+class Row:
+    """The parts of a row of statistics in their order.
 
-    block: np.ndarray  # float64[S, width]
-    coarse: np.ndarray  # float32[S, coarse width] what the family looks at first, of its own making
-    product: np.ndarray  # float64[S] scratch space
-    open: np.ndarray  # int64[S] 1 where a cluster can be joined
-    column: np.ndarray  # int64[S] below 0 where every hypothesis can join it
-    high: int  # rows from there on are not in use
+    A part is a number, such as ``"count"``, a vector, ``"mean[d]"``, or a matrix, ``"scatter[d,d]"``.
+    Iterated, it gives the places of the numbers and of the first part that is longer: constants of kernels.
+    """
 
+    def __init__(self, *parts: str) -> None:
+        self._axes = {name: axes.count("d") for name, _, axes in (part.partition("[") for part in parts)}
 
-class Asked(NamedTuple):
-    """A record whose predictive is asked of many clusters."""
+    def __iter__(self) -> Iterator[int]:
+        axes = list(self._axes.values())
+        first = next((n for n, each in enumerate(axes) if each), len(axes))
+        return iter(range(min(first + 1, len(axes))))
 
-    x: np.ndarray  # float64[D]
-    single: np.ndarray  # float32[coarse width] room for the record in single precision
-    own: float
-    floor: float  # nats; the predictive of a new cluster where every hypothesis may found one, else -inf
-    margin: float  # nats; a cluster that is so far below what every hypothesis can have has no say
+    def width(self, dimension: int) -> int:
+        """How many numbers a row has."""
+        return sum(dimension**axes for axes in self._axes.values())
 
-
-@generic
-def coarsen(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
-    """Bring up to date what is looked at first, after the row has been settled; nothing for most families."""
-
-
-@generic
-def score_rows(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
-    """log H(x | S) of every row that can be joined, in nats, or -inf where it is certain to have no say."""
+    def parts(self, dimension: int) -> dict[str, int | slice]:
+        """The place of each part by its name."""
+        found: dict[str, int | slice] = {}
+        at = 0
+        for name, axes in self._axes.items():
+            found[name] = at if axes == 0 else slice(at, at + dimension**axes)
+            at += dimension**axes
+        return found
 
 
-@coarsen.otherwise
-def _nothing_coarse(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
-    pass
+@sum_kernel
+def dot(row: np.ndarray, at: int, x: np.ndarray) -> float:
+    """Sum of products."""
+    part, total = row[at : at + x.shape[0]], 0.0
+    for d in range(x.shape[0]):
+        total += part[d] * x[d]
+    return total
 
 
-@score_rows.otherwise
-def _score_each(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
-    for s in range(rows.high):
-        if rows.open[s] == 1:
-            out[s] = predictive(family, rows.block[s], asked.x, asked.own)
+@sum_kernel
+def squared_distance(row: np.ndarray, at: int, x: np.ndarray) -> float:
+    """Sum of squared differences."""
+    part, total = row[at : at + x.shape[0]], 0.0
+    for d in range(x.shape[0]):
+        gap = x[d] - part[d]
+        total += gap * gap
+    return total
+
+
+@sum_kernel
+def squared_length(x: np.ndarray) -> float:
+    """Sum of squares, in double precision whatever the records are kept in."""
+    total = 0.0
+    for d in range(x.shape[0]):
+        total += np.float64(x[d]) * x[d]
+    return total
+
+
+@kernel
+def add_exactly(row: np.ndarray, at: int, rest: int, amount: float) -> None:
+    """Add to a sum, and what rounding cuts off to its rest (Knuth 1997, section 4.2.2, theorem B).
+
+    Without the rest, much that joined and left again would leave a trace.
+    """
+    before = row[at]
+    after = before + amount
+    moved = after - before
+    row[rest] += (before - (after - moved)) + (amount - moved)
+    row[at] = after
+
+
+@kernel
+def clear_row(row: np.ndarray) -> None:
+    """Zeros."""
+    for j in range(row.shape[0]):
+        row[j] = 0.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.checks import discount_in_range, not_negative, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import WORD_SPACE, BaseMeasure, Learned, WordFamily, learned_from
+from streamdp.likelihoods.words import WORD_SPACE, Learned, WordFamily, learned_from
 
 SETTINGS = {"base_smoothing": "smoothing", "base_discount": "discount", "base_escape": "escape"}
 
@@ -55,10 +55,10 @@ class SharedBase(WordFamily):
         """Whether it is not fixed."""
         return self.base is None
 
-    @property
-    def fixed(self) -> np.ndarray:
-        """The base measure where it is fixed, shape (V,); else of no size."""
-        return np.array(() if self.base is None else self.base, dtype=np.float64)
+    def base_terms(self) -> tuple[float, float, float, np.ndarray]:
+        """What kernels read of it: three numbers, and p_w where it is fixed; else of no size."""
+        fixed = np.array(() if self.base is None else self.base, dtype=np.float64)
+        return float(self.smoothing), float(self.discount), float(self.escape), fixed
 
     @abstractmethod
     def counted(self, by_word: np.ndarray, by_cluster: np.ndarray) -> np.ndarray:
@@ -80,12 +80,6 @@ class SharedBase(WordFamily):
     def of_set(self, counts: np.ndarray) -> np.ndarray:
         """p_w of the words of a set by N_w, each of shape (V,): as a stream has it that has counted so."""
         return self.measure(learned_from(counts))
-
-    def _measure(self, base: BaseMeasure | None) -> BaseMeasure:
-        found = self.base if base is None else base
-        if found is None:
-            raise ValueError("the base measure is learned from the stream: give p_w by word")
-        return found
 
 
 def _probabilities(base: Sequence[float]) -> tuple[float, ...]:

@@ -9,17 +9,17 @@ depends on no cluster.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic
-from streamdp.likelihoods.base import Likelihood
-from streamdp.likelihoods.moments import clear_row
+from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.likelihoods.rows import Row, clear_row
 
 TOLERANCE = 1e-6
 """Share of the largest square by which rounding may have blurred a spread."""
@@ -78,6 +78,49 @@ def _nothing(family: Any, x: np.ndarray) -> float:
     return 0.0
 
 
+class Rows(NamedTuple):
+    """Statistics of many clusters, settled, and which of them can be joined."""
+
+    block: np.ndarray  # float64[S, width]
+    coarse: np.ndarray  # float32[S, coarse width] what the family looks at first, of its own making
+    product: np.ndarray  # float64[S] scratch space
+    open: np.ndarray  # int64[S] 1 where a cluster can be joined
+    column: np.ndarray  # int64[S] below 0 where every hypothesis can join it
+    high: int  # rows from there on are not in use
+
+
+class Asked(NamedTuple):
+    """A record whose predictive is asked of many clusters."""
+
+    x: np.ndarray  # float64[D]
+    single: np.ndarray  # float32[coarse width] room for the record in single precision
+    own: float
+    floor: float  # nats; the predictive of a new cluster where every hypothesis may found one, else -inf
+    margin: float  # nats; a cluster that is so far below what every hypothesis can have has no say
+
+
+@generic
+def coarsen(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
+    """Bring up to date what is looked at first, after the row has been settled; nothing for most families."""
+
+
+@generic
+def score_rows(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
+    """log H(x | S) of every row that can be joined, in nats, or -inf where it is certain to have no say."""
+
+
+@coarsen.otherwise
+def _nothing_coarse(family: Any, row: np.ndarray, coarse: np.ndarray) -> None:
+    pass
+
+
+@score_rows.otherwise
+def _score_each(family: Any, rows: Rows, asked: Asked, out: np.ndarray) -> None:
+    for s in range(rows.high):
+        if rows.open[s] == 1:
+            out[s] = predictive(family, rows.block[s], asked.x, asked.own)
+
+
 @entry
 def clear_entry(family: Any, row: np.ndarray) -> None:
     """An empty cluster, settled."""
@@ -107,38 +150,13 @@ def merge_entry(family: Any, row: np.ndarray, other: np.ndarray) -> None:
 
 
 @entry
-def predictive_entry(family: Any, row: np.ndarray, x: np.ndarray) -> float:
-    """log H(x | S)."""
-    return predictive(family, row, x, own(family, x))
-
-
-@entry
 def log_marginal_entry(family: Any, row: np.ndarray) -> float:
     """log H(S)."""
     return log_marginal(family, row)
 
 
-class VectorStatistics:
-    """The row of one cluster, its parts by name, and how large its numbers have been.
-
-    Parameters
-    ----------
-    row
-        float64 of the family's width.
-    parts
-        Name of each statistic, and its place in the row.
-    """
-
-    def __init__(self, row: np.ndarray, parts: Mapping[str, Any]) -> None:
-        self.row, self.parts, self.count, self.largest = row, parts, 0, 0.0
-
-    def __getitem__(self, part: str) -> Any:
-        """A statistic: a number, or an array of shape (D,)."""
-        return self.row[self.parts[part]]
-
-
 @dataclass(frozen=True)
-class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
+class VectorFamily(Likelihood):
     """Vectors of one length.
 
     Parameters
@@ -150,6 +168,9 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     dimension: int
 
     sparse = False
+    row: ClassVar[Row]
+    """How the statistics of a cluster are laid out."""
+
     dtype: ClassVar[type] = np.float64
     """In which precision offline passes keep records."""
 
@@ -162,23 +183,28 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     def __post_init__(self) -> None:
         whole("dimension", self.dimension)
 
+    @classmethod
+    def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:
+        """The family with these parameters; by default, the others as they are."""
+        return cls(len(moments.mean), **given)
+
     @property
-    @abstractmethod
     def width(self) -> int:
         """Numbers in a row of statistics."""
+        return self.row.width(self.dimension)
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The parts of a row by name, and where they stand."""
+        return self.row.parts(self.dimension)
 
     @property
     def coarse(self) -> int:
-        """Numbers of a cluster that are looked at first (``likelihoods/rows.py``); none for most families."""
+        """Numbers of a cluster that are looked at first (:class:`Rows`); none for most families."""
         return 0
 
-    @property
-    @abstractmethod
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row by name, and where they stand."""
-
     def centre(self, row: np.ndarray) -> np.ndarray:
-        """Where a cluster lies, shape (D,): what is told of it. The mean of its records, from ``total``."""
+        """Where a cluster lies, shape (D,), for reports. The mean of its records, from ``total``."""
         return np.asarray(row[self.parts["total"]] / max(row[self.parts["count"]], 1.0))
 
     @abstractmethod
@@ -199,59 +225,18 @@ class VectorFamily(Likelihood[VectorStatistics, np.ndarray]):
     def _terms(self) -> Any:
         return self.terms()
 
-    def empty(self) -> VectorStatistics:
-        """Statistics of no record."""
+    def empty_row(self) -> np.ndarray:
+        """The statistics of a cluster without records."""
         row = np.zeros(self.width)
         clear_entry(self._terms, row)
-        return VectorStatistics(row, self.parts)
+        return row
 
-    def add(self, statistics: VectorStatistics, x: np.ndarray) -> None:
-        """Let a vector join."""
-        vector = self._vector(x)
-        add_entry(self._terms, self._row(statistics), vector)
-        statistics.count += 1
-        statistics.largest = max(statistics.largest, float(np.abs(vector).max()))
-
-    def remove(self, statistics: VectorStatistics, x: np.ndarray) -> None:
-        """Take a vector out that had joined.
-
-        ``ValueError`` where there is none, and where the statistics show that it cannot have joined.
-        """
-        vector = self._vector(x)
-        if statistics.count < 1:
-            raise ValueError("cannot remove a vector: the cluster is empty")
-        if not self._may_leave(statistics, vector):
-            raise ValueError("cannot remove a vector that is not in the cluster")
-        statistics.count -= 1
-        if statistics.count:
-            remove_entry(self._terms, self._row(statistics), vector)
-        else:
-            clear_entry(self._terms, statistics.row)
-            statistics.largest = 0.0
-
-    def merge(self, statistics: VectorStatistics, other: VectorStatistics) -> None:
-        """Let all vectors of another cluster join."""
-        merge_entry(self._terms, self._row(statistics), self._row(other))
-        statistics.count += other.count
-        statistics.largest = max(statistics.largest, other.largest)
-
-    def log_marginal(self, statistics: VectorStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats."""
-        return float(log_marginal_entry(self._terms, self._row(statistics)))
-
-    def log_predictive(self, statistics: VectorStatistics, x: np.ndarray, base: Any = None) -> float:
-        """log H(x | S), in nats."""
-        vector = self._vector(x)
-        return float(predictive_entry(self._terms, self._row(statistics), vector))
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        """Whether the statistics allow for the vector to be one of the cluster's."""
-        return True
-
-    def _row(self, statistics: VectorStatistics) -> np.ndarray:
-        if statistics.row.shape != (self.width,):
-            raise TypeError(f"the statistics are not those of {type(self).__name__}")
-        return statistics.row
+    def log_marginal(self, records: Sequence[Any], base: Any = None) -> float:
+        """log H of records as one cluster, in nats; ``ValueError`` where one is none."""
+        row = self.empty_row()
+        for x in records:
+            add_entry(self._terms, row, self._vector(x))
+        return float(log_marginal_entry(self._terms, row))
 
     def _full(self, value: PerDimension) -> np.ndarray:
         return np.full(self.dimension, value, dtype=np.float64)
@@ -278,7 +263,7 @@ class NormalFamily(VectorFamily):
         Factor on a cluster's statistics per record of its own, in (0, 1]: the weight of its records
         halves with about every 0.69 / (1 - forget) that join, so that its parameters may move. Below 1 an
         approximation (a power prior: Ibrahim and Chen 2000) under which the order of a cluster's
-        records matters, so that they cannot be removed, merged or given a log marginal.
+        records matters, so that samplers refuse it.
     """
 
     _: KW_ONLY
@@ -291,38 +276,6 @@ class NormalFamily(VectorFamily):
         if not 0.0 < self.forget <= 1.0:
             raise ValueError(f"forget must be above 0 and at most 1, not {self.forget!r}")
 
-    def remove(self, statistics: VectorStatistics, x: np.ndarray) -> None:
-        """Take a vector out that had joined.
-
-        ``ValueError`` where there is none, where it lies so far away that it cannot have joined, and where
-        old vectors are being forgotten.
-        """
-        self._need_memory("remove")
-        super().remove(statistics, x)
-
-    def merge(self, statistics: VectorStatistics, other: VectorStatistics) -> None:
-        """Let all vectors of another cluster join; ``ValueError`` where old ones are being forgotten."""
-        self._need_memory("merge")
-        super().merge(statistics, other)
-
-    def log_marginal(self, statistics: VectorStatistics, base: Any = None) -> float:
-        """log H of the vectors of a cluster, in nats; ``ValueError`` where old ones are being forgotten."""
-        self._need_memory("compute a log marginal")
-        return super().log_marginal(statistics, base)
-
     def centre(self, row: np.ndarray) -> np.ndarray:
         """The mean of the cluster's vectors."""
         return np.array(row[self.parts["mean"]])
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        gap = vector - statistics["mean"]
-        left = statistics.count - 1.0
-        share = np.asarray((statistics.count / left if left else 1.0) * gap * gap)
-        spread = statistics["spread"]
-        if np.ndim(spread) == 0:
-            share = share.sum()
-        return bool((share <= spread + TOLERANCE * statistics.largest**2).all())
-
-    def _need_memory(self, what: str) -> None:
-        if self.forget < 1.0:
-            raise ValueError(f"cannot {what} with forget = {self.forget}: it depends on the records' order")

@@ -13,8 +13,8 @@ import numpy as np
 from streamdp.checks import not_negative
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.directions import COUNT, SUMS, VonMisesFisherTerms
-from streamdp.likelihoods.vectors import TOLERANCE, VectorFamily, VectorStatistics
+from streamdp.likelihoods.directions import ROW, VonMisesFisherTerms
+from streamdp.likelihoods.vectors import TOLERANCE, VectorFamily
 
 UNIT = 1e-3
 """How far the length of a unit vector may be from one."""
@@ -60,14 +60,9 @@ class VonMisesFisher(VectorFamily):
 
     Examples
     --------
-    >>> import numpy as np
     >>> family = VonMisesFisher(2)
-    >>> statistics = family.empty()
-    >>> round(family.log_predictive(statistics, np.array([0.6, 0.8])), 4)
-    -1.8379
-    >>> family.add(statistics, np.array([0.8, 0.6]))
-    >>> round(family.log_predictive(statistics, np.array([0.6, 0.8])), 4)
-    -0.6813
+    >>> round(family.log_marginal([[0.6, 0.8], [0.8, 0.6]]), 4)
+    -2.5192
 
     Notes
     -----
@@ -80,6 +75,7 @@ class VonMisesFisher(VectorFamily):
     mean: tuple[float, ...] | None = None
     mean_concentration: float = 0.0
 
+    row = ROW
     settings = {}  # noqa: RUF012
     of_texts = True
     dtype = np.float32
@@ -158,19 +154,9 @@ class VonMisesFisher(VectorFamily):
         return VonMisesFisherTerms(grid, normalisers, c0, log_vmf_normaliser(size, c0), self.direction)
 
     @property
-    def width(self) -> int:
-        """Numbers in a row."""
-        return SUMS + 2 * self.dimension
-
-    @property
     def coarse(self) -> int:
         """The sum in single precision, and for each concentration a line, two numbers."""
         return self.dimension + 2 * len(self.concentrations)
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """The statistics of a row."""
-        return {"count": COUNT, "total": slice(SUMS, SUMS + self.dimension)}
 
     def centre(self, row: np.ndarray) -> np.ndarray:
         """The mean direction."""
@@ -181,9 +167,3 @@ class VonMisesFisher(VectorFamily):
         """log C_D(kappa) + kappa |x|, at the best of the concentrations."""
         lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
         return np.asarray((self._terms.normalisers + np.outer(lengths, self.concentrations)).max(axis=1))
-
-    def _may_leave(self, statistics: VectorStatistics, vector: np.ndarray) -> bool:
-        length, count = float(np.linalg.norm(statistics["total"] - vector)), statistics.count - 1
-        if count == 0:
-            return length <= TOLERANCE
-        return length <= count + TOLERANCE and (count != 1 or length >= 1.0 - TOLERANCE)

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, generic, kernel, shared
+from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.rows import Counters, ints, new_counters, one
 from streamdp.likelihoods.base import Likelihood
 
@@ -31,6 +29,8 @@ Words: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 """p_w by word."""
+
+NO_WORDS = np.zeros(0, np.int32)
 
 WORD_SPACE = 1 << 20
 """Distinct words that there may be: what is left to unseen ones is spread over the rest of them."""
@@ -81,7 +81,7 @@ def whole(terms: Any, tokens: int, types: int) -> float:
 
 @generic
 def gain(terms: Any, word: int, count: int, held: int) -> float:
-    """What ``count`` more tokens of a word add to log H where ``held`` are, the whole apart."""
+    """What ``count`` more tokens of a word add to log H where ``held`` are, :func:`whole` apart."""
     raise NotImplementedError
 
 
@@ -92,12 +92,6 @@ def _invert_base(
     """1 / p_w of each word by itself."""
     for i in range(words.shape[0]):
         base_measure(family, learned, words[i : i + 1], counts[i : i + 1], inverse[i : i + 1])
-
-
-@shared
-def token(n: float, tokens: float, types: float, p: float, b1: float, d: float) -> float:
-    """Probability of a token whose word has come n times in a cluster (Teh 2006, one table a word)."""
-    return ((n - d if n > 0 else 0.0) + (b1 + d * types) * p) / (tokens + b1)
 
 
 @entry
@@ -114,31 +108,7 @@ def log_gamma_table(start: float, size: int) -> np.ndarray:
     return values
 
 
-@dataclass(slots=True)
-class WordStatistics:
-    """Word counts; ``counts`` never holds a word whose count is 0.
-
-    Parameters
-    ----------
-    counts
-        Tokens of every word (n_kw).
-    tokens
-        Their sum (n_k).
-    records
-        How many records have been counted.
-    """
-
-    counts: dict[int, int] = field(default_factory=dict)
-    tokens: int = 0
-    records: int = 0
-
-    @property
-    def types(self) -> int:
-        """How many distinct words there are (T_k)."""
-        return len(self.counts)
-
-
-class BagFamily(Likelihood[WordStatistics, Words]):
+class BagFamily(Likelihood):
     """Bags of counted words, whose statistics no parameter enters."""
 
     sparse = True
@@ -181,116 +151,26 @@ class BagFamily(Likelihood[WordStatistics, Words]):
         np.cumsum(np.log(np.arange(1, len(table))), out=table[1:])
         return np.asarray(table[tokens] - np.bincount(rows, table[counts], n))
 
+    def log_marginal(self, records: Sequence[Words], base: Any = None) -> float:
+        """log H of records as one cluster, as of a set; ``base``: None: learned from them, if at all."""
+        words = np.concatenate([NO_WORDS, *(x[0] for x in records)]).astype(np.int32)
+        counts = np.concatenate([NO_WORDS, *(x[1] for x in records)]).astype(np.int32)
+        by_record, by_word = np.bincount(words), np.bincount(words, counts).astype(np.int64)
+        if base is None:
+            base = self.base_of_records(np.cumsum([0, *(len(x[0]) for x in records)]), words)
+        terms, held = self.set_terms(by_word, by_record, base), np.flatnonzero(by_word)
+        total = whole(terms, int(by_word.sum()), len(held))
+        return float(total + math.fsum(gain(terms, w, by_word[w], 0) for w in held))
+
     @abstractmethod
     def upper_bounds(
         self, terms: Any, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray
     ) -> np.ndarray:
         """No less than log H(x | S) of each record of a set, for any S of the others, shape (N,)."""
 
-    def empty(self) -> WordStatistics:
-        """Statistics of no record."""
-        return WordStatistics()
-
-    def add(self, statistics: WordStatistics, x: Words) -> None:
-        """Let a record join."""
-        counts = statistics.counts
-        for w, c in pairs_of(x):
-            counts[w] = counts.get(w, 0) + c
-            statistics.tokens += c
-        statistics.records += 1
-
-    def remove(self, statistics: WordStatistics, x: Words) -> None:
-        """Take a record out that had joined; ``ValueError`` where it cannot have."""
-        held = statistics.counts
-        gone: Counter[int] = Counter()
-        for w, c in pairs_of(x):
-            gone[w] += c
-        left = statistics.tokens - gone.total()
-        if statistics.records < 1 or (statistics.records == 1 and left != 0):
-            raise ValueError("cannot remove a record that is not in the cluster")
-        for w, c in gone.items():
-            if held.get(w, 0) < c:
-                raise ValueError(f"cannot remove {c} of word {w}: the cluster has {held.get(w, 0)}")
-        for w, c in gone.items():
-            if held[w] == c:
-                del held[w]
-            else:
-                held[w] -= c
-        statistics.tokens = left
-        statistics.records -= 1
-
-    def merge(self, statistics: WordStatistics, other: WordStatistics) -> None:
-        """Let all records of another cluster join."""
-        counts = statistics.counts
-        for w, c in list(other.counts.items()):
-            counts[w] = counts.get(w, 0) + c
-        statistics.tokens += other.tokens
-        statistics.records += other.records
-
-
-def pairs_of(x: Words) -> list[tuple[int, int]]:
-    """The words of a record, each with its count; ``ValueError`` where it is none."""
-    words, counts = np.asarray(x[0]), np.asarray(x[1])
-    if words.ndim != 1 or words.shape != counts.shape:
-        raise ValueError(f"a record is two arrays of one length, not {words.shape} and {counts.shape}")
-    if counts.size and counts.min() < 1:
-        raise ValueError("the counts of a record's words must be at least 1")
-    return [(int(w), int(c)) for w, c in zip(words, counts, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenPredictive:
-    """log H(x | S) token by token: a repeated word's count, n_k and T_k grow as it is scored.
-
-    Tokens are taken in a fixed order, words of count one first, as given, then the others, the repeats
-    of a word together: with a discount or a document level the product depends on it slightly.
-
-    Parameters
-    ----------
-    concentration
-        b1, > 0.
-    discount
-        d, in [0, 1).
-    inverse_document_beta
-        1/beta of the document level (Wallach et al. 2010, eqs. 13-17), >= 0; 0 for no such level. The
-        probability p of a token becomes (r + beta p) / (R + beta) where it is the record's R-th, counted
-        from 0, and its word has occurred r times before in the record.
-    """
-
-    concentration: float
-    discount: float = 0.0
-    inverse_document_beta: float = 0.0
-
-    def log(self, statistics: WordStatistics, x: Words, base: BaseMeasure) -> float:
-        """log H(x | S) in nats under p_w = ``base[w]``; -inf where a word has no mass."""
-        inverse = self.inverse_document_beta
-        pairs = pairs_of(x)
-        grown: dict[int, int] = {}
-        tokens, types, position = statistics.tokens, statistics.types, 0
-        total = 0.0
-        for w, c in sorted(pairs, key=lambda pair: pair[1] > 1):
-            for _ in range(c):
-                here = grown.get(w, 0)
-                n = statistics.counts.get(w, 0) + here
-                p = token(n, tokens, types, float(base[w]), self.concentration, self.discount)
-                if inverse:
-                    p = (here * inverse + p) / (position * inverse + 1.0)
-                if p <= 0.0:
-                    return -math.inf
-                total += math.log(p)
-                types += n == 0
-                grown[w] = here + 1
-                tokens += 1
-                position += 1
-        return total
-
 
 class WordFamily(BagFamily):
     """Word counts that are scored token by token."""
-
-    @abstractmethod
-    def token_predictive(self, base: Any) -> tuple[TokenPredictive, BaseMeasure]:
-        """How a token is predicted, and p_w."""
 
     def measure(self, learned: Learned) -> np.ndarray:
         """p_w of every word, shape (V,), by the kernel of the stream and what that has learned."""
@@ -322,23 +202,6 @@ class WordFamily(BagFamily):
         tokens = np.asarray(np.diff(np.append(0.0, np.cumsum(counts))[offsets]))
         own = np.bincount(rows, weights=counts * np.log(counts / tokens[rows]), minlength=len(lengths))
         return np.asarray(own + tokens * self.mass_beyond_one(terms))
-
-    def log_marginal(self, statistics: WordStatistics, base: Any = None) -> float:
-        """log H of the records of a cluster under p_w = ``base[w]``, as of a set; in nats."""
-        measure = self.token_predictive(base)[1]
-        words, held = list(statistics.counts), list(statistics.counts.values())
-        p = np.array([float(measure[w]) for w in words])
-        if not (p > 0.0).all():
-            return -math.inf
-        counts = np.array(held, np.int64)
-        terms = self.set_terms(counts, np.ones(len(counts), np.int64), p)
-        total: float = whole(terms, statistics.tokens, statistics.types)
-        return total + math.fsum(gain(terms, i, n, 0) for i, n in enumerate(held))
-
-    def log_predictive(self, statistics: WordStatistics, x: Words, base: Any = None) -> float:
-        """log H(x | S) under p_w = ``base[w]``, as of the stream: token by token; in nats."""
-        tokens, measure = self.token_predictive(base)
-        return tokens.log(statistics, x, measure)
 
 
 @kernel

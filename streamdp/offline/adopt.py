@@ -14,17 +14,16 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
 from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
-from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import by_label, gather_recent, run_looks
 from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.beam.search import BeamSearch
 from streamdp.offline.chain import Chain
-from streamdp.offline.kernels.gibbs import gibbs_sweep
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.proposal import Proposal
-from streamdp.offline.relabel import inherit
-from streamdp.offline.task import Stream, Task, task_over
+from streamdp.offline.samplers.gibbs import sweep
+from streamdp.offline.task import Stream, Task, inherit, task_over
 from streamdp.priors import DistanceDependent
+from streamdp.priors.kinds import by_distance
 
 Row = tuple[int, int, np.ndarray, np.ndarray]
 """Kind of an event, slot, labels that records came from or went to, how many each."""
@@ -52,8 +51,8 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     changes = changes.take(np.isin(changes.seqs, task.seqs))
     chain = task.problem.chain(task.problem.settings.seed, task.start)
     began = chain.log_joint
-    if isinstance(task.problem.prior, DistanceDependent):
-        labels, nats = _better_clusters(task, chain, changes, task.problem.prior)
+    if (linked := by_distance(task.problem.prior)) is not None:
+        labels, nats = _better_clusters(task, chain, changes, linked)
     else:
         labels, nats = _better_parts(task, chain, changes)
     if chain.weights is not None:
@@ -69,7 +68,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
 
 
 def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarray, float]:
-    """Labels of the records with the changes that are better, part by part, and the nats won."""
+    """Labels of the records with the changes that are better, part by part, and the nats gained."""
     labels, at = task.before.copy(), np.searchsorted(task.seqs, changes.seqs)
     nats = 0.0
     for part in _parts(changes):
@@ -129,13 +128,7 @@ def _followed(task: Task, chain: Chain, changes: Proposal, late: np.ndarray) -> 
     labels, order = task.before.copy(), np.flatnonzero(late)
     labels[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
     chain.set_labels(task.numbered(labels))
-    done = 0
-    while done < len(order):
-        chain.more_room()
-        assert chain.weights is not None
-        done = gibbs_sweep(
-            chain.store, chain.allocation, chain.weights, chain.random, order, done, len(order)
-        )
+    sweep(chain, order)
     chain.settle()
     names, _ = inherit(task.before, chain.labels, task.names, task.minted)
     return names[chain.labels], chain.log_joint
@@ -161,11 +154,6 @@ def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
     """Labels, in order, and slots of the open clusters of the best hypothesis."""
     pool, slots = search.state.pool, search.head_slots()
     return by_label(search, slots[pool.state[slots] == ALIVE])
-
-
-def _recent(stream: Stream) -> Recent:
-    held = stream.held
-    return gather_recent(stream.search, held.first, held.batch, held.labels)
 
 
 def _valid(stream: Stream, proposal: Proposal) -> Proposal:
@@ -214,7 +202,8 @@ def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterat
 
     yield from run_looks(search, keep, 1, 0, 1, with_events)
     _found(search, plan, times[plan.founders - held.first])
-    recent, (labels, slots) = _recent(stream), _slots(search)
+    recent = gather_recent(search, held.first, held.batch, held.labels)
+    labels, slots = _slots(search)
     into = slots[np.searchsorted(labels, changes.labels)]
     left = slots[np.searchsorted(labels, changes.was)]
     ended = _ended(search, changes, left, into)
@@ -251,8 +240,7 @@ def _ended(search: BeamSearch, changes: Proposal, left: np.ndarray, into: np.nda
     """The slots that will be empty."""
     slots, leaving = np.unique(left, return_counts=True)
     sizes = search.state.pool.slots["size"][slots]
-    ended: list[int] = slots[(leaving == sizes) & ~np.isin(slots, into)].tolist()
-    return ended
+    return list(slots[(leaving == sizes) & ~np.isin(slots, into)].tolist())
 
 
 def _end(changes: Proposal, left: np.ndarray, slot: int) -> Row:

@@ -15,11 +15,10 @@ import numpy as np
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.vectors import merge_entry
-from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.links import Held, weigh_held
-from streamdp.offline.kernels.weights import Weights
-from streamdp.priors import DistanceDependent, Uniform
-from streamdp.priors.base import Prior
+from streamdp.priors import DistanceDependent
+from streamdp.priors.base import Prior, Weights
+from streamdp.priors.kinds import by_distance, by_order
 
 
 class Past(NamedTuple):
@@ -57,10 +56,9 @@ class Anchors:
         The sums of their word counts, as a batch of A records; of none for vectors.
     rows
         Their statistics, as the family lays them out, shape (A, width); None for words.
-    starts, places, shares
-        Under the distance-dependent prior where frozen records lie, in the unit of distance: those of
-        cluster k from ``starts[k]`` to ``starts[k + 1]`` of ``places``, each counted as ``shares``; shapes
-        (A + 1,), (M,), (M,). All lie before the records that move.
+    held
+        Under the distance-dependent prior where frozen records lie, and by how much each counts: all before
+        the records that move.
     positions
         Where the records that move lie, shape (N,), non-decreasing.
     closed
@@ -72,9 +70,7 @@ class Anchors:
     sizes: np.ndarray
     words: Batch
     rows: np.ndarray | None
-    starts: np.ndarray
-    places: np.ndarray
-    shares: np.ndarray
+    held: Held
     positions: np.ndarray
     closed: int = 0
     past: Past | None = None
@@ -84,20 +80,13 @@ class Anchors:
         """A."""
         return len(self.sizes)
 
-    @property
-    def held(self) -> Held:
-        """What the kernels of links read."""
-        return Held(self.starts, self.places, self.shares)
-
-    def tells_unions(self, prior: Prior) -> bool:
+    def knows_unions(self, prior: Prior) -> bool:
         """Whether it is known what a prior says of making one of two of these clusters."""
         return prior.exchangeable or self.past is not None
 
-    def weights(self, prior: Prior, n: int) -> Weights | None:
-        """The tables of a prior for ``n`` records beside the frozen ones; None where it has none."""
-        if not prior.exchangeable:
-            return None
-        tables = weights_of(prior, n + int(self.sizes.sum()) + self.closed)
+    def weights(self, prior: Prior, n: int) -> Weights:
+        """The tables of an exchangeable prior for ``n`` records beside the frozen ones."""
+        tables = prior.tables(n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 
     def log_terms(self, prior: DistanceDependent, labels: np.ndarray) -> np.ndarray:
@@ -109,14 +98,14 @@ class Anchors:
     def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray) -> float:
         """log p(z | where the frozen records are), in nats; labels below A are those of clusters here."""
         values = np.asarray(labels)
-        if isinstance(prior, DistanceDependent):
-            return float(self.log_terms(prior, values).sum())
+        if (linked := by_distance(prior)) is not None:
+            return float(self.log_terms(linked, values).sum())
         # what matters of the frozen: under the uniform process how many clusters, else their sizes
-        sizes = np.ones(self.count, np.int64) if isinstance(prior, Uniform) else self.sizes
+        sizes = self.sizes if by_order(prior) is None else np.ones(self.count, np.int64)
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]
         return prior.log_probability([*before, *values.tolist()]) - prior.log_probability(before)
 
-    def united(self, into: int, gone: int, likelihood: Likelihood[Any, Any]) -> Anchors:
+    def united(self, into: int, gone: int, likelihood: Likelihood) -> Anchors:
         """The same with the records of cluster ``gone`` in another; those after it move up by one."""
         sizes = self.sizes.copy()
         sizes[into] += sizes[gone]
@@ -125,7 +114,6 @@ class Anchors:
             rows = rows.copy()
             merge_entry(likelihood.terms(), rows[into], rows[gone])
             rows = np.delete(rows, gone, axis=0)
-        starts, places, shares = _united(self.starts, into, gone, self.places, self.shares)
         past = self.past
         if past is not None:
             begins, came = _united(past.starts, into, gone, past.places)
@@ -137,9 +125,7 @@ class Anchors:
             sizes=np.delete(sizes, gone),
             words=_added(self.words, into, gone),
             rows=rows,
-            starts=starts,
-            places=places,
-            shares=shares,
+            held=Held(*_united(self.held.start, into, gone, self.held.place, self.held.share)),
             past=past,
         )
 

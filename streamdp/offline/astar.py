@@ -4,20 +4,164 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamdp.likelihoods import Likelihood
-from streamdp.offline.best_first import Mode, Order, Score, Search
+from streamdp.checks import whole_or_none
+from streamdp.kernels.rows import grown
+from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.offline.chain import canonical
-from streamdp.offline.distances import log_probability_by_weights
-from streamdp.offline.heuristic import log_count_prior
+from streamdp.offline.heuristic import (
+    all_link_weights,
+    from_each_on,
+    log_count_prior,
+    new_heuristic,
+    with_long_tables,
+)
 from streamdp.offline.kernels.allocation import fill, new_allocation
-from streamdp.offline.kernels.clusters import prepare
-from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.prepare import Data
+from streamdp.offline.kernels.astar import (
+    EMPTY_QUEUE,
+    FOUND,
+    LIMIT,
+    NO_NODE,
+    NO_SLOT,
+    new_workspace,
+    search,
+    search_by_clusters,
+)
+from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT
+from streamdp.offline.kernels.heap import grown_tree, new_tree
+from streamdp.offline.kernels.store import FIRST_SLOT, prepare
+from streamdp.offline.prepare import Data, log_coefficients, new_store
 from streamdp.priors.base import Prior
+from streamdp.priors.kinds import by_distance
+
+Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
+Mode = Literal["joint", "count_prior", "likelihood_only"]
+Order = Literal["given", "random", "ascending", "descending"]
+
+BUDGET = 10_000
+"""States to expand before all statistics are computed anew, so that rounding errors do not add up."""
+
+FIRST_STATES = 1024
+ROUNDING = 1e-9
+NO_LIMIT = int(np.iinfo(np.int64).max)
+
+_MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": SUPPORT}
+_LOOKS = {"replica": REPLICA, "predictive": PREDICTIVE}
+
+
+class Search:
+    """A tree of clusterings of the first records, grown where most is expected of it.
+
+    See :func:`astar` for the parameters.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        likelihood: Likelihood,
+        prior: Prior,
+        *,
+        queue: int = 0,
+        score: Score = "admissible",
+        mode: Mode = "joint",
+        order: Order = "given",
+        seed: int = 0,
+        base: np.ndarray | None = None,
+        distances: np.ndarray | None = None,
+        max_states: int | None = None,
+        until: Callable[[], bool] | None = None,
+    ) -> None:
+        self.until = until
+        _check(prior, queue, score, mode, order, max_states)
+        self.bound, self.limit = queue, NO_LIMIT if max_states is None else max_states
+        self.store = new_store(data, likelihood, base)
+        if score == "replica" and likelihood.sparse:
+            self.store = with_long_tables(self.store, likelihood, base)
+        prepare(self.store)
+        store: Any = self.store
+        fresh = store.fresh
+        self.order = _placed(fresh + log_coefficients(self.store, likelihood), order, seed)
+        self.link_weights = all_link_weights(prior, data, distances)
+        if isinstance(likelihood, BagFamily):
+            given = store.terms, store.offsets, store.words, store.counts
+            most = likelihood.upper_bounds(*given)[self.order]
+        else:
+            assert isinstance(likelihood, VectorFamily)
+            most = likelihood.upper_bounds(store.vectors[self.order])
+        ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
+        look = _LOOKS.get(score, SUMS)
+        self.heuristic, root = new_heuristic(
+            prior, _MODES[mode], look, from_each_on(ahead), self.link_weights
+        )
+        self.workspace = new_workspace(self.order, len(self.store.size))
+        self.tree = new_tree(root, FIRST_STATES)
+        learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
+        bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
+        self.exact = bounded and queue == 0 and mode == "joint" and not learned
+        """Whether the next complete state is the best; not once ``max_states`` is reached."""
+
+    def next_best(self) -> np.ndarray | None:
+        """The clusters of all records in the next complete state, by record; None when there is no other.
+
+        An exact search gives them in the order of their scores.
+        """
+        run = search if self.heuristic.look == SUMS else search_by_clusters
+        while True:
+            prepare(self.store)
+            self.workspace.counters.here = self.workspace.counters.clusters = 0
+            ended = run(self.store, self.heuristic, self.workspace, self.tree, self.bound, self.limit, BUDGET)
+            if ended == FOUND:
+                return self._labels(int(self.tree.counters.answer))
+            if ended == EMPTY_QUEUE:
+                return None
+            if ended == LIMIT:
+                self._hurry()
+            elif ended == NO_NODE:
+                self.tree = grown_tree(self.tree)
+            elif ended == NO_SLOT:
+                capacity = 2 * len(self.store.size)
+                self.store = grown(self.store, "slots", capacity)
+                self.workspace = new_workspace(self.order, capacity)
+            if self.until is not None and self.until():
+                self._hurry()
+
+    def _hurry(self) -> None:
+        """From now on only the best state goes on, greedily."""
+        self.bound, self.limit, self.exact, self.until = 1, NO_LIMIT, False, None
+        self.tree.counters.queued = 1
+
+    def _labels(self, node: int) -> np.ndarray:
+        labels = np.empty(len(self.order), np.int64)
+        for i in self.order[::-1]:
+            labels[i] = self.tree.label[node]
+            node = self.tree.parent[node]
+        return labels
+
+
+def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max_states: int | None) -> None:
+    for name, value, kind in (("score", score, Score), ("mode", mode, Mode), ("order", order, Order)):
+        if value not in get_args(kind):
+            raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
+    if not isinstance(queue, int) or isinstance(queue, bool) or queue < 0:
+        raise ValueError(f"queue must be an integer of at least 0, not {queue!r}")
+    whole_or_none("max_states", max_states)
+    name = type(prior).__name__
+    if order != "given" and not prior.exchangeable:
+        raise ValueError(f"order must be 'given' under {name}: it is part of the model")
+    if mode == "count_prior" and not prior.ewens:
+        raise ValueError(f"mode 'count_prior' is for CRP, not for {name}")
+
+
+def _placed(fresh: np.ndarray, order: Order, seed: int) -> np.ndarray:
+    """The records in the order they are placed in."""
+    if order == "random":
+        return np.random.default_rng(seed).permutation(len(fresh))
+    if order == "given":
+        return np.arange(len(fresh))
+    return np.argsort(fresh if order == "ascending" else -fresh, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +192,7 @@ class AStarResult:
 
 def astar(
     data: Data,
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     prior: Prior,
     *,
     queue: int = 0,
@@ -126,15 +270,17 @@ def astar(
         raise ValueError("no clustering has a finite score")
     labels = canonical(found)
     log_likelihood = _log_likelihood(states.store, labels)
-    if distances is None:
+    if distances is not None and (linked := by_distance(prior)) is not None:
+        log_joint = log_likelihood + linked.log_probability_by(states.link_weights, labels)
+    else:
         times = None if data.times is None else data.times.tolist()
         log_joint = log_likelihood + prior.log_probability(labels.tolist(), times)
-    else:
-        log_joint = log_likelihood + log_probability_by_weights(prior, labels, states.link_weights)
     maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(mode)
     if maximised is None:
         maximised = log_likelihood + log_count_prior(prior, labels)
-    return AStarResult(labels, log_joint, maximised, states.exact, states.enqueued, states.expanded)
+    counters = states.tree.counters
+    enqueued, expanded = int(counters.enqueued), int(counters.expanded)
+    return AStarResult(labels, log_joint, maximised, states.exact, enqueued, expanded)
 
 
 def _log_likelihood(store: Any, labels: np.ndarray) -> float:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from streamdp.kernels.rows import grown
 from streamdp.likelihoods import Likelihood
+from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.anchors import Anchors
-from streamdp.offline.distances import link_weights_of, log_probability_by_weights
-from streamdp.offline.exchangeable import weights_of
 from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation
-from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.rng import draw_uniform, new_random
-from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.kernels.weights import Weights
-from streamdp.offline.prepare import Data, new_store, new_terms
-from streamdp.priors import FiniteMixture
-from streamdp.priors.base import Prior
+from streamdp.offline.kernels.store import FIRST_SLOT, prepare
+from streamdp.offline.prepare import Data, counts_of, new_store, new_terms
+from streamdp.priors.base import Prior, Weights
+from streamdp.priors.kinds import by_distance
 
 NONE = np.zeros(0, np.int64)
 
@@ -65,7 +63,7 @@ class Chain:
     def __init__(
         self,
         data: Data,
-        likelihood: Likelihood[Any, Any],
+        likelihood: Likelihood,
         prior: Prior,
         labels: Sequence[int] | np.ndarray | None = None,
         *,
@@ -87,9 +85,9 @@ class Chain:
         self.set_labels(np.zeros(data.size, np.int64) if labels is None else labels)
 
     def _tables(self, prior: Prior) -> Weights | None:
-        if self.anchors is not None:
-            return self.anchors.weights(prior, self.size)
-        return weights_of(prior, self.size) if prior.exchangeable else None
+        if not prior.exchangeable:
+            return None
+        return prior.tables(self.size) if self.anchors is None else self.anchors.weights(prior, self.size)
 
     @property
     def size(self) -> int:
@@ -124,8 +122,8 @@ class Chain:
     @property
     def log_likelihood(self) -> float:
         """log p(x | z) in nats, given frozen records: the sum of log H over the clusters, without theirs."""
-        whole = self.store.log_h[self.allocation.active[: self.clusters]].sum()
-        return float(whole - self.allocation.counters.frozen)
+        total = self.store.log_h[self.allocation.active[: self.clusters]].sum()
+        return float(total - self.allocation.counters.frozen)
 
     @property
     def times(self) -> list[float] | None:
@@ -138,7 +136,9 @@ class Chain:
             return self.anchors.log_prior(self.prior, self.labels)
         labels = self.allocation.labels
         if self.distances is not None:
-            return log_probability_by_weights(self.prior, labels, self.link_weights())
+            link_weights, linked = self.link_weights(), by_distance(self.prior)
+            assert linked is not None
+            return linked.log_probability_by(link_weights, labels)
         return self.prior.log_probability(labels.tolist(), self.times)
 
     def link_weights(self) -> np.ndarray:
@@ -146,7 +146,7 @@ class Chain:
         if self.distances is None:
             return np.zeros((0, 0))
         if self._link_weights is None or self._link_weights[0] is not self.prior:
-            self._link_weights = (self.prior, link_weights_of(self.prior, self.distances, self.size))
+            self._link_weights = (self.prior, self.prior.link_weights(self.distances, self.size))
         return self._link_weights[1]
 
     def uniform(self) -> float:
@@ -184,13 +184,13 @@ class Chain:
         self.set_labels(self.labels)
         return kept - self.log_joint
 
-    def replace(self, *, prior: Prior | None = None, likelihood: Likelihood[Any, Any] | None = None) -> None:
+    def replace(self, *, prior: Prior | None = None, likelihood: Likelihood | None = None) -> None:
         """Go on with other parameters, or with another family. ``ValueError`` leaves all as it was."""
         if prior is not None:
             _check_clusters(prior, self.clusters)
             weights = self._tables(prior)
             if self.distances is not None:
-                self._link_weights = (prior, link_weights_of(prior, self.distances, self.size))
+                self._link_weights = (prior, prior.link_weights(self.distances, self.size))
             self.prior, self.weights = prior, weights
             self.settle()
         if likelihood is not None:
@@ -227,11 +227,58 @@ class Chain:
 
 def _check_clusters(prior: Prior, clusters: int) -> None:
     """``ValueError`` where a prior does not know of so many clusters."""
-    if isinstance(prior, FiniteMixture) and clusters > prior.components:
-        raise ValueError(f"{clusters} clusters are impossible with {prior.components} components")
+    if (most := prior.most_clusters) is not None and clusters > most:
+        raise ValueError(f"{clusters} clusters are impossible with {most} components")
 
 
-def _same_records(a: Likelihood[Any, Any], b: Likelihood[Any, Any]) -> bool:
+def _same_records(a: Likelihood, b: Likelihood) -> bool:
     """Whether two likelihoods keep records and statistics in the same form."""
     form = [(type(x), *(getattr(x, name, None) for name in ("dimension", "forget"))) for x in (a, b)]
     return form[0] == form[1]
+
+
+class Move(Protocol):
+    """A step of a Markov chain over clusterings that leaves p(z | x) invariant."""
+
+    def __call__(self, chain: Chain) -> int:
+        """Do one round; returns how many records or proposals it went through."""
+
+
+class Sampler(ABC):
+    """A move that changes the clustering, under the priors that it is for. Another raises ``ValueError``."""
+
+    needs: ClassVar[str]
+    """The priors, in words."""
+
+    @staticmethod
+    @abstractmethod
+    def serves(prior: Prior) -> bool:
+        """Whether a prior is one of them."""
+
+    @abstractmethod
+    def round(self, chain: Chain) -> int:
+        """Do one round."""
+
+    def __call__(self, chain: Chain) -> int:
+        """Do one round; returns how many records or proposals it went through."""
+        if not self.serves(chain.prior):
+            name = type(chain.prior).__name__
+            raise ValueError(f"{type(self).__name__} is for {self.needs}, not for {name}")
+        return self.round(chain)
+
+
+def recount(chains: Sequence[Chain]) -> None:
+    """Give chains over the same records one base measure: that of the mean of their counts.
+
+    A stream counts in how many clusters it has seen each word. A set does so of the clustering that its
+    chains have come to, from time to time: a plug-in, that is held fixed while log joints are compared.
+    """
+    families = [chain.likelihood for chain in chains if isinstance(chain.likelihood, SharedBase)]
+    counts = np.mean(
+        [counts_of(chain.data, family, chain.labels) for chain, family in zip(chains, families, strict=True)],
+        axis=0,
+    )
+    base = families[0].of_set(np.rint(counts))
+    for chain in chains:
+        if chain.base is None or not np.array_equal(chain.base, base):
+            chain.rebase(base)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from streamdp.encode.choice import encode_all
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.errors import Exit
-from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings
-from streamdp.settings.assemble import build_likelihood, is_sparse
+from streamdp.settings.assemble import is_sparse
 from streamdp.settings.load import ConfigError
 
 
@@ -80,8 +78,3 @@ class Collection:
                 why += f": {refused} because {self.rejects[0].detail}"
             raise NothingLeftError(why, self.rejects)
         return encoder, np.array(kept)
-
-
-def likelihood_of(settings: Settings, encoded: Encoded) -> Likelihood[Any, Any]:
-    """The family that the settings mean, fitted to the moments where it is automatic."""
-    return build_likelihood(settings, encoded.moments)

@@ -55,8 +55,7 @@ def autocorrelation(trace: ArrayLike) -> Floats:
     if _uninformative(values):
         return np.full(len(values), np.nan)
     covariance = _autocovariance(values)
-    correlation: Floats = covariance / covariance[0]
-    return correlation
+    return np.asarray(covariance / covariance[0])
 
 
 def effective_sample_size(chains: ArrayLike, *, rank_normalised: bool = False) -> float:
@@ -152,8 +151,7 @@ def _autocovariance(draws: Floats) -> Floats:
     centred = draws - draws.mean(axis=-1, keepdims=True)
     padded = 1 << (2 * n - 1).bit_length()  # zeros, so that the ends do not meet
     power = np.abs(np.fft.rfft(centred, padded)) ** 2
-    covariance: Floats = np.fft.irfft(power, padded)[..., :n] / n
-    return covariance
+    return np.asarray(np.fft.irfft(power, padded)[..., :n] / n)
 
 
 def _variances(chains: Floats) -> tuple[float, float]:

@@ -6,25 +6,29 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 
 import msgspec
 import numpy as np
 
 from streamdp.answers import html, listing
+from streamdp.answers.assign import assignments
+from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
+from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.engine import Engine
-from streamdp.offline.assignments import assignments_of
+from streamdp.likelihoods.categorical import learned_from_records
 from streamdp.offline.collection import Collection
 from streamdp.offline.diagnostics import Diagnosis
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Problem, Solution, problem_of, settled
-from streamdp.offline.sampling import Report
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.offline.similarity import similarity_matrix
-from streamdp.offline.solve import solve
-from streamdp.offline.summaries import summaries
-from streamdp.records import Assignment, Record, Reject, Value
+from streamdp.offline.solve import Report, solve
+from streamdp.offline.starts import sureness
+from streamdp.priors.kinds import by_distance
+from streamdp.records import Assignment, ClusterSummary, Record, Reject, Value
 from streamdp.settings import Settings
 
 
@@ -64,10 +68,26 @@ class Fit:
     @cached_property
     def assignments(self) -> list[Assignment]:
         """The answer to every record, in time order, as a stream would give it."""
-        return assignments_of(self.collection, self.solution)
+        chain, encoded = self.solution.chain, self.collection.encoded
+        probability, new_probability, log_predictive = sureness(chain)
+        latest: dict[int, int] = {}  # no decay rises with distance: the latest member is the likeliest link
+        links: list[int | None] = []
+        for i, label in enumerate(self.labels.tolist()):
+            links.append(latest.get(label))
+            latest[label] = i
+        rows = {
+            "label": self.labels,
+            "probability": probability,
+            "new_probability": new_probability,
+            "founded": np.array([link is None for link in links], np.bool_),
+            "log_predictive": log_predictive,
+        }
+        linked = by_distance(chain.prior) is not None and chain.distances is None
+        sizes = encoded.encoder.sizes(encoded.batch)
+        return assignments(rows, sizes, self.collection.records, 0, links=links if linked else repeat(None))
 
     def clusters(self) -> ClusterList:
-        """All clusters, largest first, as a stream would tell them."""
+        """All clusters, largest first, as a stream would report them."""
         return summaries(self.collection, self.labels)
 
     @cached_property
@@ -90,13 +110,13 @@ class Fit:
     def _repr_html_(self) -> str:
         clusters = self.clusters()
         found = f"{len(self.labels):,} records in {len(clusters):,} clusters"
-        told = f"{found}; log joint {self.log_joint:,.2f} nats"
+        reported = f"{found}; log joint {self.log_joint:,.2f} nats"
         judged = mixing(self.traces) if len(self.traces) > 1 else []
         chains = [(d.name, f"{d.mean:,.2f}", f"{d.ess:,.0f}", f"{d.r_hat:.3f}") for d in judged]
         columns = ("quantity", "mean", "effective draws", "R-hat")
         mixed = [html.table(columns, chains, f"{len(self.traces)} chains")] if chains else []
         shown = listing.rows(clusters[:10])
-        return "".join([html.paragraph(told), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
+        return "".join([html.paragraph(reported), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
 
 
 def fit(
@@ -137,3 +157,53 @@ def fit(
     collection = Collection(settings, records)
     problem = problem_of(settings, collection.encoded, distances)
     return Fit(collection, problem, solve(problem, plan, report, stop))
+
+
+def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:
+    """Clusters, the largest first, the older first among equals; their weight is 0, for the set has ended."""
+    batch = collection.encoded.batch
+    words = _telling_words(collection, labels)
+    found = []
+    order = np.argsort(labels, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        times = [t for t in (collection.records[i].time for i in members.tolist()) if t is not None]
+        found.append(
+            ClusterSummary(
+                cluster=int(labels[members[0]]),
+                size=len(members),
+                first_time=min(times, default=None),
+                last_time=max(times, default=None),
+                first_seq=int(members[0]),
+                last_seq=int(members[-1]),
+                weight=0.0,
+                words=words.get(int(labels[members[0]]), []) if batch.vectors is None else None,
+                mean=None if batch.vectors is None else batch.vectors[members].mean(axis=0).tolist(),
+            )
+        )
+    return ClusterList(sorted(found, key=lambda c: (-c.size, c.cluster)))
+
+
+def _telling_words(collection: Collection, labels: np.ndarray) -> dict[int, list[tuple[str, int]]]:
+    """By cluster, words that are frequent in it and rare among the clusters (tf-idf), or telling values."""
+    batch, names = collection.encoded.batch, collection.encoded.encoder.words
+    if batch.vectors is not None or names is None:
+        return {}
+    owner = np.repeat(labels, np.diff(batch.offsets)).astype(np.int64)
+    cells, where = np.unique(owner * len(names) + batch.words, return_inverse=True)
+    counts = np.bincount(where, weights=batch.counts)
+    cluster, word = np.divmod(cells, len(names))
+    if isinstance(collection.encoded.encoder, CategoryEncoder):
+        texts = bool(collection.encoded.encoder.names.texts)
+        of_values = learned_from_records(batch.offsets, batch.words, texts=texts)
+        telling = of_values.telling(cluster, word, counts)
+    else:
+        spread = np.bincount(word, minlength=len(names))
+        telling = counts * np.log((1.0 + len(np.unique(labels))) / spread[word])
+    order = np.lexsort((word, -telling, cluster))
+    order = order[telling[order] > -np.inf]
+    found: dict[int, list[tuple[str, int]]] = {}
+    for i in order.tolist():
+        top = found.setdefault(int(cluster[i]), [])
+        if len(top) < TOP:
+            top.append((names[int(word[i])] or "", int(counts[i])))
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Gaussian, Likelihood, NormalInverseGamma, VectorFamily
 from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors, Past
-from streamdp.priors import DistanceDependent, Exponential, Uniform, Window
+from streamdp.offline.kernels.links import Held
+from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
+from streamdp.priors.kinds import by_distance, by_order
 from streamdp.state.retained import Labelled
 
 ROUNDING = 1e-11
@@ -57,7 +59,7 @@ class _Slots(NamedTuple):
         )
 
 
-def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood[Any, Any]) -> Frozen:
+def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood) -> Frozen:
     """What the clusters of a running beam hold of the records before those that are retained.
 
     ``prior`` and ``likelihood`` are those of the samplers. ValueError where the statistics of older records
@@ -79,12 +81,12 @@ def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Like
         assert isinstance(likelihood, VectorFamily)
         rows = _rows(state, found, held.batch, likelihood, getattr(search.likelihood, "forget", 1.0))
     positions = held.first + np.arange(len(held.labels), dtype=np.float64)
-    if isinstance(prior, DistanceDependent) and prior.unit == "seconds":
+    if (linked := by_distance(prior)) is not None and linked.unit == "seconds":
         assert held.batch.times is not None
         positions = np.asarray(held.batch.times, np.float64)
     past = _past(state, found, prior, positions[0], closed)
-    starts, places, shares = _places(state, found, prior, positions, past)
-    anchors = Anchors(found.sizes, words, rows, starts, places, shares, positions[free], max(closed, 0), past)
+    weighed = _held(state, found, prior, positions, past)
+    anchors = Anchors(found.sizes, words, rows, weighed, positions[free], max(closed, 0), past)
     return Frozen(anchors, found.labels, free)
 
 
@@ -157,38 +159,29 @@ def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, f
 
 def _past(state: State, found: _Slots, prior: Prior, horizon: float, closed: int) -> Past | None:
     """When the frozen records came; None where the prior does not ask, or clusters are gone that count."""
-    if isinstance(prior, DistanceDependent):
-        # what an open cluster has weighed at all times, or it would have closed
-        least = 1.0 if isinstance(prior.decay, Window) else prior.close_below
+    if (linked := by_distance(prior)) is not None:
         clusters = range(len(found.slots))
-        return Past.of([_frozen_places(state, found, prior, k, horizon) for k in clusters], least)
-    if isinstance(prior, Uniform) and closed <= 0:
+        return Past.of([_frozen_places(state, found, linked, k, horizon) for k in clusters], linked.least)
+    if by_order(prior) is not None and closed <= 0:
         return Past.of([np.array([min(founder, horizon - 1.0)]) for founder in found.founders.tolist()])
     return None
 
 
-def _places(
-    state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _held(state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None) -> Held:
     """Where the frozen records lie under the distance-dependent prior, as :class:`Anchors` has it."""
-    places, shares = [], []
-    for k, slot in enumerate(found.slots.tolist()):
-        if isinstance(prior, DistanceDependent):
-            assert past is not None
+    places, shares = [np.zeros(0)] * len(found.slots), [np.zeros(0)] * len(found.slots)
+    if (linked := by_distance(prior)) is not None:
+        assert past is not None
+        for k, slot in enumerate(found.slots.tolist()):
             here = past.of_cluster(k)
             weight = np.ones(len(here))
-            if isinstance(prior.decay, Exponential):
-                weight = np.array([_frozen_weight(state, slot, prior, here, positions, found.members[k])])
+            if linked.decay.memoryless:
+                weight = np.array([_frozen_weight(state, slot, linked, here, positions, found.members[k])])
                 here = positions[:1]
-            near = prior.decay(positions[0] - here) > 0.0
-            places.append(here[near])
-            shares.append(weight[near])
-        else:
-            places.append(np.zeros(0))
-            shares.append(np.zeros(0))
-    starts = np.cumsum([0, *map(len, places)])
-    empty = [np.zeros(0)]
-    return starts, np.concatenate(places or empty), np.concatenate(shares or empty)
+            near = linked.decay(positions[0] - here) > 0.0
+            places[k], shares[k] = here[near], weight[near]
+    starts, empty = np.cumsum([0, *map(len, places)]), [np.zeros(0)]
+    return Held(starts, np.concatenate(places or empty), np.concatenate(shares or empty))
 
 
 def _frozen_places(
@@ -233,9 +226,9 @@ def _frozen_weight(
     """
     clock = clocks_at(state.clock, positions)
     past = (float(state.beam.counters.now) - clock) / float(state.clock["rate"][0])
-    whole = float(state.pool.weight[slot] * state.beam.counters.scale)
-    left = whole - float(prior.decay(past[members]).sum())
+    weight = float(state.pool.weight[slot] * state.beam.counters.scale)
+    left = weight - float(prior.decay(past[members]).sum())
     since = float(prior.decay(past[0]))
-    if left > 100.0 * ROUNDING * whole and since > 0.0:
+    if left > 100.0 * ROUNDING * weight and since > 0.0:
         return min(left / since, float(len(places)))
     return float(prior.decay(positions[0] - places).sum())

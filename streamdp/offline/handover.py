@@ -28,11 +28,7 @@ def stream_of(engine: Engine) -> Stream:
 
 
 def engine_of(
-    settings: Settings,
-    encoded: Encoded,
-    labels: np.ndarray,
-    names: np.ndarray | None = None,
-    minted: int = 0,
+    settings: Settings, encoded: Encoded, labels: np.ndarray, names: np.ndarray | None = None, minted: int = 0
 ) -> Engine:
     """An engine that has seen these records and clustered them so.
 

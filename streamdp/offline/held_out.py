@@ -2,27 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from streamdp.kernels.jit import entry, kernel
 from streamdp.likelihoods import Likelihood
 from streamdp.offline.chain import Chain
-from streamdp.offline.exchangeable import weight_tables, weights_of
-from streamdp.offline.kernels.allocation import leave_all
-from streamdp.offline.kernels.held_out import evaluate_left_to_right
-from streamdp.offline.kernels.rng import new_random
+from streamdp.offline.kernels.allocation import Allocation, enter, leave, leave_all, take_slot
+from streamdp.offline.kernels.rng import draw_log, new_random
+from streamdp.offline.kernels.store import Store, score
 from streamdp.offline.prepare import Data
-from streamdp.priors import Uniform
-from streamdp.priors.base import Prior
+from streamdp.priors.base import Prior, Weights
+from streamdp.priors.kinds import by_order
+
+NEXT = 0
+
+
+@kernel
+def _place(store: Store, allocation: Allocation, prior: Weights, random: np.ndarray, i: int) -> float:
+    """Draw the cluster of a record that is in none; log p(x_i | the records that are in one)."""
+    n, weights = allocation.counters.active, allocation.weights
+    score(store, i, allocation.active, n, weights)
+    weights[n] = store.fresh[i]
+    top, norm = -math.inf, 0.0
+    for j in range(n + 1):
+        share = prior.join[store.size[allocation.active[j]]] if j < n else prior.found[n]
+        norm += math.exp(share)
+        weights[j] += share
+        top = max(top, weights[j])
+    mass = 0.0
+    for j in range(n + 1):
+        mass += math.exp(weights[j] - top)
+    j = draw_log(random, weights, n + 1, allocation.totals)
+    enter(store, allocation, i, allocation.active[j] if j < n else take_slot(allocation))
+    return math.log(mass) + top - math.log(norm)
+
+
+@entry
+def evaluate_left_to_right(
+    store: Store,
+    allocation: Allocation,
+    prior: Weights,
+    random: np.ndarray,
+    first: int,
+    resample: bool,
+    out: np.ndarray,
+    state: np.ndarray,
+) -> bool:
+    """One particle: log p(x_i | earlier ones) of records ``first`` .. N - 1 into ``out``.
+
+    False where a free slot is wanted first; ``state[NEXT]`` is the record to go on with.
+    """
+    n = allocation.labels.shape[0]
+    while state[NEXT] < n:
+        if allocation.counters.free < 1:
+            return False
+        i = state[NEXT]
+        if resample:
+            for earlier in range(first, i):
+                leave(store, allocation, earlier)
+                _place(store, allocation, prior, random, earlier)
+        out[i - first] = _place(store, allocation, prior, random, i)
+        state[NEXT] += 1
+    for i in range(first, n):
+        leave(store, allocation, i)
+    return True
 
 
 def left_to_right(
     train: Data,
     labels: np.ndarray,
     test: Data,
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     prior: Prior,
     *,
     particles: int = 20,
@@ -57,14 +110,11 @@ def left_to_right(
     if particles < 1:
         raise ValueError(f"particles must be at least 1, not {particles}")
     data = replace(Data.concatenate([train, test]), times=None)
-    if prior.exchangeable:
-        weights = weights_of(prior, data.size)
-    elif isinstance(prior, Uniform) and not resample:
-        weights = weight_tables(prior, data.size)
-    else:
+    if not (prior.exchangeable or (by_order(prior) is not None and not resample)):
         raise ValueError(
             "held-out evaluation is for exchangeable priors, and for the uniform process without resampling"
         )
+    weights = prior.tables(data.size)
     anywhere = np.full(test.size, labels[0] if len(labels) else 0)  # they leave before anything is asked
     chain = Chain(data, likelihood, prior, np.concatenate([labels, anywhere]), seed=seed, base=base)
     leave_all(chain.store, chain.allocation, train.size)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from streamdp.likelihoods import BagFamily, Likelihood
-from streamdp.offline.distances import MOST, link_weights_of
-from streamdp.offline.exchangeable import weight_tables, weights_of
 from streamdp.offline.kernels.completion import COUNTS, JOINT, Heuristic
 from streamdp.offline.kernels.store import Store, WordStore
 from streamdp.offline.prepare import Data, word_totals
-from streamdp.priors import CRP, DistanceDependent, PitmanYor, Uniform
-from streamdp.priors.base import Prior
-from streamdp.priors.partition import cluster_sizes
+from streamdp.priors.base import Prior, cluster_sizes
+from streamdp.priors.distance_dependent import MOST
+from streamdp.priors.kinds import by_distance, by_order
 
 
 def from_each_on(terms: np.ndarray) -> np.ndarray:
@@ -35,16 +32,13 @@ def all_link_weights(prior: Prior, data: Data, distances: np.ndarray | None) -> 
     """
     n = data.size
     if distances is not None:
-        return link_weights_of(prior, distances, n)
-    if not isinstance(prior, DistanceDependent):
+        return prior.link_weights(distances, n)
+    if (linked := by_distance(prior)) is None:
         return np.zeros((0, 0))
     if n > MOST:
         raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
-    positions = prior.positions(n, None if data.times is None else data.times.tolist())
-    link_weights = np.zeros((n, n))
-    for i in range(n):
-        link_weights[i, :i] = prior.decay(positions[i] - positions[:i])
-    return link_weights
+    positions = linked.positions(n, None if data.times is None else data.times.tolist())
+    return linked.link_weights(np.abs(np.subtract.outer(positions, positions)), n)
 
 
 def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
@@ -55,7 +49,7 @@ def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
     return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
 
 
-def with_long_tables(store: Store, likelihood: Likelihood[Any, Any], base: np.ndarray | None) -> Store:
+def with_long_tables(store: Store, likelihood: Likelihood, base: np.ndarray | None) -> Store:
     """The same with tables for clusters that N copies of the longest record join; to be prepared."""
     if not isinstance(store, WordStore) or not store.words.size:
         return store
@@ -90,27 +84,28 @@ def new_heuristic(
     n = len(ahead) - 1
     join, grown, norm, rest = np.zeros((4, n + 1))
     root = 0.0
-    match prior:
-        case DistanceDependent():
-            alpha = prior.concentration
-            found = np.full(n + 1, math.log(alpha))
-            sums = link_weights.sum(axis=1)
-            rest = from_each_on(np.log(np.maximum(sums, alpha)))
-            root = -float(np.log(alpha + sums).sum())
-        case Uniform():
-            found = weight_tables(prior, n).found
-            # all clusters are alike, so that the weights add up to their number and that of a new one
-            norm = np.log(np.exp(found) + np.arange(n + 1))
-        case _:
-            weights = weights_of(prior, n)
-            join, grown, found, root = weights.join, weights.grown, weights.found, -float(weights.norm[0])
+    linked = by_distance(prior) is not None
+    if linked:
+        alpha = prior.concentration
+        found = np.full(n + 1, math.log(alpha))
+        sums = link_weights.sum(axis=1)
+        rest = from_each_on(np.log(np.maximum(sums, alpha)))
+        root = -float(np.log(alpha + sums).sum())
+    elif by_order(prior) is not None:
+        found = prior.tables(n).found
+        # all clusters are alike, so that the weights add up to their number and that of a new one
+        norm = np.log(np.exp(found) + np.arange(n + 1))
+    elif prior.exchangeable:
+        join, grown, found, norms = prior.tables(n)
+        root = -float(norms[0])
+    else:
+        raise ValueError(f"{type(prior).__name__} is not exchangeable")
     if mode == COUNTS:
         root += math.lgamma(n + 1)
     elif mode != JOINT:
         root = 0.0
-    closed, linked = isinstance(prior, CRP | PitmanYor), isinstance(prior, DistanceDependent)
     return Heuristic(
-        closed=bool(closed),
+        closed=prior.all_or_none,
         linked=linked,
         mode=int(mode),
         look=int(look),

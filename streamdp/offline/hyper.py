@@ -9,18 +9,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from streamdp.offline.chain import Chain
-from streamdp.priors import CRP, DistanceDependent
+from streamdp.priors.kinds import by_distance
 
 WIDTH = 1.0
 MOST_STEPS = 50
 SHRINKS = 200
-
-Scope = Literal["prior", "likelihood"]
 
 
 def west(
@@ -89,11 +87,11 @@ class Hyper:
         rng = chain.generator()
         names = self.names or default_names(chain)
         for name in names:
-            if name == "concentration" and isinstance(chain.prior, CRP):
+            if name == "concentration" and chain.prior.ewens:
                 alpha = west(
                     chain.prior.concentration, chain.clusters, chain.size, self.shape, self.rate, rng
                 )
-                chain.replace(prior=dataclasses.replace(chain.prior, concentration=alpha))
+                put(chain, name, alpha)
             else:
                 self._slice(chain, name, rng)
         return len(names)
@@ -130,12 +128,13 @@ def default_names(chain: Chain) -> tuple[str, ...]:
     return tuple(name for name in names if name != "discount" or getattr(prior, name) > 0.0)
 
 
-def _owner(chain: Chain, name: str) -> Scope:
+def _of_prior(chain: Chain, name: str) -> bool:
+    """Whether a hyperparameter is that of the prior, or else of the likelihood."""
     fields = {field.name for field in dataclasses.fields(chain.prior)}  # type: ignore[arg-type]
-    if name in fields or (name == "scale" and isinstance(chain.prior, DistanceDependent)):
-        return "prior"
+    if name in fields or (name == "scale" and by_distance(chain.prior) is not None):
+        return True
     if hasattr(chain.likelihood, name):
-        return "likelihood"
+        return False
     raise ValueError(
         f"neither {type(chain.prior).__name__} nor {type(chain.likelihood).__name__} has a parameter {name}"
     )
@@ -143,18 +142,17 @@ def _owner(chain: Chain, name: str) -> Scope:
 
 def get(chain: Chain, name: str) -> Any:
     """The value of a hyperparameter."""
-    if _owner(chain, name) == "likelihood":
+    if not _of_prior(chain, name):
         return getattr(chain.likelihood, name)
-    if name == "scale":
-        assert isinstance(chain.prior, DistanceDependent)
-        return chain.prior.decay.scale
+    if name == "scale" and (linked := by_distance(chain.prior)) is not None:
+        return linked.decay.scale
     return getattr(chain.prior, name)
 
 
 def put(chain: Chain, name: str, value: float) -> None:
     """Go on with another value of a hyperparameter."""
     prior: Any = chain.prior
-    if _owner(chain, name) == "likelihood":
+    if not _of_prior(chain, name):
         chain.replace(likelihood=dataclasses.replace(chain.likelihood, **{name: value}))  # type: ignore[type-var]
     elif name == "scale":
         chain.replace(prior=dataclasses.replace(prior, decay=dataclasses.replace(prior.decay, scale=value)))

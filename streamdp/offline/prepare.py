@@ -22,7 +22,7 @@ Data = Batch
 
 def new_store(
     data: Data,
-    likelihood: Likelihood[Any, Any],
+    likelihood: Likelihood,
     base: np.ndarray | None = None,
     capacity: int = FIRST_CAPACITY,
     places: int | None = None,
@@ -68,7 +68,7 @@ def new_store(
     return word_store(terms, offsets, words, counts, capacity, places)
 
 
-def new_terms(store: Any, likelihood: Likelihood[Any, Any], base: np.ndarray | None = None) -> Any:
+def new_terms(store: Any, likelihood: Likelihood, base: np.ndarray | None = None) -> Any:
     """What the kernels read of another likelihood of the same family."""
     if isinstance(likelihood, BagFamily):
         assert isinstance(store, WordStore)
@@ -112,7 +112,7 @@ def _rows(values: np.ndarray, likelihood: VectorFamily) -> np.ndarray:
     return np.ascontiguousarray(likelihood.read(values), likelihood.dtype)
 
 
-def log_coefficients(store: Any, likelihood: Likelihood[Any, Any]) -> np.ndarray:
+def log_coefficients(store: Any, likelihood: Likelihood) -> np.ndarray:
     """log of the multinomial coefficient of every record, shape (N,), in nats; 0 for vectors.
 
     No clustering depends on it, so the kernels leave it out.

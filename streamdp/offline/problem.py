@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,14 +15,13 @@ from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
-from streamdp.offline.collection import likelihood_of
 from streamdp.offline.schedule import Trace
-from streamdp.priors import DistanceDependent
 from streamdp.priors.base import Prior
+from streamdp.priors.kinds import by_distance
 from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
-from streamdp.settings.assemble import build_prior, likelihood_class
+from streamdp.settings.assemble import build_likelihood, build_prior, likelihood_class
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Problem:
     """What is clustered, and under which model."""
 
     data: Batch
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
     prior: Prior
     settings: Settings
     distances: np.ndarray | None = None
@@ -82,16 +80,13 @@ class Solution:
 
 
 def problem_of(
-    settings: Settings,
-    encoded: Encoded,
-    distances: np.ndarray | None = None,
-    base: np.ndarray | None = None,
+    settings: Settings, encoded: Encoded, distances: np.ndarray | None = None, base: np.ndarray | None = None
 ) -> Problem:
     """What is clustered, and under which model."""
     batch, sparse = encoded.batch, encoded.moments is None
     dated = batch.times is not None and bool(batch.times.any())
     settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
-    likelihood = likelihood_of(settings, encoded)
+    likelihood = build_likelihood(settings, encoded.moments)
     return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
 
 
@@ -110,7 +105,7 @@ def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def drawn(settings: Settings, likelihood: Likelihood[Any, Any]) -> dict[str, float]:
+def drawn(settings: Settings, likelihood: Likelihood) -> dict[str, float]:
     """The likelihood's parameters that samplers draw, being automatic single numbers, and their values."""
     named = {parameter: name for name, parameter in likelihood.settings.items()}
     values = {
@@ -129,8 +124,8 @@ def settled(settings: Settings, chain: Chain) -> Settings:
         for name, parameter in prior.settings.items()
         if parameter in prior.drawn
     }
-    if isinstance(prior, DistanceDependent):
-        changes["decay_scale"] = prior.decay.scale
+    if (linked := by_distance(prior)) is not None:
+        changes["decay_scale"] = linked.decay.scale
     values = drawn(settings, likelihood)
     changes |= {
         name: values[parameter] for name, parameter in likelihood.settings.items() if parameter in values

@@ -8,9 +8,8 @@ import numpy as np
 
 from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.problem import Solution
-from streamdp.offline.relabel import inherit
-from streamdp.offline.task import Task
-from streamdp.priors import DistanceDependent
+from streamdp.offline.task import Task, inherit
+from streamdp.priors.kinds import by_distance
 from streamdp.state.arrays import pack, unpack
 
 
@@ -31,7 +30,7 @@ class Proposal(NamedTuple):
         is better than the start. That is so under all priors but the distance-dependent.
         """
         found = solution.draws[-1]
-        few = not isinstance(task.problem.prior, DistanceDependent)
+        few = by_distance(task.problem.prior) is None
         if few and solution.chain.log_joint > task.log_joint(task.before):
             found = solution.labels
         names, _ = inherit(task.before, found, task.names, task.minted)

@@ -6,64 +6,56 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from streamdp.engine import Engine
 from streamdp.offline.handover import engine_of, stream_of
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.problem import settled
-from streamdp.offline.relabel import Change, Merged
-from streamdp.offline.sampling import Report
-from streamdp.offline.task import Found, Task, search_on, task_over
+from streamdp.offline.problem import Solution, settled
+from streamdp.offline.solve import Report, solve
+from streamdp.offline.task import Change, Merged, Task, changes, inherit, task_over
 from streamdp.offline.unite import unite
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement(Found):
+class Refinement:
     """What a refinement has come to.
+
+    ``started`` is the log joint of the stream's own clustering in nats, given where older records are;
+    ``names`` are the labels of the clusters, by number, and ``minted`` is the first label that is free.
 
     After the search, whole clusters were made one where one of them holds older records
     (:func:`~streamdp.offline.unite.unite`): ``clusters`` is how many there are then, ``united`` how many nats
-    that has won, and ``merged`` tells of those with older records whose label is gone, in the order in which
-    they went.
+    that has gained, and ``merged`` tells of those with older records whose label is gone, in the order in
+    which they went.
     """
 
+    task: Task
+    solution: Solution
+    started: float
+    improved: bool
+    names: np.ndarray
+    minted: int
     clusters: int
     united: float
     merged: tuple[Merged, ...]
 
-    @classmethod
-    def of(cls, found: Found) -> Refinement:
-        """What a search has found, with clusters united."""
-        held, names = len(found.task.names), found.names.copy()
-        chain, unions = unite(found.solution.chain, names)
-        for union in unions:
-            names[names == names[union.gone]] = names[union.into]
-        merged = tuple(
-            Merged(int(found.names[union.gone]), int(names[union.gone]), union.size, union.nats)
-            for union in unions
-            if union.gone < held
-        )
-        return cls(
-            found.task,
-            found.solution,
-            found.started,
-            found.improved or bool(unions),
-            names,
-            found.minted,
-            chain.clusters,
-            sum(union.nats for union in unions),
-            merged,
-        )
+    @property
+    def labels(self) -> np.ndarray:
+        """The label of every record that could move; clusters keep theirs by largest overlap."""
+        return np.asarray(self.names[self.solution.labels])
 
     @property
     def log_joint(self) -> float:
         """log p(z, x) of all records, in nats, less that of older ones as the stream has clustered them."""
-        return super().log_joint + self.united
+        return self.solution.chain.log_joint + self.united
 
     @property
     def changes(self) -> Sequence[Change]:
         """Records whose label is another one, in order, but for those of which ``merged`` tells."""
         other = {line.cluster: line.other for line in self.merged}
-        return [change for change in super().changes if other.get(change.was) != change.cluster]
+        found = changes(self.task.seqs, self.task.before, self.labels)
+        return [change for change in found if other.get(change.was) != change.cluster]
 
     def to_engine(self) -> Engine:
         """An engine that goes on from here. ValueError where older records are held as statistics only."""
@@ -92,7 +84,25 @@ def refine_task(
     task: Task, plan: Plan, *, report: Report | None = None, stop: threading.Event | None = None
 ) -> Refinement:
     """As :func:`refine`, of what :func:`task_of` has found."""
-    return Refinement.of(search_on(task, plan, report=report, stop=stop))
+    start, started = task.start, task.log_joint(task.before)
+    solution = solve(task.problem, plan, report, stop, start)
+    improved = solution.chain.log_joint > started
+    if not improved:
+        solution.chain.set_labels(start)
+        solution.labels = solution.chain.labels
+    before, minted = inherit(task.before, solution.labels, task.names, task.minted)
+    names = before.copy()
+    chain, unions = unite(solution.chain, names)
+    for union in unions:
+        names[names == names[union.gone]] = names[union.into]
+    merged = tuple(
+        Merged(int(before[union.gone]), int(names[union.gone]), union.size, union.nats)
+        for union in unions
+        if union.gone < len(task.names)
+    )
+    nats = sum(union.nats for union in unions)
+    improved = improved or bool(unions)
+    return Refinement(task, solution, started, improved, names, minted, chain.clusters, nats, merged)
 
 
 def refine(

@@ -8,16 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from streamdp.kernels.compilation import working_time
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.chain import Chain
+from streamdp.offline.chain import Chain, Move, recount
 from streamdp.offline.diagnostics import Diagnosis, diagnose
-from streamdp.offline.moves import Move
-from streamdp.offline.recount import recount
 from streamdp.priors.base import Prior
 
 REFRESH = 50
@@ -62,7 +59,7 @@ class Best:
     log_joint: float
     labels: np.ndarray
     prior: Prior
-    likelihood: Likelihood[Any, Any]
+    likelihood: Likelihood
 
     @classmethod
     def of(cls, chain: Chain) -> Best:
@@ -173,10 +170,7 @@ class Budget:
         if self.rounds is None:
             return (Budget(None, seconds, self.stop),) * 2
         first = max(self.rounds // 2, 1)
-        return (
-            Budget(first, seconds, self.stop),
-            Budget(max(self.rounds - first, 1), seconds, self.stop),
-        )
+        return (Budget(first, seconds, self.stop), Budget(max(self.rounds - first, 1), seconds, self.stop))
 
 
 @dataclass

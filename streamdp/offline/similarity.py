@@ -7,12 +7,103 @@ variation of information (Meila 2007) is in nats, its expectation a bound (Wade 
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamdp.offline.kernels.similarity import count_together, sum_inside, sweep
+from streamdp.kernels.jit import entry
+
+
+@entry
+def count_together(labels: np.ndarray, order: np.ndarray, place: np.ndarray, similarity: np.ndarray) -> None:
+    """Fill ``similarity``, zeros before, with the share of the draws in which two records are together.
+
+    ``labels`` are any integers, a draw a row; a row of ``order`` lists the records by label, and then as
+    they come, and ``place`` says where in it each record is.
+    """
+    n_draws, n = labels.shape
+    for i in range(n):
+        similarity[i, i] = 1.0
+        for s in range(n_draws):
+            for p in range(place[s, i] + 1, n):
+                if labels[s, order[s, p]] != labels[s, i]:
+                    break
+                similarity[i, order[s, p]] += 1.0
+        for j in range(i + 1, n):
+            similarity[i, j] /= n_draws
+            similarity[j, i] = similarity[i, j]
+
+
+@entry
+def sum_inside(labels: np.ndarray, order: np.ndarray, similarity: np.ndarray, inside: np.ndarray) -> None:
+    """Fill ``inside`` with each record's sum of similarities to its cluster, the record itself included.
+
+    ``order`` lists the records by label, and then as they come.
+    """
+    n = labels.shape[0]
+    inside[:] = 1.0
+    for p in range(n):
+        i = order[p]
+        for q in range(p + 1, n):
+            j = order[q]
+            if labels[j] != labels[i]:
+                break
+            inside[i] += similarity[i, j]
+            inside[j] += similarity[i, j]
+
+
+@entry
+def sweep(
+    labels: np.ndarray,
+    similarity: np.ndarray,
+    vi: bool,
+    sizes: np.ndarray,
+    inside: np.ndarray,
+    near: np.ndarray,
+    cost: np.ndarray,
+) -> int:
+    """Give each record in turn the label that costs least; returns how many have changed.
+
+    ``sizes`` (int64[N], by label) and ``inside`` (float64[N], by record, see `sum_inside`) follow.
+    ``near`` and ``cost`` (float64[N], by label) are scratch: similarity to the record, loss with it.
+    """
+    n, moved = labels.shape[0], 0
+    for i in range(n):
+        row, own = similarity[i], labels[i]
+        sizes[own] -= 1
+        near[:] = 0.0
+        cost[:] = 0.0
+        for j in range(n):
+            if j != i and row[j] > 0.0:
+                c = labels[j]
+                near[c] += row[j]
+                if c == own:
+                    inside[j] -= row[j]
+                if vi:
+                    cost[c] -= 2.0 * math.log1p(row[j] / inside[j])
+        best = 0
+        for c in range(n):
+            m = sizes[c]
+            if not vi:
+                cost[c] = m - 2.0 * near[c]
+            elif m > 0:
+                cost[c] += (m + 1) * math.log(m + 1) - m * math.log(m) - 2.0 * math.log1p(near[c])
+            if cost[c] < cost[best]:
+                best = c
+        # a lead by rounding could move records in circles
+        if cost[best] > cost[own] - 1e-12 * n:
+            best = own
+        for j in range(n):
+            if labels[j] == best:
+                inside[j] += row[j]
+        labels[i] = best
+        inside[i] = 1.0 + near[best]
+        sizes[best] += 1
+        moved += best != own
+    return moved
+
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,27 +129,6 @@ def similarity_matrix(draws: ArrayLike) -> Floats:
     return similarity
 
 
-def expected_binder(labels: ArrayLike, similarity: Floats) -> float:
-    """Expected Binder loss of a clustering, in pairs: the sum over i < j of |together_ij - s_ij|.
-
-    ``labels`` has shape (N,), ``similarity`` is that of `similarity_matrix`. Equals the mean
-    `binder_distance` to the draws. Raises ``ValueError`` where the shapes do not match.
-    """
-    return _expected(labels, similarity, "binder")
-
-
-def expected_vi(labels: ArrayLike, similarity: Floats) -> float:
-    """Bound of the expected variation of information of a clustering, in nats.
-
-    The mean over i of log n_i + log sum_j s_ij - 2 log sum_{j with i} s_ij, where n_i is the size of
-    the cluster of i: Wade & Ghahramani's (2018) lower bound, by Jensen's inequality in the last term.
-    The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering
-    has the value 0. The bound on the mean `variation_of_information` to the draws has their mean of
-    log n_i there, which is no larger. Arguments as of `expected_binder`.
-    """
-    return _expected(labels, similarity, "vi")
-
-
 def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> tuple[Integers, float]:
     """The clustering of low expected loss, numbered by first appearance, and its expected loss.
 
@@ -75,20 +145,7 @@ def point_estimate(similarity: Floats, draws: ArrayLike, loss: Loss = "vi") -> t
     starts = [*ranked[:DESCENTS], np.zeros_like(drawn[0]), np.arange(drawn.shape[1])]
     ends = [_descended(start, similarity, loss) for start in starts]
     best = min(ends, key=lambda labels: _varying(labels, similarity, loss))
-    return best, _expected(best, similarity, loss)
-
-
-def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
-    """Variation of information between two clusterings, in nats: from 0 when equal up to log N."""
-    both, in_a, in_b = _cells(a, b)
-    return float(np.sum(both * (np.log(in_a / both) + np.log(in_b / both))) / np.sum(both))
-
-
-def binder_distance(a: ArrayLike, b: ArrayLike) -> int:
-    """How many of the N (N - 1) / 2 pairs one clustering has together and the other apart."""
-    both, in_a, in_b = _cells(a, b)
-    # A record is apart in one from those it is with only in the other; each pair is met from both sides.
-    return int(np.sum(both * (in_a + in_b - 2 * both))) // 2
+    return best, expected_loss(best, similarity, loss)
 
 
 def _checked(values: ArrayLike, name: str, ndim: int) -> Integers:
@@ -104,17 +161,15 @@ def _numbered(labels: Integers) -> Integers:
     return np.argsort(np.argsort(first))[codes]
 
 
-def _cells(a: ArrayLike, b: ArrayLike) -> tuple[Integers, Integers, Integers]:
-    """Records in each non-empty cell of the table of clusters by clusters, and in its two clusters."""
-    left, right = (_numbered(_checked(labels, "labels", ndim=1)) for labels in (a, b))
-    if len(left) != len(right):
-        raise ValueError(f"clusterings of {len(left)} and {len(right)} records")
-    cells, both = np.unique(left * len(left) + right, return_counts=True)
-    of_left, of_right = np.divmod(cells, len(left))
-    return both, np.bincount(left)[of_left], np.bincount(right)[of_right]
+def expected_loss(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
+    """The expected loss of a clustering; ``ValueError`` where the shapes do not match.
 
-
-def _expected(labels: ArrayLike, similarity: Floats, loss: Loss) -> float:
+    "binder": in pairs, the sum over i < j of abs(together_ij - s_ij), which is the mean over the draws.
+    "vi": in nats, the mean over i of log n_i + log sum_j s_ij - 2 log sum_{j with i} s_ij, where n_i is the
+    size of the cluster of i: Wade & Ghahramani's (2018) lower bound, by Jensen's inequality in the last term.
+    The middle term, the same for all labels, is that of their package mcclust.ext: a certain clustering has
+    the value 0.
+    """
     varying = _varying(_numbered(_checked(labels, "labels", ndim=1)), similarity, loss)
     totals = similarity.sum(axis=1)
     constant = totals.sum() / 2 if loss == "binder" else np.log(totals).mean()

@@ -2,20 +2,127 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 import threading
+from collections.abc import Callable
 
 import numpy as np
 
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.astar import astar
-from streamdp.offline.beam import beam_labels
+from streamdp.offline.chain import Chain, recount
+from streamdp.offline.hyper import Hyper, default_names
 from streamdp.offline.plan import SEARCHES, Plan
-from streamdp.offline.problem import Problem, Solution
-from streamdp.offline.recount import recount
-from streamdp.offline.sampling import Report, sample
+from streamdp.offline.problem import Problem, Solution, drawn
+from streamdp.offline.samplers import METHODS, Move
+from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
+from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
+from streamdp.offline.starts import beam_labels, one_cluster, random_clusters, sequential, singletons
 from streamdp.settings.load import ConfigError
+
+MOST_DRAWS = 200
+
+Report = Callable[[int, Chain, Trace], None]
+"""Called with (number of the chain, chain, trace) after every round."""
+
+
+STARTS: dict[str, Callable[[Chain], None]] = {
+    "one": one_cluster,
+    "singletons": singletons,
+    "random": random_clusters,
+}
+
+
+def _climbing(problem: Problem, plan: Plan) -> list[Move]:
+    """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
+    return [] if problem.anchors else METHODS[plan.method].climbing(problem.prior)
+
+
+def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
+    counted = plan.start == "auto" and problem.counts_words and problem.distances is None
+    if plan.start == "beam" or counted:
+        chain.set_labels(beam_labels(problem))
+    else:
+        STARTS.get(plan.start, sequential)(chain)
+
+
+def sample(
+    problem: Problem,
+    plan: Plan,
+    report: Report | None,
+    stop: threading.Event | None,
+    labels: np.ndarray | None,
+) -> Solution:
+    """Chains side by side; the answer is the best of them, or the estimate that the plan wants.
+
+    Parameters as for :func:`solve`.
+    """
+    _warm(problem, plan)
+    counting = problem.counts_words
+    seeds = np.random.SeedSequence(problem.settings.seed).spawn(plan.chains)
+    chains = [problem.chain(seed, labels) for seed in seeds]
+    kept = [Draws() for _ in chains]
+
+    passes = [_passes(problem, plan, chain) for chain in chains]
+    burn_in, rest = Budget(plan.rounds, plan.seconds, stop).halves()
+    watches = [None if report is None else functools.partial(report, c) for c in range(plan.chains)]
+
+    def climb(c: int) -> tuple[Trace, Best]:
+        if labels is None:
+            _begin(chains[c], problem, plan)
+        if counting:
+            recount([chains[c]])
+        return run(chains[c], passes[c][0], burn_in, watch=watches[c], counting=counting)
+
+    def follow(c: int, begun: tuple[Trace, Best]) -> tuple[Trace, Best]:
+        trace, best = begun
+        if counting:
+            best = best.under(chains[c])
+        kept[c].thin = max(len(trace.seconds) // MOST_DRAWS, 1)
+        after, later = run(chains[c], passes[c][1], rest, kept[c], watches[c])
+        return trace.followed_by(after), max(best, later, key=lambda b: b.log_joint)
+
+    begun = run_chains([functools.partial(climb, c) for c in range(plan.chains)])
+    if counting:
+        recount(chains)  # the same for all from here on, so that they draw from one posterior
+    results = run_chains([functools.partial(follow, c, begun[c]) for c in range(plan.chains)])
+    top = max(range(plan.chains), key=lambda c: results[c][1].log_joint)
+    chain, best = chains[top], results[top][1]
+    if problem.settings.concentration is None or plan.hyper:
+        chain.replace(prior=best.prior, likelihood=best.likelihood)
+    answer, draws = best.labels, [labels for each in kept for labels in each.labels]
+    if plan.estimate != "best":
+        if chain.size > LIMIT:
+            raise ConfigError(f"a point estimate is for up to {LIMIT:,} records; use --estimate best")
+        similarity = similarity_matrix(np.array(draws))
+        answer, _ = point_estimate(similarity, np.array(draws), plan.estimate)
+    chain.set_labels(answer)
+    return Solution(chain.labels, chain, [trace for trace, _ in results], draws)
+
+
+def _warm(problem: Problem, plan: Plan) -> None:
+    """Compile every kernel on a few records, so that compiling takes nothing from the budget."""
+    few = problem.data.take(np.arange(min(problem.data.size, 3)))
+    distances = None if problem.distances is None else problem.distances[: few.size, : few.size]
+    chain = dataclasses.replace(problem, data=few, distances=distances, anchors=None).chain(0)
+    sequential(chain)
+    for move in [*_climbing(problem, plan), *METHODS[plan.method].moves(problem.prior)]:
+        move(chain)
+
+
+def _passes(problem: Problem, plan: Plan, chain: Chain) -> tuple[Hybrid, Hybrid]:
+    """What a chain does in the half of its budget that may climb, and in the half that samples."""
+    moves, climbing = METHODS[plan.method].moves(problem.prior), _climbing(problem, plan)
+    if plan.hyper:
+        names = default_names(chain) if problem.settings.concentration is None else ()
+        names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
+        if names:
+            moves.append(Hyper(names))
+    alone = climbing and METHODS[plan.method].climb_alone
+    return Hybrid(climbing if alone else climbing + moves), Hybrid(moves)
 
 
 def solve(

@@ -7,17 +7,129 @@ from typing import Literal
 
 import numpy as np
 
+from streamdp.beam.search import BeamSearch
+from streamdp.errors import Exit
+from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.chain import Chain
-from streamdp.offline.exchangeable import weight_tables
-from streamdp.offline.kernels.allocation import new_allocation
-from streamdp.offline.kernels.clusters import prepare
-from streamdp.offline.kernels.links import Links
-from streamdp.offline.kernels.sequential import COUNTED, LINKED, PLAIN, assign, conditionals
-from streamdp.offline.kernels.weights import Weights
-from streamdp.offline.moves import links_of
+from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
+from streamdp.offline.kernels.links import Links, link_weight
+from streamdp.offline.kernels.rng import draw_log
+from streamdp.offline.kernels.store import Store, prepare, score
 from streamdp.offline.prepare import log_coefficients
-from streamdp.priors import CRP, DistanceDependent
-from streamdp.priors.base import SizedPrior
+from streamdp.offline.problem import Problem
+from streamdp.offline.samplers.links import links_of
+from streamdp.priors import CRP
+from streamdp.priors.base import Weights
+from streamdp.priors.kinds import by_distance
+from streamdp.settings.assemble import build_model
+from streamdp.settings.load import ConfigError
+
+PLAIN, COUNTED, LINKED = range(3)
+
+
+@kernel
+def _log_weights(
+    store: Store, allocation: Allocation, prior: Weights, links: Links, of_size: np.ndarray, mode: int, i: int
+) -> float:
+    """Fill ``totals`` with the log weight of each active slot; returns that of a new one."""
+    n, out = allocation.counters.active, allocation.totals
+    if mode == LINKED:
+        for j in range(n):
+            links.total[allocation.active[j]] = 0.0
+        for j in range(links.reach[i], i):
+            links.total[allocation.labels[j]] += link_weight(links, i, j)
+        for j in range(n):
+            out[j] = math.log(links.total[allocation.active[j]])
+        return math.log(links.concentration)
+    for j in range(n):
+        size = store.size[allocation.active[j]]
+        out[j] = prior.join[size]
+        if mode == COUNTED:
+            out[j] += math.log(of_size[size] / ((size + 1.0) * (of_size[size + 1] + 1.0)))
+    new = prior.found[n]
+    return new - math.log(of_size[1] + 1.0) if mode == COUNTED else new
+
+
+@entry
+def assign(
+    store: Store,
+    allocation: Allocation,
+    prior: Weights,
+    links: Links,
+    of_size: np.ndarray,
+    mode: int,
+    temper: float,
+    greedy: bool,
+    random: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    last: int,
+) -> int:
+    """Assign records ``order[first .. last - 1]``; returns where it stopped for want of a free slot.
+
+    ``of_size[n]`` counts the clusters of n records. LINKED needs the records in their own order.
+    """
+    weights, totals = allocation.weights, allocation.totals
+    for p in range(first, last):
+        if allocation.counters.free == 0:
+            return p
+        i, n = order[p], allocation.counters.active
+        new = _log_weights(store, allocation, prior, links, of_size, mode, i)
+        score(store, i, allocation.active, n, weights)
+        for j in range(n):
+            weights[j] += temper * totals[j]
+        weights[n] = store.fresh[i] + temper * new
+        best = n
+        if greedy:
+            for j in range(n):
+                if weights[j] > weights[best]:
+                    best = j
+        else:
+            best = draw_log(random, weights, n + 1, totals)
+        slot = allocation.active[best] if best < n else take_slot(allocation)
+        size = store.size[slot]
+        if size > 0:
+            of_size[size] -= 1
+        of_size[size + 1] += 1
+        enter(store, allocation, i, slot)
+    return last
+
+
+@entry
+def conditionals(
+    store: Store,
+    allocation: Allocation,
+    prior: Weights,
+    links: Links,
+    mode: int,
+    probability: np.ndarray,
+    of_new: np.ndarray,
+    log_predictive: np.ndarray,
+) -> None:
+    """Given where all others are: how sure each record's cluster is, and a new one; log p(x_i | them)."""
+    weights, totals = allocation.weights, allocation.totals
+    for i in range(allocation.labels.shape[0]):
+        old = leave(store, allocation, i)
+        n = allocation.counters.active
+        new = _log_weights(store, allocation, prior, links, allocation.labels, mode, i)
+        score(store, i, allocation.active, n, weights)
+        totals[n], weights[n] = new, store.fresh[i]
+        own = allocation.where[old] if store.size[old] > 0 else n
+        if totals[own] == -math.inf:
+            totals[own] = new  # all others are later: the record has founded its cluster
+        peak, heaviest = -math.inf, -math.inf
+        for j in range(n + 1):
+            peak = max(peak, weights[j] + totals[j])
+            heaviest = max(heaviest, totals[j])
+        mass, norm = 0.0, 0.0
+        for j in range(n + 1):
+            mass += math.exp(weights[j] + totals[j] - peak)
+            norm += math.exp(totals[j] - heaviest)
+        probability[i] = math.exp(weights[own] + totals[own] - peak) / mass
+        of_new[i] = math.exp(weights[n] + totals[n] - peak) / mass
+        log_predictive[i] = math.log(mass) + peak - math.log(norm) - heaviest
+        enter(store, allocation, i, allocation.active[own] if own < n else take_slot(allocation))
+
 
 Order = Literal["given", "random", "ascending", "descending"]
 
@@ -80,7 +192,7 @@ def sequential(
         CRP only).
     """
     prior, n = chain.prior, chain.size
-    if count_prior and not isinstance(prior, CRP):
+    if count_prior and not prior.ewens:
         raise ValueError(f"the count prior is that of the CRP, not of {type(prior).__name__}")
     chain.need_all_records("a sequential start")
     places = order_of(chain, order)
@@ -115,8 +227,8 @@ def _what_is_read(chain: Chain) -> tuple[Links, int, Weights]:
     """What the sequential kernels read of a chain's prior."""
     prior, n, weights = chain.prior, chain.size, chain.weights
     if weights is None:
-        weights = weight_tables(prior if isinstance(prior, SizedPrior) else CRP(), n)
-    return links_of(chain), LINKED if isinstance(prior, DistanceDependent) else PLAIN, weights
+        weights = (prior if prior.by_size else CRP()).tables(n)
+    return links_of(chain), PLAIN if by_distance(prior) is None else LINKED, weights
 
 
 def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -134,3 +246,20 @@ def sureness(chain: Chain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     links = links._replace(total=np.zeros(len(chain.allocation.free)))
     conditionals(chain.store, chain.allocation, weights, links, mode, probability, of_new, log_predictive)
     return probability, of_new, log_predictive
+
+
+def beam_labels(problem: Problem) -> np.ndarray:
+    """The clustering of a beam's best hypothesis at the end of the records, shape (N,)."""
+    if problem.distances is not None:
+        raise ConfigError("the beam does not read distances: use gibbs or astar", Exit.USAGE)
+    data = problem.data
+    search = BeamSearch(build_model(problem.settings, problem.prior, problem.likelihood), problem.likelihood)
+    labels = np.zeros(data.size, np.int64)
+    if data.sparse:
+        search.ensure_words(int(data.words.max()) + 1)
+    for start, stop, out in search.run(data):
+        labels[start:stop] = out.answers["label"][start:stop]
+        revisions = int(out.counters.revisions)
+        for r in range(revisions):  # in order: a record may be revised more than once
+            labels[out.revisions["seq"][r]] = out.revisions["label"][r]
+    return labels

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
@@ -14,14 +13,70 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoded
 from streamdp.likelihoods import BagFamily
 from streamdp.offline.frozen import frozen_of
-from streamdp.offline.plan import Plan
-from streamdp.offline.problem import Problem, Solution
-from streamdp.offline.relabel import Change, changes, inherit
-from streamdp.offline.sampling import Report
-from streamdp.offline.solve import solve
+from streamdp.offline.problem import Problem
 from streamdp.priors.base import Prior
 from streamdp.settings import Settings
 from streamdp.state.retained import Labelled
+
+NONE = np.zeros(0, np.int64)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A record whose cluster is another one now."""
+
+    seq: int
+    cluster: int
+    was: int
+
+
+class Merged(msgspec.Struct, frozen=True, tag_field="event", tag="merged"):
+    """A cluster all of whose records, those that are gone among them, belong to another one from now on.
+
+    ``size`` is how many they are, ``nats`` by how much that raises the log joint.
+    """
+
+    cluster: int
+    other: int
+    size: int
+    nats: float
+
+
+def inherit(
+    before: np.ndarray, after: np.ndarray, kept: np.ndarray = NONE, minted: int = 0
+) -> tuple[np.ndarray, int]:
+    """The label of each new cluster: by largest overlap, one to one, the older label on ties.
+
+    Parameters
+    ----------
+    before, after
+        Labels, and numbers of clusters, of the same records.
+    kept
+        Labels of the first clusters, which keep them.
+    minted
+        Labels below it are taken, as are those of ``before``.
+
+    Returns labels by the number of the cluster, and the first label that is free.
+    """
+    pairs, overlap = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    minted = max(int(before.max(initial=-1)) + 1, minted)
+    names = np.full(max(int(after.max(initial=-1)) + 1, len(kept)), -1)
+    names[: len(kept)] = kept
+    taken: set[int] = set(kept.tolist())
+    for p in np.lexsort((pairs[:, 1], pairs[:, 0], -overlap)):
+        label, cluster = int(pairs[p, 0]), int(pairs[p, 1])
+        if names[cluster] < 0 and label not in taken:
+            names[cluster] = label
+            taken.add(label)
+    for cluster in np.flatnonzero(names < 0).tolist():
+        names[cluster] = minted
+        minted += 1
+    return names, minted
+
+
+def changes(seqs: np.ndarray, before: np.ndarray, after: np.ndarray) -> Sequence[Change]:
+    """Records whose label is another one, in order; ``seqs`` are their numbers."""
+    moved = np.flatnonzero(before != after)
+    return [Change(int(seqs[i]), int(after[i]), int(before[i])) for i in moved]
 
 
 class Stream(NamedTuple):
@@ -119,58 +174,10 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
             f"{len(chosen):,} records can move; older ones stay in {len(names):,} clusters"
             + (f", and so do {stay:,} of clusters that closed" if stay else "")
         )
-        if not frozen.anchors.tells_unions(problem.prior):
+        if not frozen.anchors.knows_unions(problem.prior):
             notes.append(
                 "no clusters of older records are merged: what the prior says of that depends on when "
                 f"{frozen.anchors.closed:,} clusters that have closed were founded"
             )
     minted = int(search.state.beam.counters.next_label)
     return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a search from a stream's own clustering has come to.
-
-    ``started`` is the log joint of that clustering in nats, given where older records are; ``names`` are
-    the labels of the clusters, by number, and ``minted`` is the first label that is free.
-    """
-
-    task: Task
-    solution: Solution
-    started: float
-    improved: bool
-    names: np.ndarray
-    minted: int
-
-    @property
-    def labels(self) -> np.ndarray:
-        """The label of every record that could move; clusters keep theirs by largest overlap."""
-        return np.asarray(self.names[self.solution.labels])
-
-    @property
-    def log_joint(self) -> float:
-        """log p(z, x), in nats, given where older records are."""
-        return self.solution.chain.log_joint
-
-    @property
-    def changes(self) -> Sequence[Change]:
-        """Records whose label is another one, in order."""
-        return changes(self.task.seqs, self.task.before, self.labels)
-
-
-def search_on(
-    task: Task, plan: Plan, *, report: Report | None = None, stop: threading.Event | None = None
-) -> Found:
-    """Search on from a stream's clustering; it is kept where nothing better is found.
-
-    Parameters as for :func:`streamdp.offline.solve.solve`.
-    """
-    start, started = task.start, task.log_joint(task.before)
-    solution = solve(task.problem, plan, report, stop, start)
-    improved = solution.chain.log_joint > started
-    if not improved:
-        solution.chain.set_labels(start)
-        solution.labels = solution.chain.labels
-    names, minted = inherit(task.before, solution.labels, task.names, task.minted)
-    return Found(task, solution, started, improved, names, minted)

@@ -6,6 +6,7 @@ are frozen. Here whole clusters are weighed, frozen records and all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,8 @@ from streamdp.beam.looks.second_look import LEAST_GAIN
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
-from streamdp.offline.kernels.unions import weigh_unions
-from streamdp.offline.unions import ByDistance, ratios_by_count
-from streamdp.priors import DistanceDependent
+from streamdp.offline.unions import ByDistance, ratios_by_count, weigh_unions
+from streamdp.priors.kinds import by_distance
 
 
 class Union(NamedTuple):
@@ -49,7 +49,7 @@ def unite(chain: Chain, names: np.ndarray) -> tuple[Chain, list[Union]]:
     """
     unions: list[Union] = []
     anchors = chain.anchors
-    if anchors is None or not anchors.tells_unions(chain.prior):
+    if anchors is None or not anchors.knows_unions(chain.prior):
         return chain, unions
     now = _beside(chain, anchors, chain.labels)
     numbers = np.arange(now.clusters)
@@ -72,9 +72,9 @@ class _Pairs:
     def __init__(self, chain: Chain) -> None:
         self.gains = np.full((chain.held, chain.clusters), -np.inf)
         """But for what the prior says that depends on how many clusters there are."""
-        rows = _Rows(chain)
+        lasting = _lasting(chain)
         for k in range(chain.held):
-            self.gains[k, k + 1 :] = rows.of(k, k + 1)
+            self.gains[k, k + 1 :] = lasting(k, k + 1)
 
     def all(self, chain: Chain) -> np.ndarray:
         """What each pair gains, shape (A, K)."""
@@ -95,26 +95,24 @@ class _Pairs:
         for axis in (0, 1) if gone < len(self.gains) else (1,):
             self.gains = np.delete(self.gains, gone, axis)
         k = into - (gone < into)
-        row = _Rows(chain).of(k, 0)
+        row = _lasting(chain)(k, 0)
         self.gains[k, k + 1 :] = row[k + 1 :]
         self.gains[:k, k] = row[:k]
 
 
-class _Rows:
-    """Of each cluster of a chain with others, what lasts while others are united."""
+def _lasting(chain: Chain) -> Callable[[int, int], np.ndarray]:
+    """Of each cluster of a chain with each from a number on, what lasts while others are united."""
+    linked, anchors, distant = by_distance(chain.prior), chain.anchors, None
+    if linked is not None and anchors is not None:
+        distant = ByDistance(linked, anchors, chain.labels, chain.clusters)
 
-    def __init__(self, chain: Chain) -> None:
-        self._chain, self._by_distance = chain, None
-        if isinstance(chain.prior, DistanceDependent):
-            assert chain.anchors is not None
-            self._by_distance = ByDistance(chain.prior, chain.anchors, chain.labels, chain.clusters)
+    def gains(k: int, first: int) -> np.ndarray:
+        slots = FIRST_SLOT + np.arange(first, chain.clusters)
+        found = np.zeros(len(slots))
+        weigh_unions(chain.store, chain.allocation, FIRST_SLOT + k, slots, found)
+        return found if distant is None else found + distant.ratios(k, first)
 
-    def of(self, k: int, first: int) -> np.ndarray:
-        """What cluster k gains with each from number ``first`` on."""
-        slots = FIRST_SLOT + np.arange(first, self._chain.clusters)
-        gains = np.zeros(len(slots))
-        weigh_unions(self._chain.store, self._chain.allocation, FIRST_SLOT + k, slots, gains)
-        return gains if self._by_distance is None else gains + self._by_distance.ratios(k, first)
+    return gains
 
 
 def _beside(chain: Chain, anchors: Anchors, labels: np.ndarray) -> Chain:

@@ -9,10 +9,18 @@ cluster lie, a decay. Stream, samplers, A* and evaluation all work from these.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
+from streamdp.checks import whole_or_none
 from streamdp.kernels.jit import generic
+
+LIMITS = {"retire_after": "retire_after", "max_clusters": "max_clusters"}
+"""The settings of :class:`Retiring`."""
 
 
 @generic
@@ -27,11 +35,36 @@ def found_weight(prior: Any, clusters: float) -> float:
     raise NotImplementedError
 
 
+class Weights(NamedTuple):
+    """A prior by size as tables for N records.
+
+    Where it is exchangeable, log p(z) is the sum of ``found[0 .. K - 1]``, and over clusters of
+    ``grown[n_k]``, less ``norm``.
+    """
+
+    join: np.ndarray  # float64[N + 1] log weight of joining a cluster of that size
+    grown: np.ndarray  # float64[N + 1] sum of ``join`` from 1 to below that size
+    found: np.ndarray  # float64[N + 1] log weight of founding one beside that many
+    norm: np.ndarray  # float64[1] log of the product of the normalisers of N records
+
+
 class Prior(ABC):
-    """A distribution over clusterings of a sequence of records."""
+    """A distribution over clusterings of a sequence of records.
+
+    What a prior is, samplers ask of its attributes: they know no class of priors.
+    """
 
     exchangeable: ClassVar[bool]
     """Whether the probability of a clustering does not depend on the order of the records."""
+
+    by_size: ClassVar[bool] = False
+    """Whether weights depend on the sizes of clusters and their number alone: :meth:`tables` has them."""
+
+    ewens: ClassVar[bool] = False
+    """Whether cluster sizes follow Ewens's sampling formula, as those of the Chinese restaurant process."""
+
+    all_or_none: ClassVar[bool] = False
+    """Whether the likeliest way to go on is that all records join the largest cluster, or none joins any."""
 
     settings: ClassVar[Mapping[str, str]]
     """The settings that mean something to the prior, and the parameter that each of them is."""
@@ -40,6 +73,16 @@ class Prior(ABC):
     """Parameters that samplers draw anew."""
 
     concentration: float
+
+    @property
+    def adapts(self) -> bool:
+        """Whether concentration and scale can follow a stream."""
+        return False
+
+    @property
+    def most_clusters(self) -> int | None:
+        """How many clusters there can be; None where there is no limit."""
+        return None
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:
@@ -54,22 +97,6 @@ class Prior(ABC):
         """What kernels read: a named tuple, whose class says which kernels are meant."""
 
     @abstractmethod
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """Weight of joining each cluster, and of a new one, for record ``now``.
-
-        Parameters
-        ----------
-        members
-            Record numbers of every cluster among the records before ``now``.
-        now
-            Number of the record to come.
-        times
-            Event times in seconds of records 0 .. now, non-decreasing.
-        """
-
-    @abstractmethod
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """log p(z) of a whole clustering, in nats.
 
@@ -77,13 +104,66 @@ class Prior(ABC):
         priors that depend on distance in event time.
         """
 
+    def link_weights(self, distances: np.ndarray, n: int) -> np.ndarray:
+        """What links between n records weigh at these distances; ``ValueError`` where there are none."""
+        raise ValueError(f"distances are for the distance-dependent prior, not for {type(self).__name__}")
+
+    def tables(self, n: int) -> Weights:
+        """The weights of a prior by size, for N = ``n`` records.
+
+        What they say of a whole clustering holds only where the prior is exchangeable.
+        """
+        terms, sizes = self.terms(), np.arange(n + 1, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            join = np.log(np.maximum(join_weight(terms, sizes) + 0.0 * sizes, 0.0))
+            found = np.log(np.maximum(found_weight(terms, sizes) + 0.0 * sizes, 0.0))
+        grown = np.zeros(n + 1)
+        np.cumsum(join[1:n], out=grown[2:])
+        # the sum of all weights: as exchangeable as the rest, it is the same for one cluster of all records
+        total = np.array([found_weight(terms, 0.0)] + [0.0] * (n - 1))
+        total[1:] = join_weight(terms, sizes[1:n]) + found_weight(terms, 1.0)
+        return Weights(join, grown, found, np.array([np.log(total).sum()]))
+
 
 class SizedPrior(Prior):
     """A prior whose weights depend on how many records a cluster has, and on how many clusters there are."""
 
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """Of each cluster by its size, and of a new one by how many there are."""
-        terms = self.terms()
-        return [join_weight(terms, float(len(c))) for c in members], found_weight(terms, float(len(members)))
+    by_size = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retiring(SizedPrior):
+    """Limits that keep a stream's memory bounded under a prior that forgets nothing.
+
+    Both are approximations made by the stream alone: neither enters
+    :meth:`log_probability`, which speaks of the prior itself.
+
+    Parameters
+    ----------
+    retire_after
+        Retire a cluster once this many records and one more have come since its last member:
+        an integer >= 1; None: never.
+    max_clusters
+        Most open clusters of the best hypothesis, the least recently joined retire first: an
+        integer >= 1; None: no limit.
+    """
+
+    retire_after: int | None = None
+    max_clusters: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_or_none("retire_after", self.retire_after)
+        whole_or_none("max_clusters", self.max_clusters)
+
+
+def cluster_sizes(labels: Sequence[int]) -> list[int]:
+    """Sizes of the clusters, by first member."""
+    return list(Counter(labels).values())
+
+
+def founders(labels: Sequence[int]) -> list[int]:
+    """Record numbers of the first members of all clusters, ascending."""
+    first: dict[int, int] = {}
+    for i, label in enumerate(labels):
+        first.setdefault(label, i)
+    return list(first.values())

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from streamdp.checks import positive
-from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.partition import cluster_sizes
-from streamdp.priors.retiring import LIMITS, Retiring
+from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
 
 
 class CRPTerms(NamedTuple):
@@ -28,7 +26,7 @@ class CRP(Retiring):
     concentration
         Weight of a new cluster, > 0: N records make about concentration * log N clusters.
     retire_after, max_clusters
-        See :class:`~streamdp.priors.retiring.Retiring`.
+        See :class:`~streamdp.priors.base.Retiring`.
 
     Examples
     --------
@@ -43,6 +41,8 @@ class CRP(Retiring):
     concentration: float = 1.0
 
     exchangeable = True
+    ewens = True
+    all_or_none = True
     settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import exp
-from typing import Any, NamedTuple, overload
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
@@ -116,12 +116,21 @@ class Decay(ABC):
 
     scale: float
 
+    memoryless: ClassVar[bool] = False
+    """Whether the weights of all earlier records fade by one factor as time goes on."""
+
+    sharp: ClassVar[bool] = False
+    """Whether f is 1 or 0, so that a cluster with any weight has at least that of a record."""
+
     def __post_init__(self) -> None:
         positive("scale", self.scale)
 
-    @abstractmethod
+    kind: ClassVar[Any]
+    """A named tuple of the scale, for which :func:`decay_weight` is implemented."""
+
     def terms(self) -> Any:
-        """What kernels read: a named tuple for which :func:`decay_weight` is implemented."""
+        """What kernels read."""
+        return self.kind(float(self.scale))
 
     @property
     @abstractmethod
@@ -160,9 +169,8 @@ class Window(Decay):
     1.0
     """
 
-    def terms(self) -> WindowTerms:
-        """What kernels read."""
-        return WindowTerms(float(self.scale))
+    kind = WindowTerms
+    sharp = True
 
     @property
     def reach(self) -> float:
@@ -179,9 +187,8 @@ class Exponential(Decay):
     0.6065
     """
 
-    def terms(self) -> ExponentialTerms:
-        """What kernels read."""
-        return ExponentialTerms(float(self.scale))
+    kind = ExponentialTerms
+    memoryless = True
 
     @property
     def reach(self) -> float:
@@ -198,9 +205,7 @@ class Logistic(Decay):
     0.8808
     """
 
-    def terms(self) -> LogisticTerms:
-        """What kernels read."""
-        return LogisticTerms(float(self.scale))
+    kind = LogisticTerms
 
     @property
     def reach(self) -> float:

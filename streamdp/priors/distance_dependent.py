@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -12,6 +13,9 @@ from streamdp.checks import positive
 from streamdp.priors.base import Prior, found_weight
 from streamdp.priors.decays import Decay, Exponential
 from streamdp.registry import DECAYS, find
+
+MOST = 20_000
+"""Records between which all distances may be given."""
 
 Unit = Literal["records", "seconds"]
 
@@ -40,7 +44,7 @@ class DistanceDependent(Prior):
     close_below
         The stream closes a cluster when its weight falls below this, in [0, 1). An approximation that
         bounds memory under the smooth decays (a window closes clusters exactly, at weight 0); it
-        enters neither :meth:`weights` nor :meth:`log_probability`.
+        does not enter :meth:`log_probability`.
 
     Examples
     --------
@@ -93,18 +97,21 @@ class DistanceDependent(Prior):
         if not 0.0 <= self.close_below < 1.0:
             raise ValueError(f"close_below must be at least 0 and below 1, not {self.close_below!r}")
 
+    @property
+    def adapts(self) -> bool:
+        """Whether the decay is one whose scale is learned: the exponential one."""
+        return self.decay.memoryless
+
+    @property
+    def least(self) -> float:
+        """What an open cluster of a stream has weighed at all times, or it would have closed."""
+        return 1.0 if self.decay.sharp else self.close_below
+
     def terms(self) -> DistanceDependentTerms:
         """What kernels read."""
         by_records = self.unit == "records"
         close_below = float(self.close_below)
         return DistanceDependentTerms(float(self.concentration), self.decay.terms(), by_records, close_below)
-
-    def weights(
-        self, members: Sequence[Sequence[int]], now: int, times: Sequence[float]
-    ) -> tuple[list[float], float]:
-        """W_k = sum of f over the members to join, the concentration to found."""
-        joins = [float(self.decay(self._distances(cluster, now, times)).sum()) for cluster in members]
-        return joins, self.concentration
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """Product over records of W_k, or the concentration, over their sum; in nats.
@@ -182,10 +189,30 @@ class DistanceDependent(Prior):
         share = pull / pull.sum()
         return {j: float(p) for j, p in zip(earlier, share, strict=True) if p > 0.0}
 
-    def _distances(self, cluster: Sequence[int], now: int, times: Sequence[float]) -> np.ndarray:
-        if self.unit == "records":
-            return np.float64(now) - np.array(cluster, dtype=np.float64)
-        return times[now] - np.array([times[j] for j in cluster], dtype=np.float64)
+    def link_weights(self, distances: np.ndarray, n: int) -> np.ndarray:
+        """f(distance) of each record to each earlier one, shape (N, N), 0 above the diagonal and on it.
+
+        For distances of any kind, d(i, j) where j < i (Feng, Blei and Frazier). ``ValueError`` where these
+        are none.
+        """
+        if distances.shape != (n, n):
+            raise ValueError(f"distances must have shape ({n}, {n}), not {distances.shape}")
+        if n > MOST:
+            raise ValueError(f"distances between more than {MOST:,} records take too much memory")
+        lower = np.tril(np.asarray(distances, np.float64), -1)
+        if not (np.isfinite(lower).all() and (lower >= 0.0).all()):
+            raise ValueError("distances must be finite and at least 0")
+        return np.tril(self.decay(lower), -1)
+
+    def log_probability_by(self, link_weights: np.ndarray, labels: np.ndarray) -> float:
+        """log p(z) under these weights of links, in nats, the links summed out."""
+        together = labels[:, np.newaxis] == labels[np.newaxis, :]
+        chosen = np.where(together, link_weights, 0.0).sum(axis=1)
+        founds = np.tril(together, -1).sum(axis=1) == 0
+        chosen[founds] = self.concentration
+        if (chosen == 0.0).any():
+            return -math.inf
+        return float(np.log(chosen).sum() - np.log(self.concentration + link_weights.sum(axis=1)).sum())
 
     def positions(self, n: int, times: Sequence[float] | None) -> np.ndarray:
         """Where n records lie, in the unit of distance; ``times`` as for :meth:`log_probability`."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from streamdp.checks import positive, whole
-from streamdp.priors.base import SizedPrior, found_weight, join_weight
-from streamdp.priors.partition import cluster_sizes
+from streamdp.priors.base import SizedPrior, cluster_sizes, found_weight, join_weight
 
 
 class FiniteMixtureTerms(NamedTuple):
@@ -56,6 +55,11 @@ class FiniteMixture(SizedPrior):
         if "components" not in given:
             raise ValueError("components must be given with finite-mixture: how many clusters at most")
         return super().automatic(given, sparse)
+
+    @property
+    def most_clusters(self) -> int:
+        """K0."""
+        return self.components
 
     @property
     def share(self) -> float:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from streamdp.checks import discount_in_range, positive
-from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.partition import cluster_sizes
-from streamdp.priors.retiring import LIMITS, Retiring
+from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
 
 
 class PitmanYorTerms(NamedTuple):
@@ -32,7 +30,7 @@ class PitmanYor(Retiring):
         What each cluster gives away, in [0, 1): N records make about N^discount clusters; 0 is the
         Chinese restaurant process.
     retire_after, max_clusters
-        See :class:`~streamdp.priors.retiring.Retiring`.
+        See :class:`~streamdp.priors.base.Retiring`.
 
     Examples
     --------
@@ -48,6 +46,7 @@ class PitmanYor(Retiring):
     discount: float = 0.25
 
     exchangeable = True
+    all_or_none = True
     settings = {"concentration": "concentration", "discount": "discount", **LIMITS}  # noqa: RUF012
     drawn = ("concentration", "discount")
 

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.checks import positive
-from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.partition import founders
-from streamdp.priors.retiring import LIMITS, Retiring
+from streamdp.priors.base import LIMITS, Retiring, found_weight, founders, join_weight
 
 
 class UniformTerms(NamedTuple):
@@ -31,7 +29,7 @@ class Uniform(Retiring):
         Weight of a new cluster against 1 for each there is (theta), > 0: N records make about
         sqrt(2 concentration N) clusters.
     retire_after, max_clusters
-        See :class:`~streamdp.priors.retiring.Retiring`.
+        See :class:`~streamdp.priors.base.Retiring`.
 
     Examples
     --------

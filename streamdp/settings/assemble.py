@@ -13,7 +13,8 @@ from streamdp.beam.looks.adapt import LEAST
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
-from streamdp.priors import DistanceDependent, Exponential, Prior
+from streamdp.priors import Prior
+from streamdp.priors.kinds import by_distance
 from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO, Settings
@@ -42,7 +43,7 @@ def is_sparse(settings: Settings) -> bool | None:
     return next((sparse for sparse in (False, True) if _given(settings, _settings_of(sparse))), None)
 
 
-def likelihood_class(settings: Settings, dimension: int | None) -> type[Likelihood[Any, Any]]:
+def likelihood_class(settings: Settings, dimension: int | None) -> type[Likelihood]:
     """The family that the settings mean for vectors of this length, or for texts (None)."""
     return _family(_kind(settings, dimension))
 
@@ -64,7 +65,7 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
     return prior
 
 
-def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood[Any, Any]:
+def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
     """The family that the settings mean; ``moments`` are those of the vectors, None for words.
 
     Raises ConfigError.
@@ -100,7 +101,7 @@ def warmup_length(settings: Settings) -> int:
     return WARMUP if found.needs_moments and not known else 0
 
 
-def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> Model:
+def build_model(settings: Settings, prior: Prior, likelihood: Likelihood) -> Model:
     """What the beam's kernels read. What is looked at again must have been decided by then."""
     age = second_look_of(settings, prior, likelihood)
     return Model(
@@ -117,13 +118,13 @@ def build_model(settings: Settings, prior: Prior, likelihood: Likelihood[Any, An
     )
 
 
-def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood[Any, Any]) -> int:
+def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood) -> int:
     """Records after which a record is looked at again, 0 for never.
 
     Second looks are for words, under a prior that is exchangeable or depends on distance, and move records
     that are retained.
     """
-    known = prior.exchangeable or isinstance(prior, DistanceDependent)
+    known = prior.exchangeable or by_distance(prior) is not None
     enough = settings.retain >= settings.second_look + REVIEW_EVERY
     return settings.second_look if known and enough and likelihood.sparse else 0
 
@@ -132,7 +133,7 @@ def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:
     """Raise ConfigError where concentration and scale of the decay cannot follow the stream."""
     if not sparse:
         raise ConfigError("adapt is for texts: evidence about vectors is no evidence about their clusters")
-    if not (isinstance(prior, DistanceDependent) and isinstance(prior.decay, Exponential)):
+    if not prior.adapts:
         raise ConfigError("adapt is for the distance-dependent prior with an exponential decay")
     if settings.retain < LEAST:
         raise ConfigError(f"adapt looks at the records that are retained: retain must be at least {LEAST}")
@@ -158,10 +159,10 @@ def _kind(settings: Settings, dimension: int | None) -> str:
     return LONG_VECTORS if asked or dimension > FULL else VECTORS
 
 
-def _family(name: str) -> type[Likelihood[Any, Any]]:
+def _family(name: str) -> type[Likelihood]:
     if name == TEMPLATE:
         raise ConfigError(f"the {TEMPLATE} likelihood is for a stream of log lines: use consume")
-    found: type[Likelihood[Any, Any]] = _class(LIKELIHOODS, name, Likelihood)
+    found: type[Likelihood] = _class(LIKELIHOODS, name, Likelihood)
     return found
 
 

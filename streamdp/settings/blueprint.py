@@ -34,14 +34,14 @@ class Blueprint:
 
     settings: Settings
     prior: Prior | None = None
-    likelihood: Likelihood[Any, Any] | None = None
+    likelihood: Likelihood | None = None
 
     @classmethod
     def of(
         cls,
         settings: Settings | None,
         prior: Prior | str | None = None,
-        likelihood: Likelihood[Any, Any] | str | None = None,
+        likelihood: Likelihood | str | None = None,
     ) -> Blueprint:
         """Of objects or names. ConfigError where the settings name another; TypeError for anything else."""
         settings = checked(settings or Settings())
@@ -66,7 +66,7 @@ class Blueprint:
             check_adapt(self.settings, prior, sparse)
         return prior
 
-    def likelihood_for(self, moments: Moments | None) -> Likelihood[Any, Any]:
+    def likelihood_for(self, moments: Moments | None) -> Likelihood:
         """The family; ``moments`` are those of the vectors, None for words. Raises ConfigError."""
         if self.likelihood is not None:
             return self.likelihood
@@ -84,11 +84,11 @@ class Blueprint:
         if self.settings.refine_every > self.settings.retain:
             raise ConfigError("refine_every: it is more than the records that --retain keeps")
 
-    def second_look(self, likelihood: Likelihood[Any, Any]) -> int:
+    def second_look(self, likelihood: Likelihood) -> int:
         """Records after which a record is looked at again, 0 for never."""
         return second_look_of(self.settings, self.prior_for(likelihood.sparse), likelihood)
 
-    def model(self, likelihood: Likelihood[Any, Any]) -> Model:
+    def model(self, likelihood: Likelihood) -> Model:
         """What the beam's kernels read."""
         return build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
 

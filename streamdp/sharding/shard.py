@@ -13,6 +13,7 @@ import msgspec
 
 from streamdp.engine import Engine
 from streamdp.priors import DistanceDependent
+from streamdp.priors.kinds import by_distance
 from streamdp.records import Assignment, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior, is_sparse
@@ -57,8 +58,8 @@ def _prior(settings: Settings) -> DistanceDependent:
         raise ConfigError("shards are for texts and categories")
     if settings.numbers:
         raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
-    prior = build_prior(settings, sparse=True)
-    if not isinstance(prior, DistanceDependent):
+    prior = by_distance(build_prior(settings, sparse=True))
+    if prior is None:
         raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
     return prior
 

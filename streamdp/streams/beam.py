@@ -27,6 +27,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent, Exponential
+from streamdp.priors.kinds import by_distance
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
@@ -69,7 +70,7 @@ class BeamStream(Stream):
     def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
         blueprint.check()
         settings = blueprint.settings
-        linked = isinstance(blueprint.prior_for(sparse=True), DistanceDependent)
+        linked = by_distance(blueprint.prior_for(sparse=True)) is not None
         super().__init__(
             settings, order, Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
         )
@@ -141,8 +142,8 @@ class BeamStream(Stream):
         self._age = blueprint.second_look(search.likelihood)
         self.announcer.open_for = self.settings.retain if self._age or self._passes else 0
         prior = blueprint.prior_for(sparse=search.sparse)
-        if self.settings.adapt and search.sparse and isinstance(prior, DistanceDependent):
-            self._adaptive = prior
+        if self.settings.adapt and search.sparse:
+            self._adaptive = by_distance(prior)
 
     def end(self, answers: Answers) -> None:
         """The stream has ended: answer what waits, and look back for the last time."""
@@ -316,9 +317,8 @@ class BeamStream(Stream):
         if held is None or encoder is None or search is None:
             return None
         prior, now = self.intake.blueprint.prior_for(search.sparse), self.adapted
-        if now is not None and isinstance(prior, DistanceDependent):
-            decay = Exponential(now.decay_scale)
-            prior = replace(prior, concentration=now.concentration, decay=decay)
+        if now is not None and (linked := by_distance(prior)) is not None:
+            prior = replace(linked, concentration=now.concentration, decay=Exponential(now.decay_scale))
         from streamdp.offline.task import Stream as Refinable
 
         encoded = Encoded(encoder, held.batch, self.intake.moments)

@@ -27,8 +27,17 @@ from streamdp.beam.step.clusters import (
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import of, reals
-from streamdp.likelihoods.rows import Asked, Rows, coarsen, score_rows
-from streamdp.likelihoods.vectors import add, own, predictive, remove, settle
+from streamdp.likelihoods.vectors import (
+    Asked,
+    Rows,
+    add,
+    coarsen,
+    own,
+    predictive,
+    remove,
+    score_rows,
+    settle,
+)
 from streamdp.priors.base import found_weight
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, grown, ints, made, one, reals
-from streamdp.offline.kernels.clusters import add, clear, hold, remove
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.rng import draw_log
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, clear, hold, remove
 
 
 class Allocation(NamedTuple):
@@ -89,6 +89,21 @@ def leave(store: Store, allocation: Allocation, i: int) -> int:
     allocation.labels[i] = -1
     if store.size[slot] == 0:
         release_slot(allocation, slot)
+    return slot
+
+
+@kernel
+def choose(store: Store, allocation: Allocation, random: np.ndarray, i: int, old: int) -> int:
+    """Draw an active slot or a new one by ``allocation.weights`` and let record i enter it.
+
+    ``old`` is the slot that the record has left; the log joint follows. Returns the slot.
+    """
+    n, weights = allocation.counters.active, allocation.weights
+    before = weights[allocation.where[old]] if store.size[old] > 0 else weights[n]
+    j = draw_log(random, weights, n + 1, allocation.totals)
+    allocation.counters.joint += weights[j] - before
+    slot = allocation.active[j] if j < n else take_slot(allocation)
+    enter(store, allocation, i, slot)
     return slot
 
 

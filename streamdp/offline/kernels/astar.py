@@ -13,11 +13,9 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, made, one, reals
-from streamdp.offline.kernels.clusters import add, remove, score
-from streamdp.offline.kernels.completion import REPLICA, Heuristic, complete, weigh
+from streamdp.offline.kernels.completion import REPLICA, Heuristic, complete, predictive, replica, weigh
 from streamdp.offline.kernels.heap import Tree, offer, take
-from streamdp.offline.kernels.lookahead import predictive, replica
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, remove, score
 
 FOUND, EMPTY_QUEUE, LIMIT, MORE, NO_SLOT, NO_NODE = range(6)
 """Why a search returned: a complete state; none is left; the limit; the budget; for want of room."""

@@ -13,9 +13,8 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, one, reals
-from streamdp.offline.kernels.clusters import add, drop_run, score
 from streamdp.offline.kernels.rng import below, draw_log, shuffle
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, drop_run, score
 
 DONE, FULL = range(2)
 
@@ -165,7 +164,7 @@ def forward(
         _begin_run(program, r)
         if markov:
             _follow(program, r)
-        runs, whole = program.counters.runs, -math.inf
+        runs, total = program.counters.runs, -math.inf
         program.offset[r] = stored
         for p in range(runs):
             begin, slot = program.begin[p], program.slot[p]
@@ -175,8 +174,8 @@ def forward(
                 value += program.totals[begin]
             program.start[stored + p] = begin
             program.term[stored + p] = value
-            whole = _log_add(whole, program.sum[begin] + value)
-        program.sum[r + 1] = whole
+            total = _log_add(total, program.sum[begin] + value)
+        program.sum[r + 1] = total
         program.counters.stored = stored + runs
         program.offset[r + 1] = stored + runs
         if program.bounds[segment + 1] == r + 1:
@@ -187,7 +186,7 @@ def forward(
                 program.counters.current = 0
             segment += 1
         if r + 1 < n:
-            _prune(store, program, stored, runs, whole + log_keep - math.log(runs), r + 1)
+            _prune(store, program, stored, runs, total + log_keep - math.log(runs), r + 1)
     for p in range(program.counters.runs - 1, -1, -1):
         _end_run(store, program, p, n)
     return DONE

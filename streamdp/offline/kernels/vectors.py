@@ -6,40 +6,22 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods import vectors as family
-from streamdp.offline.kernels.clusters import (
-    add,
-    add_to_group,
-    clear,
-    copies_in_group,
-    drop_run,
-    empty_group,
-    group_of_slot,
-    hold,
-    prepare_all,
-    remove,
-    score,
-    score_group,
-)
-from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore
+from streamdp.offline.kernels import store as clusters
+from streamdp.offline.kernels.store import EMPTY, GROUP, VectorStore, clear
 
 _join, _leave, _merge, _settle = family.add, family.remove, family.merge, family.settle
-_empty, _predictive, _log_marginal, _own = (
-    family.clear,
-    family.predictive,
-    family.log_marginal,
-    family.own,
-)
+_empty, _predictive, _log_marginal, _own = (family.clear, family.predictive, family.log_marginal, family.own)
 
 
-@kernel
-def _clear_slot(store: VectorStore, slot: int) -> None:
+@clusters.clear.of(VectorStore)
+def _clear(store: VectorStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
     _empty(store.terms, store.block[slot])
     _settle(store.terms, store.block[slot])
 
 
-@kernel
+@clusters.add.of(VectorStore)
 def _add(store: VectorStore, slot: int, i: int) -> None:
     row = store.block[slot]
     _join(store.terms, row, store.vectors[i], store.own[i])
@@ -48,10 +30,10 @@ def _add(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] += 1
 
 
-@kernel
+@clusters.remove.of(VectorStore)
 def _remove(store: VectorStore, slot: int, i: int) -> None:
     if store.size[slot] == 1:
-        _clear_slot(store, slot)
+        clear(store, slot)
         return
     row = store.block[slot]
     _leave(store.terms, row, store.vectors[i], store.own[i])
@@ -60,7 +42,7 @@ def _remove(store: VectorStore, slot: int, i: int) -> None:
     store.size[slot] -= 1
 
 
-@kernel
+@clusters.score.of(VectorStore)
 def _score(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     x, own = store.vectors[i], store.own[i]
     for j in range(n):
@@ -73,7 +55,7 @@ def _copy(store: VectorStore, source: np.ndarray, target: np.ndarray) -> None:
         target[j] = source[j]
 
 
-@kernel
+@clusters.score_group.of(VectorStore)
 def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     union, group = store.scratch[0], store.block[GROUP]
     for j in range(n):
@@ -82,57 +64,36 @@ def _score_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray)
         _settle(store.terms, union)
         out[j] = _log_marginal(store.terms, union) - store.log_h[slots[j]]
     _settle(store.terms, group)
-    alone: float = _log_marginal(store.terms, group)
-    return alone
+    return _log_marginal(store.terms, group)
 
 
-@score.of(VectorStore)
-def _score_slots(store: VectorStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    _score(store, i, slots, n, out)
-
-
-@clear.of(VectorStore)
-def _clear_a_slot(store: VectorStore, slot: int) -> None:
-    _clear_slot(store, slot)
-
-
-@add.of(VectorStore)
-def _add_to_slot(store: VectorStore, slot: int, i: int) -> None:
-    _add(store, slot, i)
-
-
-@hold.of(VectorStore)
-def _hold_in_slot(store: VectorStore, slot: int, i: int) -> None:
+@clusters.hold.of(VectorStore)
+def _hold(store: VectorStore, slot: int, i: int) -> None:
     row = store.block[slot]
     _copy(store, store.frozen[i - store.vectors.shape[0]], row)
     _settle(store.terms, row)
     store.log_h[slot] = _log_marginal(store.terms, row)
 
 
-@remove.of(VectorStore)
-def _remove_from_slot(store: VectorStore, slot: int, i: int) -> None:
-    _remove(store, slot, i)
-
-
-@drop_run.of(VectorStore)
+@clusters.drop_run.of(VectorStore)
 def _drop_run(store: VectorStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
-    _clear_slot(store, slot)
+    clear(store, slot)
 
 
-@empty_group.of(VectorStore)
+@clusters.empty_group.of(VectorStore)
 def _empty_group(store: VectorStore) -> None:
-    _clear_slot(store, GROUP)
+    clear(store, GROUP)
 
 
-@add_to_group.of(VectorStore)
+@clusters.add_to_group.of(VectorStore)
 def _add_to_group(store: VectorStore, i: int) -> None:
     _join(store.terms, store.block[GROUP], store.vectors[i], store.own[i])
 
 
-@copies_in_group.of(VectorStore)
+@clusters.copies_in_group.of(VectorStore)
 def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
     # by doubling
-    _clear_slot(store, GROUP)
+    clear(store, GROUP)
     powers, same = store.scratch[0], store.scratch[1]
     _copy(store, store.block[EMPTY], powers)
     _join(store.terms, powers, store.vectors[i], store.own[i])
@@ -145,20 +106,15 @@ def _copies_in_group(store: VectorStore, i: int, n: int) -> None:
         left >>= 1
 
 
-@group_of_slot.of(VectorStore)
-def _group_of_a_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
+@clusters.group_of_slot.of(VectorStore)
+def _group_of_slot(store: VectorStore, slot: int, labels: np.ndarray) -> None:
     _copy(store, store.block[slot], store.block[GROUP])
 
 
-@score_group.of(VectorStore)
-def _score_the_group(store: VectorStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    return _score_group(store, slots, n, out)
-
-
-@prepare_all.of(VectorStore)
+@clusters.prepare_all.of(VectorStore)
 def _prepare(store: VectorStore) -> None:
     for slot in range(store.size.shape[0]):
-        _clear_slot(store, slot)
+        clear(store, slot)
     for i in range(store.fresh.shape[0]):
         store.own[i] = _own(store.terms, store.vectors[i])
         store.fresh[i] = _predictive(store.terms, store.block[EMPTY], store.vectors[i], store.own[i])

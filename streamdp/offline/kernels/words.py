@@ -12,21 +12,16 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import gain, whole
-from streamdp.offline.kernels.clusters import (
-    add,
+from streamdp.offline.kernels import store as clusters
+from streamdp.offline.kernels.store import (
+    FIRST_SLOT,
+    WordStore,
     add_to_group,
     clear,
-    copies_in_group,
-    drop_run,
     empty_group,
-    group_of_slot,
     hold,
-    prepare_all,
     remove,
-    score,
-    score_group,
 )
-from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
 
 
 @kernel
@@ -39,9 +34,8 @@ def _place(store: WordStore, slot: int, w: int) -> int:
     return q
 
 
-@kernel
-def add_words(store: WordStore, slot: int, i: int) -> None:
-    """Let a record join a slot."""
+@clusters.hold.of(WordStore)
+def _hold(store: WordStore, slot: int, i: int) -> None:
     terms = store.terms
     types, tokens, gained = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -60,9 +54,8 @@ def add_words(store: WordStore, slot: int, i: int) -> None:
     store.log_h[slot] += gained + whole(terms, tokens, types) - before
 
 
-@kernel
-def remove_words(store: WordStore, slot: int, i: int) -> None:
-    """Take a record out of a slot."""
+@clusters.remove.of(WordStore)
+def _remove(store: WordStore, slot: int, i: int) -> None:
     terms = store.terms
     types, tokens, lost = store.types[slot], store.tokens[slot], 0.0
     before = whole(terms, tokens, types)
@@ -79,6 +72,9 @@ def remove_words(store: WordStore, slot: int, i: int) -> None:
         tokens -= count
     store.types[slot], store.tokens[slot] = types, tokens
     store.log_h[slot] += whole(terms, tokens, types) - before - lost
+    store.size[slot] -= 1
+    if store.size[slot] == 0:
+        store.log_h[slot] = 0.0
 
 
 @kernel
@@ -124,18 +120,16 @@ def score_tokens(
         out[j] = anew + gains[slot] + after - whole(terms, held, types)
 
 
-@kernel
-def empty_bag(store: WordStore) -> None:
-    """Forget the words of the group."""
+@clusters.empty_group.of(WordStore)
+def _empty_group(store: WordStore) -> None:
     for j in range(store.counters.bag_types):
         store.bag[store.bag_words[j]] = 0
     store.counters.bag_types = 0
     store.counters.bag_tokens = 0
 
 
-@kernel
-def add_to_bag(store: WordStore, i: int) -> None:
-    """Let a record join the group."""
+@clusters.add_to_group.of(WordStore)
+def _add_to_group(store: WordStore, i: int) -> None:
     for p in range(store.offsets[i], store.offsets[i + 1]):
         w = store.words[p]
         if store.bag[w] == 0:
@@ -145,9 +139,8 @@ def add_to_bag(store: WordStore, i: int) -> None:
         store.counters.bag_tokens += store.counts[p]
 
 
-@kernel
-def score_bag(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    """What the group adds to log H of each slot; returns log H of the group."""
+@clusters.score_group.of(WordStore)
+def _score_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
     types = store.counters.bag_types
     for j in range(types):
         store.bag_counts[j] = store.bag[store.bag_words[j]]
@@ -155,103 +148,57 @@ def score_bag(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> f
     return alone(store.terms, store.bag_words, store.bag_counts, 0, types)
 
 
-@kernel
-def _add(store: WordStore, slot: int, i: int) -> None:
-    add_words(store, slot, i)
-    store.size[slot] += 1
-
-
-@kernel
-def _remove(store: WordStore, slot: int, i: int) -> None:
-    remove_words(store, slot, i)
-    store.size[slot] -= 1
-    if store.size[slot] == 0:
-        store.log_h[slot] = 0.0
-
-
-@kernel
+@clusters.score.of(WordStore)
 def _score(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
     first, last = store.offsets[i], store.offsets[i + 1]
     score_tokens(store, store.words, store.counts, first, last, slots, n, out)
 
 
-@score.of(WordStore)
-def _score_slots(store: WordStore, i: int, slots: np.ndarray, n: int, out: np.ndarray) -> None:
-    _score(store, i, slots, n, out)
-
-
-@clear.of(WordStore)
-def _clear_slot(store: WordStore, slot: int) -> None:
+@clusters.clear.of(WordStore)
+def _clear(store: WordStore, slot: int) -> None:
     store.size[slot] = 0
     store.log_h[slot] = 0.0
     store.tokens[slot] = 0
     store.types[slot] = 0
 
 
-@add.of(WordStore)
-def _add_to_slot(store: WordStore, slot: int, i: int) -> None:
-    _add(store, slot, i)
+@clusters.add.of(WordStore)
+def _add(store: WordStore, slot: int, i: int) -> None:
+    hold(store, slot, i)
+    store.size[slot] += 1
 
 
-@hold.of(WordStore)
-def _hold_in_slot(store: WordStore, slot: int, i: int) -> None:
-    add_words(store, slot, i)
-
-
-@remove.of(WordStore)
-def _remove_from_slot(store: WordStore, slot: int, i: int) -> None:
-    _remove(store, slot, i)
-
-
-@drop_run.of(WordStore)
+@clusters.drop_run.of(WordStore)
 def _drop_run(store: WordStore, slot: int, order: np.ndarray, first: int, last: int) -> None:
     for t in range(first, last):
-        _remove(store, slot, order[t])
+        remove(store, slot, order[t])
 
 
-@empty_group.of(WordStore)
-def _empty_group(store: WordStore) -> None:
-    empty_bag(store)
-
-
-@add_to_group.of(WordStore)
-def _add_to_group(store: WordStore, i: int) -> None:
-    add_to_bag(store, i)
-
-
-@copies_in_group.of(WordStore)
+@clusters.copies_in_group.of(WordStore)
 def _copies_in_group(store: WordStore, i: int, n: int) -> None:
-    empty_bag(store)
+    empty_group(store)
     if n > 0:
-        add_to_bag(store, i)
+        add_to_group(store, i)
         for j in range(store.counters.bag_types):
             store.bag[store.bag_words[j]] *= n
         store.counters.bag_tokens *= n
 
 
-@group_of_slot.of(WordStore)
-def _group_of_a_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
-    empty_bag(store)
+@clusters.group_of_slot.of(WordStore)
+def _group_of_slot(store: WordStore, slot: int, labels: np.ndarray) -> None:
+    empty_group(store)
     for i in range(labels.shape[0]):
         if labels[i] == slot:
-            add_to_bag(store, i)
+            add_to_group(store, i)
     frozen = labels.shape[0] + slot - FIRST_SLOT
     if frozen < store.fresh.shape[0]:
-        add_to_bag(store, frozen)
+        add_to_group(store, frozen)
 
 
-@score_group.of(WordStore)
-def _score_the_group(store: WordStore, slots: np.ndarray, n: int, out: np.ndarray) -> float:
-    return score_bag(store, slots, n, out)
-
-
-@prepare_all.of(WordStore)
+@clusters.prepare_all.of(WordStore)
 def _prepare(store: WordStore) -> None:
     for slot in range(store.size.shape[0]):
-        store.size[slot] = 0
-        store.log_h[slot] = 0.0
-        store.tokens[slot] = 0
-        store.types[slot] = 0
+        clear(store, slot)
     for w in range(store.length.shape[0]):
         store.length[w] = 0
     for i in range(store.fresh.shape[0]):

@@ -13,12 +13,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.rows import Counters, ints, one, reals
+from streamdp.kernels.rows import Counters, ints, made, new_counters, one, reals
+from streamdp.offline.chain import Chain, Sampler
 from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
-from streamdp.offline.kernels.clusters import add_to_group, empty_group, score, score_group
 from streamdp.offline.kernels.rng import below, shuffle, uniform
-from streamdp.offline.kernels.store import Store
-from streamdp.offline.kernels.weights import Weights
+from streamdp.offline.kernels.store import Store, add_to_group, empty_group, score, score_group
+from streamdp.offline.samplers.gibbs import Gibbs
+from streamdp.priors.base import Prior, Weights
 
 COIN, SEQUENTIAL = -1, -2
 """In place of a number of scans: sides by coin; one pass that allots a record after the other (Dahl)."""
@@ -147,13 +148,13 @@ def _split(
     """Propose to split the cluster of record j, which leaves it."""
     log_h, held = store.log_h, allocation.counters.active
     a = allocation.labels[j]
-    whole = log_h[a]
+    together = log_h[a]
     b = take_slot(allocation)
     sides.pair[0], sides.pair[1] = a, b
     _to(store, allocation, j, b)
     proposed = _divide(store, allocation, prior, sides, random, n, scans, False)
     n_a, n_b = store.size[a], store.size[b]
-    gain = log_h[a] + log_h[b] - whole + prior.found[held]
+    gain = log_h[a] + log_h[b] - together + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
     sides.counters.splits += 1
     if math.log(1.0 - uniform(random)) < gain - proposed:
@@ -231,3 +232,78 @@ def split_merge_moves(
         else:
             _merge(store, allocation, prior, sides, random, members, i, j, scans)
     return moves
+
+
+SIMPLE, RESTRICTED, MIXED = 1, 2, 3
+"""Jain and Neal's variants: sides by coin; restricted Gibbs scans; those, and Gibbs sweeps in between."""
+
+
+class SplitMerge(Sampler):
+    """Propose to split a cluster or to merge two (Jain and Neal 2004).
+
+    Parameters
+    ----------
+    variant
+        1: the sides of a split are thrown by coin. 2: they come out of a Gibbs scan restricted to the
+        two sides, after ``scans`` of the kind. 3: as 2, with a Gibbs sweep after every round.
+    scans
+        Scans before the one that proposes, an integer >= 0.
+    proposals
+        Of one round.
+    """
+
+    needs = "exchangeable priors"
+
+    def __init__(self, variant: int = RESTRICTED, *, scans: int = 5, proposals: int = 10) -> None:
+        if variant not in (SIMPLE, RESTRICTED, MIXED):
+            raise ValueError(f"variant must be 1, 2 or 3, not {variant!r}")
+        if scans < 0 or proposals < 1:
+            raise ValueError("scans must be at least 0, proposals at least 1")
+        self.variant, self.proposals = variant, proposals
+        self._scans = COIN if variant == SIMPLE else scans
+        self._gibbs = Gibbs() if variant == MIXED else None
+        self.counters = new_counters(Sides)
+
+    @staticmethod
+    def serves(prior: Prior) -> bool:
+        """Where the sizes of the two sides tell the ratio."""
+        return prior.exchangeable
+
+    def round(self, chain: Chain) -> int:
+        """One round of proposals."""
+        assert chain.weights is not None
+        n = chain.size
+        sides = made(Sides, {"records": n}, counters=self.counters)
+        left = self.proposals
+        while left:
+            chain.more_room()
+            left -= split_merge_moves(
+                chain.store, chain.allocation, chain.weights, sides, chain.random, self._scans, left
+            )
+        if self._gibbs is not None:
+            self._gibbs(chain)
+        return self.proposals
+
+    @property
+    def acceptance(self) -> dict[str, float]:
+        """Shares of the proposed splits and mergers that were accepted; nan before the first."""
+        c = self.counters
+        with np.errstate(invalid="ignore"):
+            return {
+                "split": float(np.float64(c.splits_taken) / c.splits),
+                "merge": float(np.float64(c.merges_taken) / c.merges),
+            }
+
+
+class SequentiallyAllocated(SplitMerge):
+    """Split and merge, the sides of a split filled one record after the other (SAMS: Dahl 2005).
+
+    Parameters
+    ----------
+    proposals
+        Of one round.
+    """
+
+    def __init__(self, *, proposals: int = 10) -> None:
+        super().__init__(SIMPLE, proposals=proposals)
+        self._scans = SEQUENTIAL

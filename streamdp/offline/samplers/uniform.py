@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.offline.kernels.allocation import Allocation, is_held, leave
-from streamdp.offline.kernels.clusters import score
-from streamdp.offline.kernels.gibbs import choose
-from streamdp.offline.kernels.store import FIRST_SLOT, Store
+from streamdp.offline.chain import Chain
+from streamdp.offline.kernels.allocation import Allocation, choose, is_held, leave
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, score
+from streamdp.priors.kinds import by_order
 
 NOBODY, BEFORE = -1, -2
 """In place of a first member: not found yet, a frozen record."""
@@ -149,3 +149,26 @@ def uniform_sweep(
             return p
         _uniform_step(store, allocation, founders, concentration, random, order[p])
     return last
+
+
+def sweep_in_order(chain: Chain, order: np.ndarray) -> None:
+    """Draw the clusters of some records anew, in this order, under the uniform process."""
+    prior, done = by_order(chain.prior), 0
+    assert prior is not None
+    while done < len(order):
+        chain.more_room()
+        capacity = len(chain.allocation.free)
+        closed = 0 if chain.anchors is None else chain.anchors.closed
+        first, ascending = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+        founders = Founders(first, ascending, np.zeros(capacity), closed)
+        find_founders(chain.allocation, founders)
+        done = uniform_sweep(
+            chain.store,
+            chain.allocation,
+            founders,
+            prior.concentration,
+            chain.random,
+            order,
+            done,
+            len(order),
+        )

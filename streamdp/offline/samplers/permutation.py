@@ -13,9 +13,8 @@ import numpy as np
 
 from streamdp.kernels.rows import made
 from streamdp.likelihoods import Likelihood
-from streamdp.offline.chain import Chain
+from streamdp.offline.chain import Chain, Sampler
 from streamdp.offline.kernels.allocation import enter_alone
-from streamdp.offline.kernels.clusters import prepare
 from streamdp.offline.kernels.permutation import (
     FULL,
     Program,
@@ -25,9 +24,9 @@ from streamdp.offline.kernels.permutation import (
     forward,
     similarities,
 )
-from streamdp.offline.kernels.store import FIRST_SLOT, WordStore
-from streamdp.offline.moves import refuse
+from streamdp.offline.kernels.store import FIRST_SLOT, WordStore, prepare
 from streamdp.offline.prepare import Data, new_store
+from streamdp.priors.base import Prior
 
 Form = Literal["exact", "metropolis"]
 Order = Literal["uniform", "markov", "projection"]
@@ -35,7 +34,7 @@ MOST_EXACT = 2_000
 MOST_MARKOV = 5_000
 
 
-class Permutation:
+class Permutation(Sampler):
     """Draw all clusters at once along a random permutation.
 
     Parameters
@@ -68,6 +67,8 @@ class Permutation:
     With pruning, and from a start far away, no draw may ever be accepted: mix it with Gibbs sweeps.
     """
 
+    needs = "exchangeable priors"
+
     def __init__(
         self,
         form: Form = "metropolis",
@@ -91,12 +92,15 @@ class Permutation:
         self.expansion: float | None = None
         self._store: Any | None = None
         self._program: Program | None = None
-        self._made_for: tuple[Data, Likelihood[Any, Any], np.ndarray | None] | None = None
+        self._made_for: tuple[Data, Likelihood, np.ndarray | None] | None = None
 
-    def __call__(self, chain: Chain) -> int:
+    @staticmethod
+    def serves(prior: Prior) -> bool:
+        """Where the records may be taken in any order."""
+        return prior.exchangeable
+
+    def round(self, chain: Chain) -> int:
         """One draw of a permutation and of a clustering; returns N."""
-        if chain.weights is None:
-            refuse(self, chain.prior, "exchangeable priors")
         chain.need_all_records("Permutation")
         weights = chain.weights
         assert weights is not None

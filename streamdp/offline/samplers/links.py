@@ -1,0 +1,231 @@
+"""Gibbs sampling of the links of the sequential distance-dependent CRP (Blei and Frazier 2011).
+
+A record links to an earlier one or to itself; the clusters are the trees. Drawing a link anew moves the
+whole subtree that hangs on it. The moves leave p(links | records) invariant, whose clusters are
+distributed as p(z | records). The frozen records of a cluster are one target, numbered from N on, that
+itself links to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import made
+from streamdp.offline.chain import Chain, Sampler
+from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
+from streamdp.offline.kernels.links import Held, Links, held_weight, link_weight
+from streamdp.offline.kernels.rng import draw_log, uniform
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, add_to_group, empty_group, score_group
+from streamdp.priors.base import Prior
+from streamdp.priors.decays import WindowTerms
+from streamdp.priors.kinds import by_distance
+
+
+@kernel
+def _attach(links: Links, i: int, j: int) -> None:
+    links.to[i] = j
+    if i == j:
+        return
+    first = links.child[j]
+    links.next[i], links.before[i] = first, -1
+    if first >= 0:
+        links.before[first] = i
+    links.child[j] = i
+
+
+@kernel
+def _detach(links: Links, i: int) -> None:
+    j = links.to[i]
+    links.to[i] = i
+    if i == j:
+        return
+    after, before = links.next[i], links.before[i]
+    if before >= 0:
+        links.next[before] = after
+    else:
+        links.child[j] = after
+    if after >= 0:
+        links.before[after] = before
+
+
+@kernel
+def _subtree(links: Links, i: int) -> int:
+    """Fill ``group`` with record i and all that lead to it; returns how many."""
+    links.group[0] = i
+    n = 1
+    p = 0
+    while p < n:
+        r = links.child[links.group[p]]
+        while r >= 0:
+            links.group[n] = r
+            n += 1
+            r = links.next[r]
+        p += 1
+    return n
+
+
+@kernel
+def _draw_target(
+    links: Links, allocation: Allocation, random: np.ndarray, i: int, slot: int, total: float
+) -> int:
+    """An earlier record of a slot, or its frozen ones, by their weight; ``total`` is the sum."""
+    u, last = uniform(random) * total, i
+    if is_held(allocation, slot):
+        weight = held_weight(links.held, links.decay, links.position[i], slot - FIRST_SLOT)
+        if weight > 0.0:
+            last = links.to.shape[0] + slot - FIRST_SLOT
+            u -= weight
+            if u < 0.0:
+                return last
+    for j in range(links.reach[i], i):
+        if allocation.labels[j] == slot:
+            weight = link_weight(links, i, j)
+            if weight > 0.0:
+                last = j
+                u -= weight
+                if u < 0.0:
+                    break
+    return last
+
+
+@entry
+def draw_links(links: Links, allocation: Allocation, random: np.ndarray) -> int:
+    """Links given the clusters, each by its weight; returns how many records had none to link to."""
+    seen = links.total
+    for i in range(links.child.shape[0]):
+        links.child[i] = -1
+    lost = 0
+    for i in range(links.to.shape[0]):
+        total, slot = 0.0, allocation.labels[i]
+        held = is_held(allocation, slot)
+        if held:
+            total = held_weight(links.held, links.decay, links.position[i], slot - FIRST_SLOT)
+        for j in range(links.reach[i], i):
+            if allocation.labels[j] == slot:
+                total += link_weight(links, i, j)
+        if total > 0.0:
+            _attach(links, i, _draw_target(links, allocation, random, i, slot, total))
+        else:
+            links.to[i] = i
+            lost += held or seen[slot] > 0.0
+            seen[slot] = 1.0
+    for i in range(links.to.shape[0]):
+        seen[allocation.labels[i]] = 0.0
+    return lost
+
+
+@kernel
+def _link_step(store: Store, allocation: Allocation, links: Links, random: np.ndarray, i: int) -> None:
+    _detach(links, i)
+    members = _subtree(links, i)
+    empty_group(store)
+    for p in range(members):
+        leave(store, allocation, links.group[p])
+        add_to_group(store, links.group[p])
+    n = 0
+    for k in range(allocation.counters.held):
+        weight = held_weight(links.held, links.decay, links.position[i], k)
+        if weight > 0.0:
+            links.slots[n] = k + FIRST_SLOT
+            links.total[k + FIRST_SLOT] = weight
+            n += 1
+    for j in range(links.reach[i], i):
+        slot, weight = allocation.labels[j], link_weight(links, i, j)
+        if weight > 0.0:
+            if links.total[slot] == 0.0:
+                links.slots[n] = slot
+                n += 1
+            links.total[slot] += weight
+    weights = allocation.weights
+    alone = score_group(store, links.slots, n, weights)
+    for p in range(n):
+        weights[p] += math.log(links.total[links.slots[p]])
+    weights[n] = math.log(links.concentration) + alone
+    chosen = draw_log(random, weights, n + 1, allocation.totals)
+    if chosen < n:
+        slot = links.slots[chosen]
+        _attach(links, i, _draw_target(links, allocation, random, i, slot, links.total[slot]))
+    else:
+        slot = take_slot(allocation)
+    for p in range(n):
+        links.total[links.slots[p]] = 0.0
+    for p in range(members):
+        enter(store, allocation, links.group[p], slot)
+
+
+@entry
+def link_sweep(
+    store: Store,
+    allocation: Allocation,
+    links: Links,
+    random: np.ndarray,
+    order: np.ndarray,
+    first: int,
+    last: int,
+) -> int:
+    """Draw the links of ``order[first .. last - 1]`` anew; returns where it stopped for want of a slot."""
+    for p in range(first, last):
+        if allocation.counters.free == 0:
+            return p
+        _link_step(store, allocation, links, random, order[p])
+    return last
+
+
+class LinkGibbs(Sampler):
+    """Draw the link of every record given all others; a link moves all that hangs on it.
+
+    For the sequential distance-dependent CRP (Blei and Frazier 2011, section 3.1). The links are drawn
+    from the clusters at the start of every round, which leaves their distribution as it is.
+    """
+
+    needs = "the distance-dependent prior"
+
+    @staticmethod
+    def serves(prior: Prior) -> bool:
+        """Where records link to others."""
+        return by_distance(prior) is not None
+
+    def round(self, chain: Chain) -> int:
+        """One sweep over all records."""
+        links = links_of(chain)
+        done, order = 0, np.arange(chain.size)
+        while done < chain.size:
+            chain.more_room()
+            capacity = len(chain.allocation.free)
+            links = links._replace(total=np.zeros(capacity), slots=np.zeros(capacity, np.int64))
+            if done == 0 and draw_links(links, chain.allocation, chain.random):
+                raise ValueError("a record is too far from all earlier ones of its cluster to be in it")
+            done = link_sweep(chain.store, chain.allocation, links, chain.random, order, done, chain.size)
+        chain.settle()
+        return chain.size
+
+
+NOBODY = Held(np.zeros(1, np.int64), np.zeros(0), np.zeros(0))
+
+
+def links_of(chain: Chain) -> Links:
+    """Scratch for a pass over the links of a chain; of no size under priors without links."""
+    prior, n, weight = chain.prior, chain.size, chain.link_weights()
+    decay, concentration = WindowTerms(1.0), 0.0
+    position, reach = np.zeros(0), np.zeros(n, np.int64)
+    if (linked := by_distance(prior)) is None:
+        n = 0
+    else:
+        decay, concentration = linked.decay.terms(), float(linked.concentration)
+        if chain.distances is None:
+            anchors = chain.anchors
+            position = linked.positions(n, chain.times) if anchors is None else anchors.positions
+            reach = np.searchsorted(position, position - linked.decay.reach)
+    return made(
+        Links,
+        {"records": n, "targets": n + chain.held, "slots": 0},
+        position=position,
+        reach=reach,
+        weight=weight,
+        decay=decay,
+        concentration=concentration,
+        held=NOBODY if chain.anchors is None else chain.anchors.held,
+    )
