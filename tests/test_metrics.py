@@ -18,8 +18,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 import streamdp
 from streamdp.cli.watch import reasons
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import Metrics, PartitionLag, takes_openmetrics
-from streamdp.monitor.tables import TOTALS
+from streamdp.monitor.metrics import TOTALS, Metrics, PartitionLag, takes_openmetrics
 from streamdp.monitor.times import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
 
 COUNTERS = {

@@ -27,12 +27,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from streamdp import Engine, Record, Settings
 from streamdp.errors import StreamdpError
 from streamdp.settings.load import ConfigError
-from streamdp.sharding.sharded import Sharded
+from streamdp.sharding import Sharded
 from streamdp.spark import cluster, export_states
-from streamdp.spark.intake import Intake, rows_of
-from streamdp.spark.intake import Row as Given
-from streamdp.spark.keeping import body_of, packed
-from streamdp.spark.live import Live, token_after
+from streamdp.spark.keeping import Live, body_of, packed, token_after
+from streamdp.spark.schema import Intake, rows_of
+from streamdp.spark.schema import Row as Given
 from streamdp.state import snapshot
 from streamdp.state.snapshot import SnapshotError
 

@@ -9,14 +9,27 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.rounding import tell_numbers
-from streamdp.kernels.jit import Bound
+from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Record
 
 DIGITS = 6
 """Decimals of probabilities and log predictives in assignments."""
 
-_tell_numbers = Bound(tell_numbers)
+
+@entry
+def round_numbers(numbers: np.ndarray, sizes: np.ndarray, unit: float) -> None:
+    """Write novelties and round all to ``unit`` parts of one, as ``np.round`` does.
+
+    ``numbers`` is of shape (4, n): two probabilities, the log predictive and the novelty of each record.
+    """
+    for i in range(sizes.shape[0]):
+        # never -0; long records would else look novel
+        numbers[3, i] = 0.0 - numbers[2, i] / max(sizes[i], 1)
+        for k in range(4):
+            numbers[k, i] = np.rint(numbers[k, i] * unit) / unit
+
+
+_round_numbers = Bound(round_numbers)
 
 
 def assignments(
@@ -50,7 +63,7 @@ def assignments(
     numbers = np.empty((4, len(records)))
     numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
     numbers[2] = rows["log_predictive"]
-    _tell_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
+    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
     *shares, log_predictives, novelties = numbers.tolist()
     unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
     labels = rows["label"].tolist()
@@ -69,8 +82,21 @@ def assignments(
         strict=False,
     )  # not strict: what has no end goes on as long as there are records
     return [
-        Assignment( seq=seq, id=record.id, position=record.position, time=record.time, cluster=label,
-        probability=share, new_probability=share_of_new, new=new, link=link, log_predictive=log_predictive,
-        novelty=novelty, keep=unset if record.keep is None else record.keep, template=template,
-        params=values, ) for seq, record, label, share, share_of_new, new, link, log_predictive, novelty,
-        template, values in given ]
+        Assignment(
+            seq=seq,
+            id=record.id,
+            position=record.position,
+            time=record.time,
+            cluster=label,
+            probability=share,
+            new_probability=of_new,
+            new=new,
+            link=link,
+            log_predictive=log_predictive,
+            novelty=novelty,
+            keep=unset if record.keep is None else record.keep,
+            template=template,
+            params=values,
+        )
+        for seq, record, label, share, of_new, new, link, log_predictive, novelty, template, values in given
+    ]

@@ -1,11 +1,11 @@
-"""Clusters in words that a reader understands: top words or means, sizes, lives."""
+"""Clusters for a reader: sizes and lives, top words or means, events, and where a record would go."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,10 +14,57 @@ from streamdp.answers.samples import Samples
 from streamdp.beam.pool import CLOSED
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output
+from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
+
+
+class Census(NamedTuple):
+    """Live clusters side by side, each of shape (K,).
+
+    Times are in seconds, NaN where there are none.
+    """
+
+    label: np.ndarray
+    size: np.ndarray
+    first_time: np.ndarray
+    last_time: np.ndarray
+    first_seq: np.ndarray
+    last_seq: np.ndarray
+
+
+def census_of(search: BeamSearch) -> Census:
+    """The live clusters of the best hypothesis, in no order."""
+    slots = search.head_slots()
+    rows, lineages = search.state.pool.slots[slots], search.state.lineages.rows
+    own = lineages[rows["lineage"]]
+    return Census(
+        own["label"].copy(),
+        rows["size"].copy(),
+        rows["first_time"].copy(),
+        rows["last_time"].copy(),
+        own["founder"].copy(),
+        rows["last"].copy(),
+    )
+
+
+def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:
+    """The same of clusters that were described already."""
+
+    def times(values: list[float | None]) -> np.ndarray:
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    return Census(
+        np.array([c.cluster for c in clusters], np.int64),
+        np.array([c.size for c in clusters], np.int64),
+        times([c.first_time for c in clusters]),
+        times([c.last_time for c in clusters]),
+        np.array([c.first_seq for c in clusters], np.int64),
+        np.array([c.last_seq for c in clusters], np.int64),
+    )
+
 
 KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS)
 TOP = 10
@@ -165,3 +212,68 @@ def of_closed(event: Event, samples: Samples) -> ClusterSummary:
         mean=event.mean,
         template=event.template,
     )
+
+
+MOST_WORDS = 40
+"""Distinct words of a record that are weighed one by one."""
+
+TELLING = 5
+"""Words that are told of each cluster."""
+
+
+class Candidate(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A cluster that a record may belong to; ``cluster`` is -1 for a new one.
+
+    ``probability`` is as in an assignment; ``words`` are those that speak for the cluster most, each with by
+    how many nats it does: how much more it adds to the record's log predictive there than in a new cluster.
+    """
+
+    cluster: int
+    probability: float
+    words: list[tuple[str, float]] = []
+
+
+def candidates(
+    search: BeamSearch, batch: Batch, words: Sequence[str | None] | None, most: int
+) -> list[Candidate]:
+    """The likeliest clusters of the best hypothesis, and a new one, for the one record of a batch."""
+    slots = search.head_slots()
+    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
+    ((shares,), logs) = search.weigh(batch, slots)
+    best = np.lexsort((np.append(labels, -1), -shares))[:most]
+    best = best[shares[best] > 0.0]
+    numbers, gains = np.zeros(0, np.int64), np.zeros((0, len(best)))
+    if words is not None:
+        numbers, gains = _gains(search, batch, slots, logs)
+        gains = gains[:, best]
+    found = []
+    for column, j in enumerate(best.tolist()):
+        new, said = j == len(slots), list[tuple[str, float]]()
+        if words is not None and not new:
+            for i in np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
+                word = words[numbers[i]] if numbers[i] < len(words) else None
+                if word is not None and gains[i, column] > 0.0:
+                    said.append((word, round(float(gains[i, column]), 2)))
+        label = -1 if new else int(labels[j])
+        found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=said))
+    return found
+
+
+def _gains(
+    search: BeamSearch, batch: Batch, slots: np.ndarray, logs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By word and cluster: what the log predictive loses without the word, beside that of a new cluster.
+
+    ``logs`` are the log predictives of the whole record, shape (1, slots + 1).
+    """
+    numbers, counts = batch.words[:MOST_WORDS], batch.counts
+    if len(batch.words) < 2:
+        return numbers, logs - logs[:, -1:]
+    keep = [np.arange(len(batch.words)) != i for i in range(len(numbers))]
+    without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], _repeated(batch, len(keep)))
+    gain = logs - search.weigh(without, slots)[1]
+    return numbers, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _repeated(batch: Batch, times: int) -> np.ndarray | None:
+    return None if batch.times is None else np.repeat(batch.times, times)

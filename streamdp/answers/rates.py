@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.sound import finite, require
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 
 SECONDS, LINES = 60.0, 1000.0
 """A unit of time: of event time; lines of those that have no times."""

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
-from streamdp.encode.kernels.bags import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
+from streamdp.encode.kernels import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
-from streamdp.encode.vocabulary import Vocabulary, letters_of
+from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
 

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
-from streamdp.answers import html, listing
+from streamdp.answers import listing
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
 from streamdp.estimators import stored
-from streamdp.estimators.frames import labels_like, records_of
-from streamdp.estimators.reading import categories_of, counts_of, is_sparse, named, names_of, numbers_of
+from streamdp.estimators.reading import (
+    categories_of,
+    counts_of,
+    is_sparse,
+    labels_like,
+    named,
+    names_of,
+    numbers_of,
+    records_of,
+)
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
 from streamdp.registry import CATEGORICAL
@@ -313,7 +321,7 @@ class StreamDP(Clusterer):
 
     def _repr_html_(self) -> str:
         told = f"{self.n_clusters:,} clusters, of which the largest are"
-        return html.paragraph(told) + html.table(
+        return listing.paragraph(told) + listing.table(
             listing.COLUMNS, listing.rows(self.clusters[:10]), "clusters"
         )
 

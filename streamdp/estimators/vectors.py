@@ -15,8 +15,7 @@ from streamdp.answers.describe import events_of
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import Single, next_label
 from streamdp.beam.state import Output
-from streamdp.encode.choice import choose_encoder
-from streamdp.encode.encoders import HUGE, VectorEncoder
+from streamdp.encode.encoders import HUGE, VectorEncoder, choose_encoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.likelihoods.vectors import VectorFamily

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.choice import encode_all
-from streamdp.encode.encoders import Encoded, Encoder
+from streamdp.encode.encoders import Encoded, Encoder, encode_all
 from streamdp.errors import Exit
 from streamdp.likelihoods.base import Likelihood
 from streamdp.records import Record, Reject, Value, all_plain

@@ -11,7 +11,7 @@ from streamdp.offline.problem import Solution
 from streamdp.offline.relabel import inherit
 from streamdp.offline.task import Task
 from streamdp.priors import DistanceDependent
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 
 
 class Proposal(NamedTuple):

@@ -1,13 +1,22 @@
-"""Ticks for pages that listen: each encoded once, told to all, the last ones kept for those who come back."""
+"""Ticks for pages that listen, and questions that they ask the engine.
+
+A tick is encoded once and sent to all pages; the last ones are kept for those that come back. Questions are
+answered by the thread that runs the engine, between two batches.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import queue
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import msgspec
+
+from streamdp.engine import Engine
 
 HELD = 60
 """Ticks that are kept for pages which were away for a moment."""
@@ -129,3 +138,45 @@ class Hub:
                 yield message
         finally:
             self._listeners.discard(listener)
+
+
+T = TypeVar("T")
+
+WAITING = 32
+"""Questions that may wait; more are turned away."""
+
+
+class BusyError(Exception):
+    """Too many questions wait already."""
+
+
+class Questions:
+    """A line of questions. They only read: none may change the engine."""
+
+    def __init__(self) -> None:
+        self._line: queue.Queue[tuple[Callable[[Engine], Any], Future[Any]]] = queue.Queue(WAITING)
+
+    def ask(self, question: Callable[[Engine], T]) -> Future[T]:
+        """Join the line. Raises BusyError."""
+        answer: Future[T] = Future()
+        try:
+            self._line.put_nowait((question, answer))
+        except queue.Full:
+            raise BusyError from None
+        return answer
+
+    def answer(self, engine: Engine, seconds: float = 0.02) -> None:
+        """Answer what waits, at least one question, and no further one after so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                question, answer = self._line.get_nowait()
+            except queue.Empty:
+                return
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(question(engine))
+                except Exception as error:  # the run goes on; whoever asked gets the error
+                    answer.set_exception(error)
+            if time.monotonic() >= end:
+                return

@@ -1,17 +1,61 @@
-"""The live clusters as a table: sorted and searched without an object for each."""
+"""The live clusters as a table, sorted and searched without an object for each; short texts about them."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.census import Census, census_of_all
-from streamdp.page.text import name_of, short
-from streamdp.records import ClusterSummary
+from streamdp.answers.describe import Census, census_of_all
+from streamdp.answers.samples import what_is_said
+from streamdp.records import ClusterSummary, Record
+
+NAME = 3
+"""Words of a cluster's name."""
+
+LONGEST = 60
+"""Characters of a word or a name."""
+
+NUMBERS = 8
+"""Of a vector, so many are shown."""
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """A text in one line of bounded length."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def said(record: Record) -> str:
+    """The beginning of what a record says: texts and values, else the first numbers of its vector."""
+    found, value = what_is_said(record), record.value
+    if found or not isinstance(value, list):
+        return found
+    return _numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
+
+
+def _numbers(values: Sequence[float], most: int) -> str:
+    return " ".join(f"{value:.3g}" for value in values[:most])
+
+
+def name_of(
+    cluster: int,
+    words: Sequence[tuple[str, int]] | None,
+    template: object = None,
+    mean: Sequence[float] | None = None,
+) -> str:
+    """What a cluster is called: its template, its top words, where it lies, else its number."""
+    if isinstance(template, str):
+        return short(template)
+    if words:
+        return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
+    if mean:
+        return short(_numbers(mean, NAME))
+    return f"cluster {cluster}" if cluster >= 0 else "a new cluster"
+
 
 Sort = Literal["size", "rate", "trend", "age", "novelty", "last", "cluster", "name"]
 

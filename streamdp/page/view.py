@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.page.graph import Graph
-from streamdp.page.lives import Happening, Lives
-from streamdp.page.shown import Shown, ShownRecords, shown_of
-from streamdp.page.table import Sort, Table
-from streamdp.page.text import name_of, said, short
+from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
+from streamdp.page.table import Sort, Table, name_of, said, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 
 WHOLE = 1000
@@ -238,17 +237,7 @@ class View:
 
     def _told_event(self, event: Happening) -> dict[str, Any]:
         other = None if event.other is None else self.table.name(event.other)
-        return {
-            "number": event.number,
-            "event": event.event,
-            "seq": event.seq,
-            "time": event.time,
-            "cluster": event.cluster,
-            "name": event.name,
-            "size": event.size,
-            "other": event.other,
-            "other_name": other,
-        }
+        return {**msgspec.structs.asdict(event), "other_name": other}
 
     def first_tick(self) -> dict[str, Any]:
         """What a page that opens is told: the state, and the latest of everything."""

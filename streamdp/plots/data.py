@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamdp.decode.written import written_lines
+from streamdp.decode.objects import written_lines
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import Assignment, Event, Final

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.plots.clock import Clock, filled
 from streamdp.plots.data import Answered
-from streamdp.plots.style import FAINT, INK, Style, axes_or_new, head, name_of
+from streamdp.plots.style import FAINT, INK, Clock, Style, axes_or_new, filled, head, name_of
 from streamdp.records import TURNS, ClusterSummary, Event
 
 ENDS = ("merged", "vanished", "closed", "retired")

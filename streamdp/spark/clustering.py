@@ -15,12 +15,19 @@ from streamdp.engine import Engine
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.reading import decoder_of
-from streamdp.sharding.merging import merge_settings
-from streamdp.spark.intake import ARRIVAL, ORDER, PART, POSITION, RECORD
+from streamdp.sharding import merge_settings
 from streamdp.spark.keeping import Plan
-from streamdp.spark.keyed import KeyedClusterer, answer_whole
-from streamdp.spark.schema import COLUMNS
-from streamdp.spark.sharded import ALL, SHARD, MergeClusterer, ShardClusterer, merge_whole, parts_whole
+from streamdp.spark.processors import (
+    ALL,
+    SHARD,
+    KeyedClusterer,
+    MergeClusterer,
+    ShardClusterer,
+    answer_whole,
+    merge_whole,
+    parts_whole,
+)
+from streamdp.spark.schema import ARRIVAL, COLUMNS, ORDER, PART, POSITION, RECORD
 
 VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.state.lock import FolderLock
-from streamdp.state.snapshot import SnapshotError, in_use, unusable
+from streamdp.state.snapshot import FolderLock, SnapshotError, in_use, unusable
 
 BEAT = 1.0
 """Seconds from one sign of life to the next."""

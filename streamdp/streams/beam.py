@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.census import Census, census_of, census_of_all
-from streamdp.answers.describe import events_of, summarise
-from streamdp.answers.whereto import Candidate, candidates
+from streamdp.answers.describe import (
+    Candidate,
+    Census,
+    candidates,
+    census_of,
+    census_of_all,
+    events_of,
+    summarise,
+)
 from streamdp.beam.adapt import Adapted, adapt, adapted
 from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.facts import facts_of, state_of
@@ -19,10 +25,9 @@ from streamdp.beam.model import REVIEW_EVERY
 from streamdp.beam.review import review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.beam.state import Output
-from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
-from streamdp.encode.vocabulary import EVICT_EVERY
+from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -32,8 +37,7 @@ from streamdp.priors import DistanceDependent, Exponential
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
-from streamdp.state.arrays import pack_all, unpack_all
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.streams.intake import Intake
 from streamdp.streams.stream import Stream
