@@ -54,7 +54,7 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
         second_look=0,
         refine_every=0,
         adapt=False,
-        # what is late or ahead is said by who joins the clusters, of the whole stream
+        # what is late or ahead is decided by the merger, of the complete stream
         max_lateness=0.0,
         max_ahead=NEVER,
         max_leap=NEVER,
@@ -108,7 +108,7 @@ class Shard:
 
 
 def merge_settings(settings: Settings) -> Settings:
-    """The settings of who joins the clusters: those of the stream, with nothing left to search.
+    """The settings of the merger: those of the stream, with nothing left to search.
 
     Raises ConfigError for what cannot be in shards.
     """
@@ -201,7 +201,7 @@ def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
 
 
 class Sharded:
-    """Shards, and who joins what they find.
+    """Shards, and a merger of what they find.
 
     Records go to shards by their bytes, or their texts where they have none. The answers are those of the
     :class:`Merger`, which has seen all of them.

@@ -58,7 +58,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 303,
+    "files": 299,
     "functions of more than 60 lines": 9,
     "functions of 10 parameters or more": 13,
     "circles of imports": 0,

@@ -13,7 +13,7 @@ from hypothesis import settings as few
 from hypothesis import strategies as st
 
 from streamdp import Engine, Settings
-from streamdp.answers.rates import LINES, QUIET, SIZE, TOLD, Rates, Turn
+from streamdp.answers.rates import LINES, QUIET, REPORTED, SIZE, Rates, Turn
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
 from streamdp.settings.load import ConfigError
@@ -248,4 +248,4 @@ def test_what_is_told_is_remembered() -> None:
     labels, times = lines_of(usual)
     found: list[Turn] = list(rates.take(labels, times, 0, dated=True))
     assert [turn.label for turn in found] == [1]
-    assert unpack(rates.dump()["rows"])[:, TOLD].tolist() == [0.0, QUIET]
+    assert unpack(rates.dump()["rows"])[:, REPORTED].tolist() == [0.0, QUIET]

@@ -72,7 +72,8 @@ LATELY = 1000
 """Records that are called recent."""
 
 
-def _time(value: float) -> float | None:
+def known_time(value: float) -> float | None:
+    """A time; None for the NaN that arrays have where there is none."""
     return None if math.isnan(value) else float(value)
 
 
@@ -117,8 +118,8 @@ def event_of(
         other=moved[0][0] if moved else None,
         size=int(row["size"]),
         moved=moved or None,
-        first_time=_time(row["first"]) if time is not None else None,
-        last_time=_time(row["last"]) if time is not None else None,
+        first_time=known_time(row["first"]) if time is not None else None,
+        last_time=known_time(row["last"]) if time is not None else None,
         words=top,
         mean=mean,
     )
@@ -165,8 +166,8 @@ def summarise(
             ClusterSummary(
                 cluster=int(labels[row["lineage"]]),
                 size=int(row["size"]),
-                first_time=_time(row["first_time"]),
-                last_time=_time(row["last_time"]),
+                first_time=known_time(row["first_time"]),
+                last_time=known_time(row["last_time"]),
                 first_seq=int(founders[row["lineage"]]),
                 last_seq=int(row["last"]),
                 weight=float(pool.weight[slot]) * scale,
@@ -198,7 +199,7 @@ def described(
 
 
 def of_closed(event: Event, samples: Samples) -> ClusterSummary:
-    """A cluster as it was when it closed; ``last_seq`` is the record at which that was told."""
+    """A cluster as it was when it closed; ``last_seq`` is the record at which that was reported."""
     return ClusterSummary(
         cluster=event.cluster,
         size=event.size,
@@ -218,7 +219,7 @@ MOST_WORDS = 40
 """Distinct words of a record that are weighed one by one."""
 
 TELLING = 5
-"""Words that are told of each cluster."""
+"""Words that are given of each cluster."""
 
 
 class Candidate(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -248,14 +249,14 @@ def candidates(
         gains = gains[:, best]
     found = []
     for column, j in enumerate(best.tolist()):
-        new, said = j == len(slots), list[tuple[str, float]]()
+        new, speaking = j == len(slots), list[tuple[str, float]]()
         if words is not None and not new:
             for i in np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
                 word = words[numbers[i]] if numbers[i] < len(words) else None
                 if word is not None and gains[i, column] > 0.0:
-                    said.append((word, round(float(gains[i, column]), 2)))
+                    speaking.append((word, round(float(gains[i, column]), 2)))
         label = -1 if new else int(labels[j])
-        found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=said))
+        found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=speaking))
     return found
 
 
@@ -264,16 +265,13 @@ def _gains(
 ) -> tuple[np.ndarray, np.ndarray]:
     """By word and cluster: what the log predictive loses without the word, beside that of a new cluster.
 
-    ``logs`` are the log predictives of the whole record, shape (1, slots + 1).
+    ``logs`` are the log predictives of the complete record, shape (1, slots + 1).
     """
     numbers, counts = batch.words[:MOST_WORDS], batch.counts
     if len(batch.words) < 2:
         return numbers, logs - logs[:, -1:]
     keep = [np.arange(len(batch.words)) != i for i in range(len(numbers))]
-    without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], _repeated(batch, len(keep)))
+    times = None if batch.times is None else np.repeat(batch.times, len(keep))
+    without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], times)
     gain = logs - search.weigh(without, slots)[1]
     return numbers, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _repeated(batch: Batch, times: int) -> np.ndarray | None:
-    return None if batch.times is None else np.repeat(batch.times, times)

@@ -24,24 +24,24 @@ FADE = 0.98
 """What a window still counts for one later: half after 34."""
 
 LEAST = 10
-"""Windows for which a template is known before anything is said of its rate."""
+"""Windows for which a template is known before its rate is reported."""
 
 DEVIATIONS, TIMES, LINES_AT_LEAST = 8.0, 3.0, 10.0
 """A rate has leapt that is so many standard deviations and so many times above what is usual."""
 
 OTHERS, BUSIER = 10.0, 4.0
-"""So many lines of others, and standard deviations more than usual, say how much busier the whole log is."""
+"""So many lines of others, and standard deviations more than usual, say how much busier the log is."""
 
 MISSED, PAUSES = 16.0, 3.0
 """A template is silent once so many lines were to be expected, after so many times its longest pause."""
 
-NOW, USUAL, SPREAD, WINDOWS, PAUSE, LONGEST, LACKING, TOLD, SIZE, LAST = range(10)
+NOW, USUAL, SPREAD, WINDOWS, PAUSE, LONGEST, LACKING, REPORTED, SIZE, LAST = range(10)
 """By label: lines of this window; faded sums over windows of lines by unit of time, and of squares of what
 they were off; windows since the first line; units since the last one, and the most between two; lines to be
-expected in these; what was told of it last; lines in all; the time of the last."""
+expected in these; what was reported of it last; lines in all; the time of the last."""
 
 QUIET, LOUD = 1, 2
-"""What was told of a label."""
+"""What was reported of a label."""
 
 
 class Turn(NamedTuple):
@@ -131,13 +131,13 @@ class Rates:
         known = np.flatnonzero(self._rows[:, SIZE] > 0.0)
         rows, units = self._rows[known], self._units
         lines = rows[:, NOW].copy()
-        whole = np.maximum((1.0 - FADE ** rows[:, WINDOWS]) / (1.0 - FADE), 1.0)
-        usual, spread = rows[:, USUAL] / whole, rows[:, SPREAD] / whole
+        total = np.maximum((1.0 - FADE ** rows[:, WINDOWS]) / (1.0 - FADE), 1.0)
+        usual, spread = rows[:, USUAL] / total, rows[:, SPREAD] / total
         busier, calmer = _pace(lines, usual * units)
         expected = usual * units * busier
         deviation = np.sqrt(np.maximum(expected, spread * units * busier))
-        came, told = lines > 0.0, rows[:, TOLD]
-        pause = np.where(came & (told != QUIET), rows[:, PAUSE], 0.0)
+        came, reported = lines > 0.0, rows[:, REPORTED]
+        pause = np.where(came & (reported != QUIET), rows[:, PAUSE], 0.0)
         rows[:, LONGEST] = np.maximum(rows[:, LONGEST], pause)
         rows[:, PAUSE] = np.where(came, 0.0, rows[:, PAUSE] + units)
         rows[:, LACKING] = np.where(came, 0.0, rows[:, LACKING] + usual * units * calmer)
@@ -147,13 +147,13 @@ class Rates:
         far = lines > expected + DEVIATIONS * deviation
         loud = of_age & far & (lines >= TIMES * expected) & (lines >= LINES_AT_LEAST)
         calm = came & (lines <= expected + DEVIATIONS / 4.0 * deviation)
-        for which, flag in ((silent & (told != QUIET), QUIET), (loud & (told != LOUD), LOUD)):
+        for which, flag in ((silent & (reported != QUIET), QUIET), (loud & (reported != LOUD), LOUD)):
             for i in np.flatnonzero(which).tolist():
                 size, last = int(rows[i, SIZE]), float(rows[i, LAST])
-                said = int(known[i]), float(lines[i]), float(usual[i] * units)
-                yield Turn(at, flag == QUIET, *said, size, last)
-        rows[came & (told == QUIET) | calm, TOLD] = 0.0
-        rows[silent, TOLD], rows[loud, TOLD] = QUIET, LOUD
+                figures = int(known[i]), float(lines[i]), float(usual[i] * units)
+                yield Turn(at, flag == QUIET, *figures, size, last)
+        rows[came & (reported == QUIET) | calm, REPORTED] = 0.0
+        rows[silent, REPORTED], rows[loud, REPORTED] = QUIET, LOUD
         as_usual = lines / busier / units
         rows[:, SPREAD] = FADE * rows[:, SPREAD] + np.square(as_usual - usual) * units
         rows[:, USUAL] = FADE * rows[:, USUAL] + as_usual

@@ -144,9 +144,6 @@ def _offset(zone: str) -> int:
     return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if zone[0] == "-" else 1)
 
 
-FIELDS = ("level", "component")
-"""What ``--keep`` may name of a line of a log."""
-
 FIRST = 1000
 """Lines by which the way of writing times is found."""
 
@@ -173,7 +170,6 @@ _SYSLOG = re.compile(
 _PIPES = re.compile(r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?", re.ASCII)
 _GLOG = re.compile(r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+", re.ASCII)
 _CRI = re.compile(r"\s(?:stdout|stderr)\s[FP]\s", re.ASCII)
-_ACCESS = re.compile(r"\]\s", re.ASCII)
 
 _MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
 _TIMES = ("time", "ts", "timestamp", "@timestamp")

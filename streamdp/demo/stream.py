@@ -186,7 +186,7 @@ class _Story(msgspec.Struct):
     theme: int
     words: list[str]
     size: int
-    told: int = 0
+    headlines: int = 0
     replaced: int = 0
 
 
@@ -222,7 +222,7 @@ def _records(n: int, rng: random.Random) -> Iterator[DemoRecord]:
                 serial += 1
             birth = _next_birth(rng, birth)
         time, _, story = heappop(due)
-        yield DemoRecord(time=time, id=f"{i:06}", text=_tell(rng, story), topic=story.name)
+        yield DemoRecord(time=time, id=f"{i:06}", text=_headline(rng, story), topic=story.name)
 
 
 def _below(rng: random.Random, k: int) -> int:
@@ -290,16 +290,16 @@ def _fresh_word(rng: random.Random, story: _Story) -> str:
 
 def _drift(rng: random.Random, story: _Story) -> None:
     others = len(story.words) - _HEADLINE
-    while story.replaced < int(_TURNOVER * others * story.told / story.size):
+    while story.replaced < int(_TURNOVER * others * story.headlines / story.size):
         fresh = _fresh_word(rng, story)
         del story.words[_HEADLINE + _below(rng, others)]
         story.words.insert(_HEADLINE + _below(rng, others), fresh)
         story.replaced += 1
 
 
-def _tell(rng: random.Random, story: _Story) -> str:
+def _headline(rng: random.Random, story: _Story) -> str:
     _drift(rng, story)
-    story.told += 1
+    story.headlines += 1
     length = _between(rng, _TEXT_WORDS)
     of_topic = sum(rng.random() < _TOPIC_SHARE for _ in range(length))
     of_topic = max(2, min(of_topic, len(story.words) - 1))

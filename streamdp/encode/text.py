@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -89,18 +88,6 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
         if token[0] == "#":
             return self.hashtags
         return self.urls or not is_link(token)
-
-
-def counts(tokens: Iterable[str]) -> dict[str, int]:
-    """Count each token; the keys stand in order of first occurrence."""
-    tokens = tokens if isinstance(tokens, list) else list(tokens)
-    result = dict.fromkeys(tokens, 1)
-    if len(result) == len(tokens):  # most short texts repeat no word
-        return result
-    result = dict.fromkeys(tokens, 0)
-    for token in tokens:
-        result[token] += 1
-    return result
 
 
 class _Stems(dict[str, str]):

@@ -6,7 +6,7 @@ from itertools import repeat
 
 import numpy as np
 
-from streamdp.answers.assign import assignments
+from streamdp.answers.announcer import assignments
 from streamdp.offline.collection import Collection
 from streamdp.offline.problem import Solution
 from streamdp.offline.starts import sureness

@@ -117,7 +117,7 @@ class Api:
     async def graph(self, request: Request) -> Response:
         """Counts of the clusters that are drawn."""
         begin, end = _number(request, "from"), _number(request, "to")
-        bins = _whole(request, "bins", 160, 1, 480)
+        bins = _integer(request, "bins", 160, 1, 480)
         key = "graph", begin, end, bins
         return _json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
 
@@ -130,7 +130,7 @@ class Api:
         order = request.query_params.get("order", "descending")
         if order not in ("ascending", "descending"):
             raise AskError(400, "order: ascending or descending")
-        start, most = _whole(request, "start", 0, 0, 10**9), _whole(request, "limit", 50, 1, 500)
+        start, most = _integer(request, "start", 0, 0, 10**9), _integer(request, "limit", 50, 1, 500)
         key = "clusters", search, sort, order, start, most
         return _json(
             self._same.get(key, lambda: self._view.clusters(search, sort, order == "descending", start, most))
@@ -149,13 +149,13 @@ class Api:
     async def records(self, request: Request) -> Response:
         """The latest records."""
         cluster = _number(request, "cluster")
-        most = _whole(request, "limit", 40, 1, 40)
+        most = _integer(request, "limit", 40, 1, 40)
         label = None if cluster is None else int(cluster)
         return _json(msgspec.json.encode({"records": self._view.latest(label, most)}))
 
     async def events(self, request: Request) -> Response:
         """The latest events."""
-        after, most = _whole(request, "after", 0, 0, 10**12), _whole(request, "limit", 50, 1, 200)
+        after, most = _integer(request, "after", 0, 0, 10**12), _integer(request, "limit", 50, 1, 200)
         return _json(msgspec.json.encode({"events": self._view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
@@ -248,7 +248,7 @@ def _number(request: Request, name: str) -> float | None:
     return value
 
 
-def _whole(request: Request, name: str, default: int, least: int, most: int) -> int:
+def _integer(request: Request, name: str, default: int, least: int, most: int) -> int:
     value = _number(request, name)
     if value is None:
         return default

@@ -37,7 +37,7 @@ class Colours:
         return self._slots.get(cluster)
 
     def give(self, clusters: Sequence[int]) -> list[int]:
-        """The looks of all that are drawn now; who has none gets the one that was drawn longest ago."""
+        """The looks of all that are drawn now; one without a look gets that which was drawn longest ago."""
         taken = {self._slots[cluster] for cluster in clusters if cluster in self._slots}
         for cluster in clusters:
             if cluster not in self._slots:
@@ -175,7 +175,7 @@ STRETCHES = 6
 """Of time, of which each has its largest cluster drawn."""
 
 CHOSEN_EVERY = 3
-"""Ticks after which it is said anew who is drawn."""
+"""Ticks after which the drawn clusters are chosen anew."""
 
 STAYS = 2 * BANDS
 """A cluster that is drawn stays as long as it is among so many: bands do not come and go with every tick."""
@@ -187,7 +187,7 @@ Axis = Literal["dates", "numbers", "records"]
 
 
 class Graph:
-    """Counts over time, and who is drawn."""
+    """Counts over time, and the clusters that are drawn."""
 
     def __init__(self) -> None:
         self.timeline, self.colours = Timeline(), Colours()
@@ -218,7 +218,7 @@ class Graph:
         return len(self.timeline) > 0 and self.axis == "records"
 
     def choose(self, table: Table) -> None:
-        """Say anew who is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
+        """Choose who is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
         self._ticks += 1
         if self.drawn and self._ticks % CHOSEN_EVERY:
             return
@@ -273,7 +273,7 @@ class Graph:
         }
 
     def of(self, label: int, bins: int = 120) -> dict[str, Any]:
-        """One cluster's counts over the whole of time."""
+        """One cluster's counts over all time."""
         step, rows = self.timeline.counts([label], 0, len(self.timeline), bins)
         return {
             "axis": self.axis,

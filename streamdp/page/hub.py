@@ -28,7 +28,7 @@ PAGES = 64
 """Pages that may listen at once."""
 
 ALIVE = 5.0
-"""Seconds of silence after which pages are told that the run is still there."""
+"""Seconds of silence after which pages hear that the run is still there."""
 
 
 class FullError(Exception):
@@ -42,14 +42,14 @@ class _Listener:
 
 
 class Hub:
-    """Who listens, and what was told last; lives in the loop of the server, but for ``publish``.
+    """Pages that listen, and the ticks sent last; lives in the loop of the server, but for ``publish``.
 
     Parameters
     ----------
     run
-        What tells this run from those before and after it.
+        Distinguishes this run from those before and after it.
     first
-        Gives what a page is told that was not here before.
+        Gives the first tick of a page that was not here before.
     """
 
     def __init__(self, run: str, first: Callable[[], dict[str, Any]]) -> None:
@@ -70,7 +70,7 @@ class Hub:
         return len(self._listeners)
 
     def publish(self, tick: dict[str, Any]) -> None:
-        """Tell all pages, from any thread."""
+        """Send a tick to all pages, from any thread."""
         if self._loop is None or self._loop.is_closed():
             return
         data = self._encode(tick)
@@ -92,7 +92,7 @@ class Hub:
         return b"event: %s\nid: %s-%d\ndata: %s\n\n" % (kind.encode(), self.run.encode(), number, data)
 
     def _missed(self, last: str | None) -> list[bytes] | None:
-        """What a page has missed since that id; None where that is not known any more."""
+        """Ticks that a page has missed since that id; None where they are not held any more."""
         run, _, number = (last or "").rpartition("-")
         if run != self.run or not number.isdecimal() or int(number) > self.number:
             return None

@@ -18,8 +18,6 @@ HAPPENINGS = 24
 EVENTS = 200
 """Latest events, of whatever cluster, that can be asked for."""
 
-ENDS = ("closed", "retired", "merged", "vanished")
-
 
 class Happening(msgspec.Struct, frozen=True, gc=False):
     """An event, in few words. ``other`` is the cluster that it was split off from, or is now part of."""

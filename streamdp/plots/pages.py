@@ -95,6 +95,6 @@ def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
             chosen = largest_first[::step]
             matrix = similarity_matrix(np.array(fit.draws)[:, chosen])
             figure, axes = _figure()
-            told = f"Which records are together in {len(fit.draws):,} draws"
-            curves.similarity(matrix, labels[chosen], names, axes, title=told)
+            title = f"Which records are together in {len(fit.draws):,} draws"
+            curves.similarity(matrix, labels[chosen], names, axes, title=title)
             yield "similarity", figure

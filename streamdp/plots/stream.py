@@ -222,8 +222,8 @@ def streamgraph(
     data.clock.dress(axes)
     _scale(axes, heights, data.clock.width(data.edges))
     totals = data.counts.sum(axis=1)
-    told = f"{totals.sum():,} records in {data.found:,} clusters"
-    head(axes, title or f"{told}; in colour those that are largest or grow fastest")
+    counted = f"{totals.sum():,} records in {data.found:,} clusters"
+    head(axes, title or f"{counted}; in colour those that are largest or grow fastest")
     if legend:
         entries = [f"{name_of(c, names, 22)} ({n:,})" for c, n in zip(data.clusters, totals, strict=False)]
         entries.insert(0, f"{data.found - len(data.clusters):,} others ({totals[-1]:,})")

@@ -121,7 +121,7 @@ FONTS = (
 
 
 class Style(NamedTuple):
-    """How one cluster or chain is told from the others, without its colour too."""
+    """How one cluster or chain is distinguished from the others, without its colour too."""
 
     colour: str = REST
     hatch: str | None = None

@@ -42,7 +42,7 @@ def to_the_end(engine: Engine, records: Sequence[Record | Reject]) -> Answers:
     return answers
 
 
-def answer_whole(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+def answer_table(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
     """The answers to all rows of one key of a finished table, to the end."""
     engine = Engine(plan.settings, with_events=True)
     answers = to_the_end(engine, Arrived.of(frame, plan).records)
@@ -84,7 +84,7 @@ def _with_parts(plan: Plan, number: int, engine: Engine | None, arrived: Arrived
     return arrived.frame.assign(**{PART: pd.Series(found_for, dtype=object)})
 
 
-def parts_whole(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+def parts_of_table(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of one shard of a finished table, with their parts."""
     return _with_parts(plan, int(key[0]), None, Arrived.of(frame.drop(columns=SHARD), plan))
 
@@ -119,6 +119,6 @@ class MergeClusterer(Keeper):
         self._parts.update((engine.dump_parts(),))
 
 
-def merge_whole(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
+def merge_table(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     """The answers to all rows of a finished table, to the end."""
     return frame_of(to_the_end(Merger(plan.settings, with_events=True), Arrived.of(frame, plan).records), {})

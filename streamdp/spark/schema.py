@@ -190,19 +190,19 @@ _HAS = {kind: frozenset(kind.__struct_fields__) for kind in _KINDS}
 
 def frame_of(answers: Answers, key: dict[str, Any]) -> pd.DataFrame:
     """A row for each line, event and reject, in processing order; ``key``: columns alike in all."""
-    told: list[Any] = [*answers.lines, *answers.events, *answers.rejects]
-    kinds = list(map(type, told))
-    columns: dict[str, Any] = {name: [value] * len(told) for name, value in key.items()}
+    rows: list[Any] = [*answers.lines, *answers.events, *answers.rejects]
+    kinds = list(map(type, rows))
+    columns: dict[str, Any] = {name: [value] * len(rows) for name, value in key.items()}
     columns["kind"] = [_KINDS[kind] for kind in kinds]
     for name in list(COLUMNS)[1:]:
-        columns[name] = list(_column(name, told, kinds))
+        columns[name] = list(_column(name, rows, kinds))
     # object: pandas would make numbers with gaps among them floats, which do not hold every whole number
     return pd.DataFrame(columns, dtype=object)
 
 
-def _column(name: str, told: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
+def _column(name: str, rows: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
     value_of, written = attrgetter(name), _AS.get(name)
-    for each, kind in zip(told, kinds, strict=True):
+    for each, kind in zip(rows, kinds, strict=True):
         value = value_of(each) if name in _HAS[kind] else None
         if value is None or value is msgspec.UNSET:
             yield None

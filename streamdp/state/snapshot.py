@@ -99,7 +99,7 @@ class Header(msgspec.Struct, frozen=True):
     """What a snapshot says of itself.
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
-    said of records that the state still holds open, and is said anew when it goes on.
+    said of records that the state still holds open, and is reported anew when it goes on.
     """
 
     settings: dict[str, Any]

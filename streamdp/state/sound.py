@@ -123,7 +123,7 @@ def _check_clusters(found: Mapping[str, Any]) -> None:
 
 
 def _check_chains(found: Mapping[str, Any]) -> None:
-    """Chains end, since what comes next in one is always older; and they are as long as is said."""
+    """Chains end, since what comes next in one is always older; and they are as long as their counts."""
     counters, values, posts = found["counters"], found["values"], found["posts"]
     for rows in (values, posts):
         require((rows["next"] < np.arange(len(rows))).all(), "a chain that comes back")

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import LineAnnouncer, Lines
-from streamdp.answers.assign import assignments
+from streamdp.answers.announcer import LineAnnouncer, Lines, assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
