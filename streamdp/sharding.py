@@ -228,8 +228,11 @@ class Sharded:
     def with_parts(self, records: Sequence[Record | Reject]) -> list[Record | Reject]:
         """The same records, each with the cluster that its shard has found for it."""
         routes = [self._route(record) for record in records]
-        found = {s: iter(shard.advance(_of(records, routes, s))) for s, shard in enumerate(self.shards)}
-        pairs = zip(records, routes, strict=True)
+        pairs = list(zip(records, routes, strict=True))
+        found = [
+            iter(shard.advance([record for record, route in pairs if route == number]))
+            for number, shard in enumerate(self.shards)
+        ]
         return [next(found[route]) if route >= 0 else record for record, route in pairs]
 
     def _route(self, record: Record | Reject) -> int:
@@ -237,7 +240,3 @@ class Sharded:
         if isinstance(record, Reject):
             return -1
         return shard_of(record.raw or repr(record.value).encode(), len(self.shards))
-
-
-def _of(records: Sequence[Record | Reject], routes: Sequence[int], shard: int) -> list[Record | Reject]:
-    return [record for record, route in zip(records, routes, strict=True) if route == shard]

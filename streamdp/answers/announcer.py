@@ -1,4 +1,4 @@
-"""What the beam says, as lines for the outside: assignments, revisions, finality."""
+"""The output of the beam as lines for users: assignments, revisions, finality."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from streamdp.beam.pool import CLOSED
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.state import Output
 from streamdp.encode.batch import Batch
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
@@ -88,41 +88,31 @@ def events_of(
     count = int(out.counters.events)
     causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.counters.moves)].tolist()
     ends = np.cumsum(out.events["moves"][:count]).tolist()
-    return [
-        event_of(search.likelihood, out, e, times[seq - first], moves[start:end], words)
-        for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False))
-    ]
-
-
-def event_of(
-    likelihood: Likelihood[Any, Any],
-    out: Output,
-    e: int,
-    time: float | None,
-    moved: list[tuple[int, int]],
-    words: Sequence[str | None] | None,
-) -> Event:
-    """Row ``e`` of the beam's events, which has these moves."""
-    row = out.events[e]
-    top = mean = None
-    if isinstance(likelihood, VectorFamily):
-        mean = likelihood.centre(out.event_rows[e]).tolist()
-    elif words is not None:
-        pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
-        top = [(words[w] or "", count) for w, count in pairs if w >= 0]
-    return Event(
-        event=KINDS[int(row["kind"])],
-        seq=int(row["by"]),
-        time=time,
-        cluster=int(row["label"]),
-        other=moved[0][0] if moved else None,
-        size=int(row["size"]),
-        moved=moved or None,
-        first_time=known_time(row["first"]) if time is not None else None,
-        last_time=known_time(row["last"]) if time is not None else None,
-        words=top,
-        mean=mean,
-    )
+    found = []
+    for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False)):
+        row, time, moved = out.events[e], times[seq - first], moves[start:end]
+        top = mean = None
+        if isinstance(search.likelihood, VectorFamily):
+            mean = search.likelihood.centre(out.event_rows[e]).tolist()
+        elif words is not None:
+            pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
+            top = [(words[w] or "", n) for w, n in pairs if w >= 0]
+        found.append(
+            Event(
+                event=KINDS[int(row["kind"])],
+                seq=seq,
+                time=time,
+                cluster=int(row["label"]),
+                other=moved[0][0] if moved else None,
+                size=int(row["size"]),
+                moved=moved or None,
+                first_time=known_time(row["first"]) if time is not None else None,
+                last_time=known_time(row["last"]) if time is not None else None,
+                words=top,
+                mean=mean,
+            )
+        )
+    return found
 
 
 def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:

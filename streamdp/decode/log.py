@@ -162,7 +162,7 @@ _HEAD = re.compile(
     (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*?)(?:\(\s*\d+\))?:\s+)?)""",
     re.VERBOSE | re.ASCII,
 )
-"""What may stand between the time and the message: numbers, a level, a thread in brackets, a component."""
+"""What may be between the time and the message: numbers, a level, a thread in brackets, a component."""
 
 _SYSLOG = re.compile(
     r"\s+(?P<host>\S+)\s+(?P<component>[^\s\[:]+(?:\s\S+?)??)(?:\[(?P<pid>\d+)\])?:\s+", re.ASCII
@@ -182,7 +182,7 @@ Line = tuple[str, float | None, dict[str, Any] | None]
 
 
 class Head(NamedTuple):
-    """What stands before a message: time in seconds, level and component; and where the message begins."""
+    """What is before a message: time in seconds, level and component; and where the message begins."""
 
     time: float | None
     level: str | None
@@ -244,7 +244,7 @@ class LogLines:
         return message, head.time, self._kept(head.level, head.component)
 
     def head(self, text: str, written: Written, arrival: float) -> Head | None:
-        """What stands before the message; None where that is no time."""
+        """What is before the message; None where that is no time."""
         found = written.pattern.match(text)
         if found is None:
             return None

@@ -23,7 +23,7 @@ LEVELS = 4
 """Questions that a number is asked: 2^LEVELS intervals at most."""
 
 INSIDE = "?"
-"""What the name of an interval ends with where it stands for the question which half of it a number is in."""
+"""End of an interval's name where it means the question in which half of the interval a number is."""
 
 
 class Intervals:
@@ -118,7 +118,7 @@ def _written(bound: float | None) -> str:
 _Part = TypeVar("_Part", str, float)
 
 EVERY = ""
-"""What stands for every record; a field is its name, and a value ``field=value``."""
+"""The word of every record; a field is its name, and a value ``field=value``."""
 
 
 class CategoryEncoder(BagEncoder):
@@ -233,7 +233,7 @@ class CategoryEncoder(BagEncoder):
             counts += [sum(count for _, count in held), *(count for _, count in held)]
         if len(ids) == 1 and not self.names.numbers:
             return False
-        self._append(np.array([0, len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32))
+        self._held.append((np.array([0, len(ids)]), np.array(ids, np.int32), np.array(counts, np.int32)))
         return True
 
     def _pair(self, field: str, value: str) -> list[int]:

@@ -237,7 +237,10 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     if sparse is None:
         sparse = text
     if sparse:
-        return WordEncoder(tokenizer_of(settings), Vocabulary(_most_words(settings)))
+        most = settings.max_words
+        if settings.vocabulary_size is not None:
+            most = min(most, settings.vocabulary_size)
+        return WordEncoder(tokenizer_of(settings), Vocabulary(most))
     if text or categories:
         what = "a text" if text else "categories"
         return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")
@@ -270,9 +273,3 @@ def meant_for(settings: Settings, encoder: Encoder | None) -> Settings:
     if isinstance(encoder, CategoryEncoder) and settings.likelihood == AUTO:
         return msgspec.structs.replace(settings, likelihood=CATEGORICAL)
     return settings
-
-
-def _most_words(settings: Settings) -> int:
-    if settings.vocabulary_size is None:
-        return settings.max_words
-    return min(settings.max_words, settings.vocabulary_size)

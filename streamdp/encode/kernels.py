@@ -81,7 +81,7 @@ def find(spelling: Spelling, text: np.ndarray, start: int, stop: int, state: np.
 
 @entry
 def enter(spelling: Spelling, text: np.ndarray, ends: np.ndarray, ids: np.ndarray) -> None:
-    """Enter words, which stand one after the other in a text; the caller has made sure that there is room."""
+    """Enter words, which follow each other in a text; the caller has made sure that there is room."""
     begin = 0
     for k in range(ids.shape[0]):
         end, word, state = ends[k], ids[k], spelling.seed[0]
@@ -150,7 +150,7 @@ _LOWER = np.array([ord(chr(code).lower()) if code < 128 else code for code in ra
 
 
 class Pieces(NamedTuple):
-    """What stands between the spaces of texts; a single letter is left out."""
+    """What is between the spaces of texts; a single letter is left out."""
 
     lower: np.ndarray  # uint8[...] the texts in lower case, as far as ASCII goes
     rows: np.ndarray  # int64[n + 1] where the pieces of each text begin
@@ -185,7 +185,7 @@ def _word(spelling: Spelling, pieces: Pieces, start: int, stop: int) -> int:
 
 @entry
 def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarray) -> None:
-    """Cut texts, which stand one after the other and end at ``ends``, and look the pieces up."""
+    """Cut texts, which follow each other and end at ``ends``, and look the pieces up."""
     n, i, strange = 0, 0, 0
     pieces.rows[0] = 0
     for row in range(ends.shape[0]):

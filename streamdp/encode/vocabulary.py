@@ -175,9 +175,6 @@ class BagEncoder(ABC):
         self.frozen = frozen
         self._held: list[BagArrays] = []
 
-    def _append(self, offsets: np.ndarray, words: np.ndarray, counts: np.ndarray) -> None:
-        self._held.append((offsets, words, counts))
-
     @property
     def waits(self) -> bool:
         """Whether records wait until :meth:`learn` is called."""

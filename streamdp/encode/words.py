@@ -240,7 +240,7 @@ Piece = TypeVar("Piece", str, bytes)
 
 
 class _Pieces(dict[Piece, list[str]], Generic[Piece]):
-    """Remembers the words of what stands between spaces: most of it comes again, with its punctuation."""
+    """Remembers the words of what is between spaces: most of it comes again, with its punctuation."""
 
     def __init__(self, cut: Callable[[Piece], list[str]]) -> None:
         self._cut: Callable[[Piece], list[str]] = cut
@@ -255,7 +255,7 @@ class _Pieces(dict[Piece, list[str]], Generic[Piece]):
 
 
 def cut_piece(piece: bytes) -> list[str]:
-    """Return the words of what stands between two spaces of a text in UTF-8, as :func:`cut` does."""
+    """Return the words of what is between two spaces of a text in UTF-8, as :func:`cut` does."""
     return _ENCODED[piece]
 
 

@@ -15,7 +15,7 @@ def cluster(
 ) -> Iterator[Assignment]:
     """Assignments of records as they come, and revisions of earlier ones; at the end what was held back.
 
-    Raises ValueError at a record that is refused. An :class:`~streamdp.Engine` goes on, and tells events.
+    Raises ValueError at a record that is refused. An :class:`~streamdp.Engine` goes on, and reports events.
 
     Parameters
     ----------

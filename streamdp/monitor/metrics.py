@@ -1,4 +1,6 @@
-"""What a run reports to Prometheus.
+"""What a run reports to Prometheus: every metric, declared once, and its values.
+
+What is served, the table in docs/operations.md and the dashboards follow from the declarations.
 
 Counters are those of the process: they begin at 0 and never decrease, as ``rate`` and ``increase`` need. The
 counts of an engine may be older than the process, or go back to a snapshot, so their first values are

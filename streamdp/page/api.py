@@ -111,7 +111,7 @@ class Api:
         return _file(self._files[name], name)
 
     async def status(self, request: Request) -> Response:
-        """How the run stands."""
+        """The state of the run."""
         return _json(self._same.get("status", lambda: self._view.status))
 
     async def graph(self, request: Request) -> Response:

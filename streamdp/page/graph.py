@@ -218,7 +218,7 @@ class Graph:
         return len(self.timeline) > 0 and self.axis == "records"
 
     def choose(self, table: Table) -> None:
-        """Choose who is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
+        """Choose what is drawn: the largest and, a few of them, the fastest growing; the oldest first."""
         self._ticks += 1
         if self.drawn and self._ticks % CHOSEN_EVERY:
             return

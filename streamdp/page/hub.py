@@ -64,11 +64,6 @@ class Hub:
         """The loop of the server runs, and is this one."""
         self._loop = asyncio.get_running_loop()
 
-    @property
-    def listening(self) -> int:
-        """Pages that listen."""
-        return len(self._listeners)
-
     def publish(self, tick: dict[str, Any]) -> None:
         """Send a tick to all pages, from any thread."""
         if self._loop is None or self._loop.is_closed():
@@ -113,7 +108,7 @@ class Hub:
             listener.queue.put_nowait(None)
 
     def join(self, last: str | None, drop: Callable[[], None]) -> AsyncIterator[bytes]:
-        """Listen, from the tick after ``last`` on where that is known; ``drop`` cuts off who does not read.
+        """Listen, from the tick after ``last`` on where that is known; ``drop`` cuts off a page that stalls.
 
         Raises FullError.
         """
@@ -176,7 +171,7 @@ class Questions:
             if answer.set_running_or_notify_cancel():
                 try:
                     answer.set_result(question(engine))
-                except Exception as error:  # the run goes on; whoever asked gets the error
+                except Exception as error:  # the run goes on; the asker gets the error
                     answer.set_exception(error)
             if time.monotonic() >= end:
                 return

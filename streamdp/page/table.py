@@ -239,7 +239,7 @@ class Table:
         }
 
     def place_of(self, label: int) -> int | None:
-        """Where in the census a cluster stands."""
+        """The place of a cluster in the census; None where it is not live."""
         found = np.flatnonzero(self.census.label == label)
         return int(found[0]) if len(found) else None
 

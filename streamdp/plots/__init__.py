@@ -1,4 +1,4 @@
-"""Pictures for those who look rather than read; matplotlib is imported when the first one is drawn.
+"""Pictures of streams and of finite sets; matplotlib is imported when the first one is drawn.
 
 Functions take plain data and, as ``ax``, where to draw; without it they make a figure of their own.
 """

@@ -18,7 +18,7 @@ BLUE, ORANGE, GREEN = COLOURS[0], COLOURS[5], COLOURS[2]
 
 
 def bin_edges(answered: Answered, most: int = 80) -> tuple[Clock, Floats, Floats]:
-    """The clock, where the records stand, and bins wide enough that each has some to sum up."""
+    """The clock, the places of the records, and bins wide enough that each has some to sum up."""
     clock = Clock.of(answered)
     at = clock.values(answered.seq, answered.time)
     return clock, at, clock.edges(at, int(np.clip(len(at) // PER_BIN, 1, most)))

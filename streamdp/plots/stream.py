@@ -19,7 +19,7 @@ Box = tuple[float, float, float, float]
 def write_bands(axes: Any, bands: Sequence[Any], middle: Floats, texts: Sequence[str]) -> None:
     """Write a text into each band of a stack over these places: inside where it fits, else across its edges.
 
-    No two texts overlap; a band that is nowhere as thick as the text is high, or where others stand
+    No two texts overlap; a band that is nowhere as thick as the text is high, or where others are
     already, has none.
     """
     from matplotlib.patheffects import withStroke
@@ -112,7 +112,7 @@ BINS = 120
 """Over a stream, where there are records enough."""
 
 WORDS = 2
-"""Of a cluster's name that stand in its band."""
+"""Of a cluster's name that are written in its band."""
 
 
 def prominent(answered: Answered, most: int = 12) -> list[int]:

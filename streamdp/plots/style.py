@@ -42,7 +42,7 @@ class Clock:
         return cls("dates" if is_date(float(times.min())) and is_date(float(times.max())) else "seconds")
 
     def values(self, seq: ArrayLike, times: ArrayLike) -> Floats:
-        """Where records stand: seconds, or their numbers."""
+        """The places of records: seconds, or their numbers."""
         return np.asarray(seq, float) if self.kind == "records" else filled(times)
 
     def on_axis(self, values: ArrayLike) -> Floats:

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import pyspark.sql.functions as F  # noqa: N812 - as everyone has it
+import pyspark.sql.functions as F  # noqa: N812 - the usual name
 from pyspark.sql import DataFrame
 from pyspark.sql.column import Column
 
@@ -33,7 +33,7 @@ VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""
 
 Shape = Literal["fields", "written", "topic"]
-"""How rows hold records: by their columns, as they are written, or so with where they stand in a topic."""
+"""How rows hold records: by their columns, as they are written, or so with their places in a topic."""
 
 FORMATS = ("jsonl", "text", "log")
 

@@ -56,7 +56,7 @@ class Live:
         self._bytes = 0
 
     def take(self, place: Place, token: bytes) -> Engine | None:
-        """The engine that has seen what the token stands for; it is not kept any more."""
+        """The engine that has seen the records of the token; it is not kept any more."""
         found = self._held.pop(place, None)
         if found is None:
             return None
@@ -81,7 +81,7 @@ HEAD, BODY = "streamdp_head", "streamdp_snapshot"
 """State variables: the token of what was seen; the snapshot, packed."""
 
 POSITION = "spark"
-"""What a snapshot's header has as positions: the token; where to read on stands in Spark's checkpoint."""
+"""What a snapshot's header has as positions: the token; where to read on is in Spark's checkpoint."""
 
 HEAD_TYPE, BODY_TYPE = "token binary", "snapshot binary"
 
@@ -111,14 +111,9 @@ def packed(engine: Engine, token: bytes) -> bytes:
     return zstandard.compress(pack(header, engine.dumps()), 3)
 
 
-def unpacked(stored: bytes) -> bytes:
-    """The snapshot file."""
-    return zstandard.decompress(stored)
-
-
 def body_of(stored: bytes, settings: Settings, name: str) -> bytes:
     """An engine's part of a state. Raises ConfigError where other settings made it, SnapshotError."""
-    header, body = unpack(unpacked(stored), name)
+    header, body = unpack(zstandard.decompress(stored), name)
     changed = differences(header.settings, model_settings(settings))
     if changed:
         raise ConfigError(
@@ -230,7 +225,7 @@ def export_states(
         name = "-".join(map(str, key))
         if not _PLAIN.fullmatch(name):
             raise StreamdpError(f"key {name!r} can be no folder's name", Exit.CANNOT_CREATE)
-        header, body = unpack(unpacked(bytes(stored)), name)
+        header, body = unpack(zstandard.decompress(bytes(stored)), name)
         target = StateFolder(Path(folder) / name)
         try:
             held = target.newest(lambda _: None)

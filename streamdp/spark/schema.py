@@ -45,7 +45,7 @@ class Intake:
     def take(self, rows: Iterable[Row]) -> tuple[list[Row], list[Record | Reject]]:
         """The rows of one micro-batch in order, and what they hold.
 
-        By the columns to order by; else records of a topic as they stand in their partitions, these merged by
+        By the columns to order by; else records of a topic as they are in their partitions, these merged by
         time; else by time. What is the same in all of that comes by its bytes.
         """
         decoded = [(row, self._decode(row)) for row in rows]

@@ -1,9 +1,9 @@
-"""Whose a state folder is, where several processes may go on with it: the one that runs, and who stands by.
+"""The owner of a state folder that several processes may go on with: one runs, the others stand by.
 
 A lock shows only what processes of one machine do, and not whether they are stuck. So the one that runs
 has a file ``owner-N`` in the folder, of which it renews the time every second, and whoever takes over makes
-the file of the next number, which only one can. Nobody compares clocks: who stands by sees whether that time
-changes.
+the file of the next number, which only one can. No clocks are compared: a process that stands by sees whether
+that time changes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _born(pid: int) -> str:
 
 
 class Sign(NamedTuple):
-    """What stands in the newest owner's file: its number, who it is, and when it last gave a sign of life.
+    """The newest owner's file: its number, the owner, and when it last gave a sign of life.
 
     ``owner`` is None while the file is being written.
     """
@@ -101,7 +101,7 @@ class Sign(NamedTuple):
 
 
 def newest(folder: Path) -> Sign | None:
-    """Who has claimed a folder last; None where nobody has."""
+    """The last claim of a folder; None where there was none."""
     found = _numbers(folder)
     if not found:
         return None

@@ -118,7 +118,7 @@ class Retained:
         return (np.zeros(0, np.int64), None) if held is None else (held.labels.copy(), held.batch.times)
 
     def _joined(self) -> Labelled | None:
-        """The last ``limit`` records, as one part from now on: who asks often joins only what is new."""
+        """The last ``limit`` records, as one part from now on: the next call joins only what is new."""
         if not self.parts:
             return None
         excess = max(self.count - self.limit, 0)

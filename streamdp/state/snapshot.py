@@ -50,7 +50,7 @@ class FolderLock:
         return self.take()
 
     def replace(self) -> None:
-        """Put a new file in its place, locked: whoever holds the old one holds nothing any more."""
+        """Put a new file in its place, locked: a process that holds the old one holds nothing any more."""
         fd, fresh = tempfile.mkstemp(prefix=f"{LOCK}.", dir=self._path.parent)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.replace(fresh, self._path)
@@ -99,7 +99,7 @@ class Header(msgspec.Struct, frozen=True):
     """What a snapshot says of itself.
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
-    said of records that the state still holds open, and is reported anew when it goes on.
+    reported of records that the state still holds open, and is reported anew when it goes on.
     """
 
     settings: dict[str, Any]
