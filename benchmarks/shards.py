@@ -11,12 +11,12 @@ import numpy as np
 
 from benchmarks.quality import labels_of, told_of
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
-from streamdp.encode.choice import encode_all
+from streamdp.encode.encoders import encode_all
 from streamdp.encode.words import cut as words_of
 from streamdp.records import Answers, Record
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
-from streamdp.sharding.sharded import Sharded
+from streamdp.sharding import Sharded
 
 CORPORA = ("tweets_t", "tweets", "news_t", "news")
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.encode.choice import tokenizer_of
+from streamdp.encode.encoders import tokenizer_of
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Likelihood

@@ -1,7 +1,7 @@
 """The dashboards and the table of metrics, as code.
 
 ``python deploy/dashboards.py`` writes the JSON files for Grafana, and the table in ``docs/operations.md``. A
-panel names metrics of ``streamdp/monitor/tables.py``; expressions, legends and units follow from there.
+panel names metrics of ``streamdp/monitor/metrics.py``; expressions, legends and units follow from there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common as shapes
 from grafana_foundation_sdk.models import dashboard as models
 
-from streamdp.monitor import tables
-from streamdp.monitor.tables import Declared
+from streamdp.monitor import metrics as monitor
+from streamdp.monitor.metrics import Declared
 
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
@@ -38,7 +38,7 @@ def queries(names: tuple[str | Query, ...], over: str) -> Iterator[Query]:
         if isinstance(each, tuple):
             yield each
             continue
-        metric, words = tables.metrics()[each], each.replace("_", " ")
+        metric, words = monitor.metrics()[each], each.replace("_", " ")
         others = len(names) > 1
         if metric.kind == "histogram":
             for expression, quantile in quantiles(each):
@@ -91,7 +91,7 @@ def lines(
     stacked: bool = False,
 ) -> timeseries.Panel:
     """Metrics over time, all processes combined by a function or, where it is empty, each for itself."""
-    metrics = [tables.metrics()[each] for each in of if isinstance(each, str)]
+    metrics = [monitor.metrics()[each] for each in of if isinstance(each, str)]
     panel = (
         timeseries.Panel()
         .title(title)
@@ -327,7 +327,7 @@ def described(page: str) -> str:
     """A page with its table of metrics as they are declared."""
     rows = "".join(
         f"| `{metric.served}` | {metric.kind} | {_with_labels(metric)} |\n"
-        for metric in tables.metrics().values()
+        for metric in monitor.metrics().values()
     )
     head = "| metric | kind | |\n| --- | --- | --- |\n"
     return re.sub(rf"(?<={re.escape(head)})(\|.*\n)+", lambda _: rows, page)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from streamdp import likelihoods, priors, scoring
     from streamdp.engine import Engine
     from streamdp.errors import StreamdpError
+    from streamdp.estimators import cluster
     from streamdp.estimators.clusterer import StreamDPClusterer
-    from streamdp.estimators.iterate import cluster
     from streamdp.estimators.novelty import Novelty
     from streamdp.estimators.stream_dp import StreamDP
     from streamdp.offline.fit import Fit, fit
@@ -53,7 +53,7 @@ _PLACES = {
     "streamdp.engine": ("Engine",),
     "streamdp.errors": ("StreamdpError",),
     "streamdp.estimators.clusterer": ("StreamDPClusterer",),
-    "streamdp.estimators.iterate": ("cluster",),
+    "streamdp.estimators": ("cluster",),
     "streamdp.estimators.novelty": ("Novelty",),
     "streamdp.estimators.stream_dp": ("StreamDP",),
     "streamdp.offline.fit": ("Fit", "fit"),

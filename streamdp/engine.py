@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
-from streamdp.answers.census import Census
-from streamdp.answers.describe import described, of_closed
+from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
-from streamdp.answers.whereto import Candidate
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.choice import order_of, tokenizer_of
-from streamdp.encode.encoders import Encoder
+from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior

@@ -62,13 +62,13 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 363,
-    "functions of more than 60 lines": 9,
-    "functions of 10 parameters or more": 13,
+    "files": 284,
+    "functions of more than 60 lines": 6,
+    "functions of 10 parameters or more": 5,
     "circles of imports": 0,
-    "`meta[...]`": 582,
+    "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,
-    "branches on the kind of stream": 36,
+    "branches on the kind of stream": 15,
 }
 """What there may be of each in the source. A limit is only ever lowered."""
 
@@ -183,7 +183,7 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
         "functions of 10 parameters or more": 1,
         "circles of imports": 1,
         "`meta[...]`": 2,
-        "`isinstance(prior, ...)` outside priors/": 0,
+        "`isinstance(prior, ...)` outside priors/": 1,
         "branches on the kind of stream": 1,
     }
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.encode.batch import Batch
-from streamdp.state.arrays import pack_batch, unpack_batch
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Labelled, Retained, pack_batch, unpack_batch
 
 FIELDS = ("offsets", "words", "counts", "vectors", "times")
 

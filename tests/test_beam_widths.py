@@ -15,7 +15,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
-from streamdp.state.arrays import pack_all
+from streamdp.state.retained import pack_all
 
 RECORDS = 3_000
 

@@ -28,7 +28,7 @@ from streamdp.records import FieldNames, Raw, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 
 OS, COUNTRY = ("linux", "mac", "win"), ("de", "fr", "us")

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from streamdp.state.claim import Claim, Owner, Standby, newest
-from streamdp.state.lock import FolderLock
-from streamdp.state.snapshot import SnapshotError, StateFolder
+from streamdp.state.snapshot import FolderLock, SnapshotError, StateFolder
 
 HERE = Owner.here()
 ELSEWHERE = msgspec.structs.replace(HERE, host="elsewhere", boot="another", pid=1)

@@ -8,7 +8,7 @@ from math import sqrt
 import msgspec
 import pytest
 
-from streamdp.demo import words as demo_words
+from streamdp.demo import stream as demo
 from streamdp.demo.stream import START, DemoRecord, demo_stream
 
 Stories = dict[str, list[DemoRecord]]
@@ -28,7 +28,7 @@ def stories(records: list[DemoRecord]) -> Stories:
 
 
 def words(told: list[DemoRecord]) -> Counter[str]:
-    common = set(demo_words.COMMON)
+    common = set(demo.COMMON)
     return Counter(word for record in told for word in record.text.split() if word not in common)
 
 
@@ -123,8 +123,8 @@ def test_stories_share_words_but_differ(stories: Stories) -> None:
 
 
 def test_word_lists() -> None:
-    lists = [demo_words.COMMON, demo_words.PLACES, demo_words.PEOPLE]
-    lists += [part for theme in demo_words.THEMES for part in theme]
+    lists = [demo.COMMON, demo.PLACES, demo.PEOPLE]
+    lists += [part for theme in demo.THEMES for part in theme]
     assert all(len(set(part)) == len(part) for part in lists)
     assert len({word for part in lists for word in part}) > 600
 

@@ -21,7 +21,7 @@ from typer.main import get_command
 from streamdp.cli.app import app
 from streamdp.cli.interrupt import LIMIT
 from streamdp.engine import Engine
-from streamdp.monitor import tables
+from streamdp.monitor import metrics as monitor
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics, PartitionLag
 from streamdp.offline.passes import Counts
@@ -32,7 +32,7 @@ DEPLOY = ROOT / "deploy"
 DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 OPTIONS = {name for option in get_command(app).commands["consume"].params for name in option.opts}  # type: ignore[attr-defined]
-METRICS = {metric.served for metric in tables.metrics().values()}
+METRICS = {metric.served for metric in monitor.metrics().values()}
 
 
 def rules() -> list[dict[str, Any]]:
@@ -98,8 +98,8 @@ def test_what_the_script_makes_is_up_to_date() -> None:
 
 def test_a_metric_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is served and described, and a panel needs only its name."""
-    toys = tables.Declared("gauge", "toys", "Toys on the floor.", key="thrown")
-    monkeypatch.setattr(tables, "WHERE_KNOWN", (*tables.WHERE_KNOWN, toys))
+    toys = monitor.Declared("gauge", "toys", "Toys on the floor.", key="thrown")
+    monkeypatch.setattr(monitor, "WHERE_KNOWN", (*monitor.WHERE_KNOWN, toys))
     metrics = Metrics()
     metrics.update({"thrown": 3})
     assert "# HELP streamdp_toys Toys on the floor.\n" in metrics.render()[0].decode()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from feeds import headlines, record, texts, vectors
 
-from streamdp.encode.choice import choose_encoder
-from streamdp.encode.encoders import VectorEncoder
+from streamdp.encode.encoders import VectorEncoder, choose_encoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.likelihoods.base import Moments

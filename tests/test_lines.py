@@ -11,7 +11,7 @@ import pytest
 from streamdp.lines.model import Bounds, Terms
 from streamdp.lines.state import USED
 from streamdp.lines.stream import LineStream
-from streamdp.state.sound_lines import check_lines
+from streamdp.state.sound import check_lines
 from tests.logs import TEMPLATES, lines
 from tests.oracle.template_stream import Stream, allowed
 from tests.oracle.templates import Cluster, Line, Settings, kind_of, tokens_of, wordy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 
-from streamdp.answers import html
+from streamdp.answers import listing
 from streamdp.answers.listing import SHOWN, ClusterList
 from streamdp.engine import Engine
 from streamdp.offline.fit import fit
@@ -37,9 +37,9 @@ def test_text_is_escaped() -> None:
     assert "1,234" in shown
     assert "2026-01-05 00:00" in shown
     assert shown.count("<tr>") == 2
-    assert html.paragraph("a < b") == "<p>a &lt; b</p>"
-    assert "&lt;i&gt;" in html.table(["<i>"], [["<i>"]], "<i>")
-    assert "<i>" not in html.table(["<i>"], [["<i>"]], "<i>")
+    assert listing.paragraph("a < b") == "<p>a &lt; b</p>"
+    assert "&lt;i&gt;" in listing.table(["<i>"], [["<i>"]], "<i>")
+    assert "<i>" not in listing.table(["<i>"], [["<i>"]], "<i>")
 
 
 def test_a_terminal_sees_a_table() -> None:

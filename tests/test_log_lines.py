@@ -10,8 +10,7 @@ import pytest
 
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.fields import RefusedError
-from streamdp.decode.log import LogLines
-from streamdp.decode.timestamps import KNOWN, moment, written_as
+from streamdp.decode.log import KNOWN, LogLines, moment, written_as
 from streamdp.records import JOINED, Raw, Record, Reject
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()

@@ -18,9 +18,17 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 import streamdp
 from streamdp.cli.watch import reasons
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import Metrics, PartitionLag, takes_openmetrics
-from streamdp.monitor.tables import TOTALS
-from streamdp.monitor.times import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
+from streamdp.monitor.metrics import (
+    AGE_BUCKETS,
+    STAGES,
+    TOTALS,
+    Ages,
+    Arrivals,
+    Metrics,
+    PartitionLag,
+    Stages,
+    takes_openmetrics,
+)
 
 COUNTERS = {
     "records": 1_000_000,

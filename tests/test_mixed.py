@@ -22,8 +22,7 @@ from streams import random_stream
 
 from streamdp import Engine, Settings, StreamDP, fit
 from streamdp.decode.decoder import Decoder
-from streamdp.encode.category_encoder import CategoryEncoder
-from streamdp.encode.intervals import LEVELS, Intervals
+from streamdp.encode.category_encoder import LEVELS, CategoryEncoder, Intervals
 from streamdp.encode.vocabulary import Vocabulary
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import TEXT, UNKNOWN, learned_from_records
@@ -35,7 +34,7 @@ from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.records import FieldNames, Raw, Record, Reject, plain
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.load import ConfigError
-from streamdp.sharding.shard import shard_settings
+from streamdp.sharding import shard_settings
 
 NAMES = FieldNames(("product",), ("title", "body"), ("amount",))
 SETTINGS = Settings(fields=("product",), texts=("title", "body"), numbers=("amount",))

@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from streamdp.engine import Engine
-from streamdp.page import colours, lives, shown, table, timeline
-from streamdp.page.api import Api
-from streamdp.page.colours import SLOTS, Colours
+from streamdp.page import graph, shown, table
+from streamdp.page.api import Api, in_detail, where_to
+from streamdp.page.graph import BINS, SLOTS, Colours, Timeline
 from streamdp.page.guard import Allowance
-from streamdp.page.hub import Hub
-from streamdp.page.questions import BusyError, Questions
-from streamdp.page.timeline import BINS, Timeline
+from streamdp.page.hub import BusyError, Hub, Questions
 from streamdp.page.view import View
-from streamdp.page.whereto import in_detail, where_to
 from streamdp.records import Answers, Assignment, Event, Record, Reject
 from streamdp.settings import Settings
 
@@ -110,12 +107,12 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert len(view.records._clusters) == shown.CLUSTERS
     assert len(view.records.latest) == shown.LATEST
     assert max(len(record.text) for record in view.records.latest) <= 300
-    assert len(view.lives._lives) == lives.CLUSTERS
+    assert len(view.lives._lives) == shown.LIVES
     assert max(len(e.name) for e in view.lives.latest) <= 60
     assert len(view._labels) <= 100_000
     view._sum_up()
     assert len(view.table._novelty) == table.DESCRIBED
-    assert max(map(len, view.graph.timeline._bins)) <= 4 * timeline.KEPT + 190
+    assert max(map(len, view.graph.timeline._bins)) <= 4 * graph.KEPT + 190
     assert len(view._waiting) <= 20_000
     assert (len(view._fresh), len(view._happened), view.refused["late"]) == (25, 25, 300)
 
@@ -149,7 +146,7 @@ def test_a_cluster_keeps_its_colour_and_bands_share_none() -> None:
         assert set(slots) <= set(range(SLOTS))
     for cluster in range(10_000):
         given.give([10_000 + cluster])
-    assert len(given._slots) == colours.REMEMBERED
+    assert len(given._slots) == graph.REMEMBERED
 
 
 @pytest.fixture(scope="module")

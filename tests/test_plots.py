@@ -39,12 +39,10 @@ from streamdp.plots import (
     streamgraph,
     sureness,
 )
-from streamdp.plots.bands import _outline
-from streamdp.plots.clock import filled
 from streamdp.plots.curves import by_bin, share
 from streamdp.plots.pages import OF_FIT, OF_STREAM
-from streamdp.plots.stream import smoothed
-from streamdp.plots.style import look, plain, style, styles_of
+from streamdp.plots.stream import _outline, smoothed
+from streamdp.plots.style import filled, look, plain, style, styles_of
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError

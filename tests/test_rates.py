@@ -17,7 +17,7 @@ from streamdp.answers.rates import LINES, QUIET, Rates, Turn
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
 from streamdp.settings.load import ConfigError
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 
 
 def lines_of(rates: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -22,9 +22,7 @@ from streamdp.encode.batch import Batch
 from streamdp.records import Assignment, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.load import ConfigError
-from streamdp.sharding.merging import Merger, merge_settings
-from streamdp.sharding.shard import Shard, shard_of, shard_settings
-from streamdp.sharding.sharded import Sharded
+from streamdp.sharding import Merger, Shard, Sharded, merge_settings, shard_of, shard_settings
 
 SETTINGS = Settings(beam=2, second_look=256, retain=1024)
 

@@ -27,12 +27,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from streamdp import Engine, Record, Settings
 from streamdp.errors import StreamdpError
 from streamdp.settings.load import ConfigError
-from streamdp.sharding.sharded import Sharded
+from streamdp.sharding import Sharded
 from streamdp.spark import cluster, export_states
-from streamdp.spark.intake import Intake, rows_of
-from streamdp.spark.intake import Row as Given
-from streamdp.spark.keeping import body_of, packed
-from streamdp.spark.live import Live, token_after
+from streamdp.spark.keeping import Live, body_of, packed, token_after
+from streamdp.spark.schema import Intake, rows_of
+from streamdp.spark.schema import Row as Given
 from streamdp.state import snapshot
 from streamdp.state.snapshot import SnapshotError
 
@@ -277,7 +276,7 @@ def test_the_states_of_a_query_are_snapshots(spark: SparkSession, ran: Path, tmp
         export_states(spark, ran / "checkpoint", tmp_path)
 
 
-@pytest.mark.parametrize(("version", "said"), [(8, "must be made anew"), (11, "upgrade it")])
+@pytest.mark.parametrize(("version", "said"), [(8, "must be made anew"), (12, "upgrade it")])
 def test_a_state_of_another_release_is_refused(
     monkeypatch: pytest.MonkeyPatch, version: int, said: str
 ) -> None:

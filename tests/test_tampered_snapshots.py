@@ -21,7 +21,7 @@ from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError, newest
 from streamdp.state.snapshot import pack as snapshot_file
 

@@ -1,9 +1,7 @@
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from streamdp.encode.text import Tokenizer, TooManyTokens, counts
+from streamdp.encode.text import Tokenizer, TooManyTokens
 
 PLAIN = Tokenizer()
 
@@ -83,11 +81,3 @@ def test_is_plain_data() -> None:
     tokenizer = Tokenizer(stem="german", ngrams=2)
     assert msgspec.convert(msgspec.to_builtins(tokenizer), Tokenizer) == tokenizer
     assert hash(tokenizer) == hash(Tokenizer(stem="german", ngrams=2))
-
-
-@given(st.lists(st.sampled_from("abcd")))
-def test_counts(tokens: list[str]) -> None:
-    found = counts(tokens)
-    assert found == {token: tokens.count(token) for token in tokens}
-    assert list(found) == list(dict.fromkeys(tokens))
-    assert counts(iter(tokens)) == found

@@ -1,1 +1,1 @@
-"""From what the beam decided to what the outside is told."""
+"""From the output of the beam to answers: assignments, events, summaries of clusters."""

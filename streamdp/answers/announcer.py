@@ -1,19 +1,110 @@
-"""What the beam says, as lines for the outside: assignments, revisions, finality."""
+"""The output of the beam as lines for users: assignments, revisions, finality."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.assign import DIGITS, assignments
-from streamdp.answers.samples import Samples
+from streamdp.answers.samples import LONGEST, Samples
 from streamdp.beam.data.state import Output
+from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Event, Final, Record
 from streamdp.state.retained import Retained
+
+DIGITS = 6
+"""Decimals of probabilities and log predictives in assignments."""
+
+
+@entry
+def round_numbers(numbers: np.ndarray, sizes: np.ndarray, unit: float) -> None:
+    """Write novelties and round all to ``unit`` parts of one, as ``np.round`` does.
+
+    ``numbers`` is of shape (4, n): two probabilities, the log predictive and the novelty of each record.
+    """
+    for i in range(sizes.shape[0]):
+        # never -0; long records would else look novel
+        numbers[3, i] = 0.0 - numbers[2, i] / max(sizes[i], 1)
+        for k in range(4):
+            numbers[k, i] = np.rint(numbers[k, i] * unit) / unit
+
+
+_round_numbers = Bound(round_numbers)
+
+
+def assignments(
+    rows: np.ndarray | Mapping[str, np.ndarray],
+    sizes: np.ndarray,
+    records: Sequence[Record],
+    first: int,
+    *,
+    links: Iterable[int | None] = repeat(None),
+    templates: Iterable[Any] = repeat(msgspec.UNSET),
+    params: Iterable[Any] = repeat(msgspec.UNSET),
+) -> list[Assignment]:
+    """The answers to some records.
+
+    Parameters
+    ----------
+    rows
+        ``label``, ``probability``, ``new_probability``, ``founded`` and ``log_predictive`` of each: arrays of
+        shape (n,).
+    sizes
+        Tokens of each record, its fields, or numbers of its vector, shape (n,).
+    records
+        The records, n of them.
+    first
+        Number of the first; the others follow it.
+    links
+        The likeliest earlier member of each record's cluster, where the prior has links.
+    templates, params
+        How the template of each reads, and the values of its holes.
+    """
+    numbers = np.empty((4, len(records)))
+    numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
+    numbers[2] = rows["log_predictive"]
+    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
+    *shares, log_predictives, novelties = numbers.tolist()
+    unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
+    labels = rows["label"].tolist()
+    seqs = range(first, first + len(records))
+    given = zip(
+        seqs,
+        records,
+        labels,
+        *shares,
+        news,
+        links,
+        log_predictives,
+        novelties,
+        templates,
+        params,
+        strict=False,
+    )  # not strict: what has no end goes on as long as there are records
+    return [
+        Assignment(
+            seq=seq,
+            id=record.id,
+            position=record.position,
+            time=record.time,
+            cluster=label,
+            probability=share,
+            new_probability=of_new,
+            new=new,
+            link=link,
+            log_predictive=log_predictive,
+            novelty=novelty,
+            keep=unset if record.keep is None else record.keep,
+            template=template,
+            params=values,
+        )
+        for seq, record, label, share, of_new, new, link, log_predictive, novelty, template, values in given
+    ]
+
 
 FINAL_EVERY = 100
 """Records between two finality lines."""
@@ -61,9 +152,9 @@ class Announcer:
         if not records:
             return
         answers = self._answers(out, start, records, sizes, seq)
-        self._tell(answers, records, out.answers["decided"][start : start + len(records)], lines, out)
+        self._append(answers, records, out.answers["decided"][start : start + len(records)], lines, out)
 
-    def _tell(
+    def _append(
         self,
         answers: Sequence[Assignment],
         records: Sequence[Record],
@@ -81,11 +172,11 @@ class Announcer:
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
         r, begin = 0, first
         for number in sorted(pauses):  # records after which something else is reported, or nothing more
-            given = answers[begin - first : number + 1 - first]
-            self.samples.extend(records[begin - first : number + 1 - first], given)
+            stretch = answers[begin - first : number + 1 - first]
+            self.samples.extend(records[begin - first : number + 1 - first], stretch)
             if not self.final_only:
-                lines += given
-            for answer in given:
+                lines += stretch
+            for answer in stretch:
                 self.undecided[answer.seq] = answer
             while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)
@@ -171,3 +262,53 @@ class Announcer:
         self.samples.load(stored["samples"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self.undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
+
+
+class LineAnnouncer(Announcer):
+    """Remembers what was announced of lines whose template may yet become one with another."""
+
+    def __init__(self, retained: Retained, *, final_only: bool) -> None:
+        super().__init__(retained, final_only=final_only, linked=False)
+        self.samples = Samples(_line)
+        self._open: defaultdict[int, list[int]] = defaultdict(list)
+        self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
+
+    def tell(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
+        """Append answers to ``lines``, in processing order."""
+        if not answers:
+            return
+        if self._listed >= 0 and self.open_for:
+            for answer in answers:
+                self._open[answer.cluster].append(answer.seq)
+            self._listed += len(answers)
+        self._append(answers, records, np.arange(answers[0].seq, answers[-1].seq + 1), lines)
+        if self._listed > 4 * len(self.undecided) + 1000:
+            self._list()
+
+    def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
+        """A label has become an older one: append the revisions of what is open."""
+        if self._listed < 0:
+            self._list()
+        seqs = sorted(seq for seq in self._open.pop(before, ()) if seq in self.undecided)
+        self._open[after].extend(seqs)
+        for seq in seqs:
+            answer = self.undecided[seq]
+            newer = msgspec.structs.replace(
+                answer, cluster=after, new=False, revision=answer.revision + 1, template=template
+            )
+            self.undecided[seq] = newer
+            self.retained.revise(seq, after)
+            if not self.final_only:
+                lines.append(newer)
+        self.samples.unite(before, after)
+
+    def _list(self) -> None:
+        """Put what is open in lists by label."""
+        self._open.clear()
+        for seq, answer in self.undecided.items():
+            self._open[answer.cluster].append(seq)
+        self._listed = len(self.undecided)
+
+
+def _line(record: Record) -> str:
+    return str(record.value)[: 2 * LONGEST]

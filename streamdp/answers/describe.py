@@ -1,11 +1,11 @@
-"""Clusters in words that a reader understands: top words or means, sizes, lives."""
+"""Clusters for a reader: sizes and lives, top words or means, events, and where a record would go."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,10 +14,57 @@ from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
-from streamdp.likelihoods import Likelihood, VectorFamily
+from streamdp.encode.batch import Batch
+from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
+
+
+class Census(NamedTuple):
+    """Live clusters side by side, each of shape (K,).
+
+    Times are in seconds, NaN where there are none.
+    """
+
+    label: np.ndarray
+    size: np.ndarray
+    first_time: np.ndarray
+    last_time: np.ndarray
+    first_seq: np.ndarray
+    last_seq: np.ndarray
+
+
+def census_of(search: BeamSearch) -> Census:
+    """The live clusters of the best hypothesis, in no order."""
+    slots = search.head_slots()
+    rows, lineages = search.state.pool.slots[slots], search.state.lineages.rows
+    own = lineages[rows["lineage"]]
+    return Census(
+        own["label"].copy(),
+        rows["size"].copy(),
+        rows["first_time"].copy(),
+        rows["last_time"].copy(),
+        own["founder"].copy(),
+        rows["last"].copy(),
+    )
+
+
+def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:
+    """The same of clusters that were described already."""
+
+    def times(values: list[float | None]) -> np.ndarray:
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    return Census(
+        np.array([c.cluster for c in clusters], np.int64),
+        np.array([c.size for c in clusters], np.int64),
+        times([c.first_time for c in clusters]),
+        times([c.last_time for c in clusters]),
+        np.array([c.first_seq for c in clusters], np.int64),
+        np.array([c.last_seq for c in clusters], np.int64),
+    )
+
 
 KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS)
 TOP = 10
@@ -25,7 +72,8 @@ LATELY = 1000
 """Records that are called recent."""
 
 
-def _time(value: float) -> float | None:
+def known_time(value: float) -> float | None:
+    """A time; None for the NaN that arrays have where there is none."""
     return None if math.isnan(value) else float(value)
 
 
@@ -40,41 +88,31 @@ def events_of(
     count = int(out.counters.events)
     causes, moves = out.events["by"][:count].tolist(), out.moves[: int(out.counters.moves)].tolist()
     ends = np.cumsum(out.events["moves"][:count]).tolist()
-    return [
-        event_of(search.likelihood, out, e, times[seq - first], moves[start:end], words)
-        for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False))
-    ]
-
-
-def event_of(
-    likelihood: Likelihood,
-    out: Output,
-    e: int,
-    time: float | None,
-    moved: list[tuple[int, int]],
-    words: Sequence[str | None] | None,
-) -> Event:
-    """Row ``e`` of the beam's events, which has these moves."""
-    row = out.events[e]
-    top = mean = None
-    if isinstance(likelihood, VectorFamily):
-        mean = likelihood.centre(out.event_rows[e]).tolist()
-    elif words is not None:
-        pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
-        top = [(words[w] or "", count) for w, count in pairs if w >= 0]
-    return Event(
-        event=KINDS[int(row["kind"])],
-        seq=int(row["by"]),
-        time=time,
-        cluster=int(row["label"]),
-        other=moved[0][0] if moved else None,
-        size=int(row["size"]),
-        moved=moved or None,
-        first_time=_time(row["first"]) if time is not None else None,
-        last_time=_time(row["last"]) if time is not None else None,
-        words=top,
-        mean=mean,
-    )
+    found = []
+    for e, (seq, start, end) in enumerate(zip(causes, [0, *ends], ends, strict=False)):
+        row, time, moved = out.events[e], times[seq - first], moves[start:end]
+        top = mean = None
+        if isinstance(search.likelihood, VectorFamily):
+            mean = search.likelihood.centre(out.event_rows[e]).tolist()
+        elif words is not None:
+            pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
+            top = [(words[w] or "", n) for w, n in pairs if w >= 0]
+        found.append(
+            Event(
+                event=KINDS[int(row["kind"])],
+                seq=seq,
+                time=time,
+                cluster=int(row["label"]),
+                other=moved[0][0] if moved else None,
+                size=int(row["size"]),
+                moved=moved or None,
+                first_time=known_time(row["first"]) if time is not None else None,
+                last_time=known_time(row["last"]) if time is not None else None,
+                words=top,
+                mean=mean,
+            )
+        )
+    return found
 
 
 def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
@@ -118,8 +156,8 @@ def summarise(
             ClusterSummary(
                 cluster=int(labels[row["lineage"]]),
                 size=int(row["size"]),
-                first_time=_time(row["first_time"]),
-                last_time=_time(row["last_time"]),
+                first_time=known_time(row["first_time"]),
+                last_time=known_time(row["last_time"]),
                 first_seq=int(founders[row["lineage"]]),
                 last_seq=int(row["last"]),
                 weight=float(pool.weight[slot]) * scale,
@@ -151,7 +189,7 @@ def described(
 
 
 def of_closed(event: Event, samples: Samples) -> ClusterSummary:
-    """A cluster as it was when it closed; ``last_seq`` is the record at which that was told."""
+    """A cluster as it was when it closed; ``last_seq`` is the record at which that was reported."""
     return ClusterSummary(
         cluster=event.cluster,
         size=event.size,
@@ -165,3 +203,65 @@ def of_closed(event: Event, samples: Samples) -> ClusterSummary:
         mean=event.mean,
         template=event.template,
     )
+
+
+MOST_WORDS = 40
+"""Distinct words of a record that are weighed one by one."""
+
+TELLING = 5
+"""Words that are given of each cluster."""
+
+
+class Candidate(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A cluster that a record may belong to; ``cluster`` is -1 for a new one.
+
+    ``probability`` is as in an assignment; ``words`` are those that speak for the cluster most, each with by
+    how many nats it does: how much more it adds to the record's log predictive there than in a new cluster.
+    """
+
+    cluster: int
+    probability: float
+    words: list[tuple[str, float]] = []
+
+
+def candidates(
+    search: BeamSearch, batch: Batch, words: Sequence[str | None] | None, most: int
+) -> list[Candidate]:
+    """The likeliest clusters of the best hypothesis, and a new one, for the one record of a batch."""
+    slots = search.head_slots()
+    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
+    ((shares,), logs) = search.weigh(batch, slots)
+    best = np.lexsort((np.append(labels, -1), -shares))[:most]
+    best = best[shares[best] > 0.0]
+    numbers, gains = np.zeros(0, np.int64), np.zeros((0, len(best)))
+    if words is not None:
+        numbers, gains = _gains(search, batch, slots, logs)
+        gains = gains[:, best]
+    found = []
+    for column, j in enumerate(best.tolist()):
+        new, speaking = j == len(slots), list[tuple[str, float]]()
+        if words is not None and not new:
+            for i in np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
+                word = words[numbers[i]] if numbers[i] < len(words) else None
+                if word is not None and gains[i, column] > 0.0:
+                    speaking.append((word, round(float(gains[i, column]), 2)))
+        label = -1 if new else int(labels[j])
+        found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=speaking))
+    return found
+
+
+def _gains(
+    search: BeamSearch, batch: Batch, slots: np.ndarray, logs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By word and cluster: what the log predictive loses without the word, beside that of a new cluster.
+
+    ``logs`` are the log predictives of the complete record, shape (1, slots + 1).
+    """
+    numbers, counts = batch.words[:MOST_WORDS], batch.counts
+    if len(batch.words) < 2:
+        return numbers, logs - logs[:, -1:]
+    keep = [np.arange(len(batch.words)) != i for i in range(len(numbers))]
+    times = None if batch.times is None else np.repeat(batch.times, len(keep))
+    without = Batch.of_words([(batch.words[k], counts[k]) for k in keep], times)
+    gain = logs - search.weigh(without, slots)[1]
+    return numbers, np.nan_to_num(gain - gain[:, -1:], nan=0.0, posinf=0.0, neginf=0.0)

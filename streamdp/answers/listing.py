@@ -1,13 +1,53 @@
-"""Clusters one below the other, as a terminal or a notebook shows them."""
+"""Clusters one below the other, as a terminal or a notebook shows them; times and HTML tables for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
 from typing import SupportsIndex, overload
 
-from streamdp.answers import html
-from streamdp.answers.times import when
 from streamdp.records import ClusterSummary
+
+
+def paragraph(text: str) -> str:
+    """A line of text, as HTML."""
+    return f"<p>{escape(text)}</p>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table as HTML; cells that are numbers are set to the right."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    above = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(text: str) -> str:
+    number = text.replace(",", "").replace(".", "").isdecimal()
+    return f'<td style="text-align: {"right" if number else "left"}">{escape(text)}</td>'
+
+
+CALENDAR = 1e8
+"""Seconds since the epoch (1973) from which a time is shown as a date; below, as a plain number."""
+
+YEAR_9999 = 253_000_000_000.0
+"""No calendar goes further."""
+
+
+def is_date(time: float) -> bool:
+    """Whether a time is shown as a date."""
+    return CALENDAR <= time < YEAR_9999
+
+
+def when(time: float | None) -> str:
+    """A time for people."""
+    if time is None:
+        return ""
+    if is_date(time):
+        return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{time:g}"
+
 
 SHOWN = 20
 """Clusters of a list that are shown; it says how many more there are."""
@@ -71,4 +111,4 @@ class ClusterList(list[ClusterSummary]):
         return "\n".join([self._caption, *lines])
 
     def _repr_html_(self) -> str:
-        return html.table(COLUMNS, rows(self[:SHOWN]), self._caption)
+        return table(COLUMNS, rows(self[:SHOWN]), self._caption)

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.kernels.rows import longer, row_type
 from streamdp.kernels.sound import finite, require
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 
 SECONDS, LINES = 60.0, 1000.0
 """A unit of time: of event time; lines of those that have no times."""
@@ -25,13 +25,13 @@ FADE = 0.98
 """What a window still counts for one later: half after 34."""
 
 LEAST = 10
-"""Windows for which a template is known before anything is said of its rate."""
+"""Windows for which a template is known before its rate is reported."""
 
 DEVIATIONS, TIMES, LINES_AT_LEAST = 8.0, 3.0, 10.0
 """A rate has leapt that is so many standard deviations and so many times above what is usual."""
 
 OTHERS, BUSIER = 10.0, 4.0
-"""So many lines of others, and standard deviations more than usual, say how much busier the whole log is."""
+"""So many lines of others, and standard deviations more than usual, say how much busier the log is."""
 
 MISSED, PAUSES = 16.0, 3.0
 """A template is silent once so many lines were to be expected, after so many times its longest pause."""
@@ -130,13 +130,13 @@ class Rates:
         known = np.flatnonzero(self._rows["size"] > 0.0)
         rows, units = self._rows[known], self._units
         lines = rows["now"].copy()
-        whole = np.maximum((1.0 - FADE ** rows["windows"]) / (1.0 - FADE), 1.0)
-        usual, spread = rows["usual"] / whole, rows["spread"] / whole
+        total = np.maximum((1.0 - FADE ** rows["windows"]) / (1.0 - FADE), 1.0)
+        usual, spread = rows["usual"] / total, rows["spread"] / total
         busier, calmer = _busyness(lines, usual * units)
         expected = usual * units * busier
         deviation = np.sqrt(np.maximum(expected, spread * units * busier))
-        came, told = lines > 0.0, rows["reported"].copy()
-        pause = np.where(came & (told != QUIET), rows["pause"], 0.0)
+        came, reported = lines > 0.0, rows["reported"].copy()
+        pause = np.where(came & (reported != QUIET), rows["pause"], 0.0)
         rows["longest"] = np.maximum(rows["longest"], pause)
         rows["pause"] = np.where(came, 0.0, rows["pause"] + units)
         rows["lacking"] = np.where(came, 0.0, rows["lacking"] + usual * units * calmer)
@@ -146,12 +146,12 @@ class Rates:
         far = lines > expected + DEVIATIONS * deviation
         loud = of_age & far & (lines >= TIMES * expected) & (lines >= LINES_AT_LEAST)
         calm = came & (lines <= expected + DEVIATIONS / 4.0 * deviation)
-        for which, flag in ((silent & (told != QUIET), QUIET), (loud & (told != LOUD), LOUD)):
+        for which, flag in ((silent & (reported != QUIET), QUIET), (loud & (reported != LOUD), LOUD)):
             for i in np.flatnonzero(which).tolist():
                 size, last = int(rows["size"][i]), float(rows["last"][i])
-                said = int(known[i]), float(lines[i]), float(usual[i] * units)
-                yield Turn(at, flag == QUIET, *said, size, last)
-        rows["reported"][came & (told == QUIET) | calm] = 0.0
+                figures = int(known[i]), float(lines[i]), float(usual[i] * units)
+                yield Turn(at, flag == QUIET, *figures, size, last)
+        rows["reported"][came & (reported == QUIET) | calm] = 0.0
         rows["reported"][silent], rows["reported"][loud] = QUIET, LOUD
         as_usual = lines / busier / units
         rows["spread"] = FADE * rows["spread"] + np.square(as_usual - usual) * units

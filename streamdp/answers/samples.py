@@ -19,35 +19,35 @@ LONGEST = 200
 
 
 Sample = tuple[int, float, str]
-"""A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
+"""A record of a cluster: its number, how well the cluster foretold it (nats a word), and its text."""
 
 
-def what_is_said(record: Record) -> str:
-    """The beginning of what a record says: its kept fields, else its value; empty for numbers."""
+def text_of(record: Record) -> str:
+    """The beginning of the text of a record: its kept fields, else its value; empty for numbers."""
     if record.keep:
-        said = ", ".join(
+        text = ", ".join(
             value if isinstance(value, str) else msgspec.json.encode(value).decode()
             for value in record.keep.values()
         )
     else:
         value = record.value
         if isinstance(value, str):
-            said = value
+            text = value
         elif holds_categories(value):
-            said = ", ".join(f"{name}={found}" for name, found in value.items())  # type: ignore[union-attr]
+            text = ", ".join(f"{name}={found}" for name, found in value.items())  # type: ignore[union-attr]
         else:
             return ""
-    return said[: 2 * LONGEST]
+    return text[: 2 * LONGEST]
 
 
 class Samples:
     """The first, the most typical and the latest record of clusters.
 
-    ``said`` says the beginning of a record; records of which it is empty are no samples.
+    ``text_of`` gives the beginning of a record; records of which it is empty are no samples.
     """
 
-    def __init__(self, said: Callable[[Record], str] = what_is_said) -> None:
-        self._said = said
+    def __init__(self, text_of: Callable[[Record], str] = text_of) -> None:
+        self._text_of = text_of
         self._held: OrderedDict[int, list[Sample]] = OrderedDict()
 
     def of(self, label: int) -> list[str]:
@@ -63,9 +63,9 @@ class Samples:
     def extend(self, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
         """Records have joined clusters."""
         for record, answer in zip(records, answers, strict=True):
-            said = self._said(record)
-            if said:
-                self._add(answer.cluster, (answer.seq, -answer.novelty, said))
+            text = self._text_of(record)
+            if text:
+                self._add(answer.cluster, (answer.seq, -answer.novelty, text))
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
@@ -116,7 +116,7 @@ class Samples:
         self._held = found
 
 
-def shown(said: str) -> str:
+def shown(text: str) -> str:
     """The same in one line of bounded length."""
-    line = " ".join(said.split())
+    line = " ".join(text.split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."

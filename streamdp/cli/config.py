@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from streamdp.answers.times import when
+from streamdp.answers.listing import when
 from streamdp.cli.hints import hint
 from streamdp.cli.reading import Reader
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
-from streamdp.encode.choice import encode_all, order_of
-from streamdp.encode.encoders import Encoder
+from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit

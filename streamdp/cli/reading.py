@@ -19,8 +19,7 @@ from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.errors import Exit
-from streamdp.monitor.metrics import PartitionLag
-from streamdp.monitor.times import Stages
+from streamdp.monitor.metrics import PartitionLag, Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.options import ConfigError

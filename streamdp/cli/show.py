@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from streamdp.answers.times import is_date, when
+from streamdp.answers.listing import is_date, when
 from streamdp.cli.errors import warn
 from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine

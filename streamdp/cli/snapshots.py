@@ -17,8 +17,7 @@ from streamdp.errors import Exit
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, resumed
 from streamdp.state.claim import LOOK, Claim, Standby
-from streamdp.state.saving import Saving
-from streamdp.state.snapshot import Header, SnapshotError, StateFolder
+from streamdp.state.snapshot import Header, Saving, SnapshotError, StateFolder
 
 
 class Snapshots:

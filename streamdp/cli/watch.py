@@ -19,8 +19,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import Metrics
-from streamdp.monitor.times import Arrivals, Stages
+from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.settings.places import Serving
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from streamdp.decode.fields import Fields, Parts, RefusedError, nothing_of, number_cell, text_value, time_cell
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""What stands between two cells."""
+"""What separates two cells."""
 
 TRUTH = "cluster"
 """The column in which prepared data sets hold the known answer; it never becomes a feature."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
-from streamdp.decode.categories import CategoryObjects
 from streamdp.decode.columns import DELIMITERS, Columns
 from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
 from streamdp.decode.log import LogLines
-from streamdp.decode.objects import Objects
+from streamdp.decode.objects import CategoryObjects, Objects
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 
 Format = Literal["jsonl", "csv", "tsv", "text", "log"]

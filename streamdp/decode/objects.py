@@ -1,12 +1,16 @@
-"""Records written as JSON objects."""
+"""Records written as JSON objects, and files of JSON lines that a program has written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
+from streamdp.decode.columns import TRUTH
 from streamdp.decode.fields import (
     Fields,
     Parts,
@@ -14,10 +18,13 @@ from streamdp.decode.fields import (
     features_value,
     id_value,
     kept_value,
+    nothing_of,
     text_value,
     time_value,
     vector_value,
 )
+from streamdp.errors import Exit, StreamdpError
+from streamdp.records import ALL_CATEGORIES, FieldNames, written
 
 _TYPES: dict[str, Any] = {
     "text": str | None,
@@ -148,3 +155,77 @@ def plain_value(value: msgspec.Raw, name: str, out_of_range: str) -> Any:
         raise RefusedError(out_of_range, f"field {name!r} holds a number out of range") from None
     except (msgspec.DecodeError, RecursionError) as error:
         raise RefusedError("not_json", f"field {name!r}: {error}") from None
+
+
+class CategoryObjects:
+    """Reads JSON objects; what their fields hold are categories, texts and numbers.
+
+    Parameters
+    ----------
+    fields
+        The names of what else a record has.
+    named
+        The fields that count. None are named: all do but time, id, the kept ones and ``cluster``.
+    """
+
+    def __init__(self, fields: Fields, named: FieldNames = ALL_CATEGORIES) -> None:
+        self._fields, self._named, self._numbers = fields, named.all, frozenset(named.numbers)
+
+    def read(self, data: bytes) -> Parts:
+        """Return the value, time, id and kept fields; raises RefusedError or UnicodeDecodeError."""
+        if not data.isascii():
+            data.decode()  # msgspec does not look inside the fields that it skips
+        found = fields_of(data)
+        names: Iterable[str] = self._named
+        if not self._named:
+            others = {self._fields.time, self._fields.id, TRUTH, *self._fields.keep}
+            names = [name for name in found if name not in others]
+        value: dict[str, Any] = {}
+        for name in names:
+            plain = plain_value(found[name], name, "not_finite") if name in found else None
+            if plain is None or plain == "":
+                continue
+            try:
+                number = name in self._numbers and isinstance(plain, float)
+                value[name] = plain if number else written(plain)
+            except ValueError as error:
+                raise RefusedError(
+                    "wrong_type", f"field {name!r} {error}; --fields names those to use"
+                ) from None
+        if not value:
+            raise RefusedError("missing_field", nothing_of(self._named))
+        return value, *rest_of(found, self._fields)
+
+
+_T = TypeVar("_T")
+
+
+def written_lines(
+    path: str | Path,
+    decode: Callable[[bytes], _T],
+    error: Callable[[str, Exit], StreamdpError],
+    *,
+    torn_end: bool = False,
+) -> Iterator[tuple[int, _T]]:
+    """The lines that are not blank, decoded, with their numbers from 1; gzipped if the name ends in .gz.
+
+    With ``torn_end``, a last line without its newline that is no JSON is left out. Raises ``error``.
+    """
+    opened = gzip.open if str(path).endswith(".gz") else open
+    try:
+        with opened(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.isspace():
+                    continue
+                try:
+                    decoded = decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError) as cause:
+                    torn = torn_end and not line.endswith(b"\n")
+                    if torn and not isinstance(cause, msgspec.ValidationError):
+                        return
+                    raise error(f"{path}, line {number}: {cause}", Exit.BAD_DATA) from cause
+                yield number, decoded
+    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+        raise error(f"{path}: not a whole gzip file: {cause}", Exit.BAD_DATA) from cause
+    except OSError as cause:
+        raise error(f"{path}: cannot be read: {cause.strerror or cause}", Exit.NO_INPUT) from cause

@@ -20,7 +20,7 @@ HELD = 1000
 """Arrivals after which a record that is alone in its time is placed in the stream's."""
 
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
-"""Seconds of lateness that are told apart."""
+"""Seconds of lateness that are distinguished."""
 
 PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -75,32 +74,14 @@ class Tokenizer(msgspec.Struct, frozen=True, kw_only=True):
         return self.stem == "none" and self.ngrams == 1
 
     def of_piece(self, piece: bytes) -> list[str]:
-        """Return the tokens of what stands between two spaces of a text in UTF-8, where they are such."""
+        """Return the tokens of what is between two spaces of a text in UTF-8, where they are such."""
         return self._kept(cut_piece(piece))
 
     def _kept(self, words: list[str]) -> list[str]:
         if self.urls and self.mentions and self.hashtags:
             return words
-        return [word for word in words if self._keeps(word)]
-
-    def _keeps(self, token: str) -> bool:
-        if token[0] == "@":
-            return self.mentions
-        if token[0] == "#":
-            return self.hashtags
-        return self.urls or not is_link(token)
-
-
-def counts(tokens: Iterable[str]) -> dict[str, int]:
-    """Count each token; the keys stand in order of first occurrence."""
-    tokens = tokens if isinstance(tokens, list) else list(tokens)
-    result = dict.fromkeys(tokens, 1)
-    if len(result) == len(tokens):  # most short texts repeat no word
-        return result
-    result = dict.fromkeys(tokens, 0)
-    for token in tokens:
-        result[token] += 1
-    return result
+        signs = {"@": self.mentions, "#": self.hashtags}
+        return [word for word in words if signs.get(word[0], self.urls or not is_link(word))]
 
 
 class _Stems(dict[str, str]):

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.batch import Batch
-from streamdp.encode.kernels.bags import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
+from streamdp.encode.kernels import OTHER, UNKNOWN, count, look_up, new_bags, new_pieces
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
-from streamdp.encode.vocabulary import Vocabulary, letters_of
+from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
 
@@ -121,7 +120,7 @@ class WordEncoder(BagEncoder):
         self._count((bags,), rows, ids, texts, more, bounds)
         kept = int(bags.kept[0])
         n = int(bags.offsets[kept])
-        self._append(bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy())
+        self._held.append((bags.offsets[: kept + 1].copy(), bags.words[:n].copy(), bags.counts[:n].copy()))
         return [] if kept == texts else np.flatnonzero(bags.lengths[:texts] == 0).tolist()
 
     # ---------------------------------------------------------------- counts
@@ -147,11 +146,8 @@ class WordEncoder(BagEncoder):
         if not counts:
             return refuse(record, "empty", "all its counts are zero")
         ordered = sorted(counts, key=lambda number: counts[number] > 1)
-        self._append(
-            np.array([0, len(ordered)]),
-            np.array(ordered, np.int32),
-            np.array([counts[number] for number in ordered], np.int32),
-        )
+        numbers = np.array([counts[number] for number in ordered], np.int32)
+        self._held.append((np.array([0, len(ordered)]), np.array(ordered, np.int32), numbers))
         return None
 
     # ---------------------------------------------------------------- what comes of it

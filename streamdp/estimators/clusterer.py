@@ -42,7 +42,7 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_
-        Cluster of each row of the last ``fit`` or ``partial_fit``, shape (n,), as they stand after it.
+        Cluster of each row of the last ``fit`` or ``partial_fit``, shape (n,), as they are after it.
     n_clusters_
         Live clusters.
     cluster_centers_

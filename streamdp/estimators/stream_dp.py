@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,14 +12,22 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 import numpy as np
 
-from streamdp.answers import html, listing
+from streamdp.answers import listing
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
 from streamdp.estimators import stored
-from streamdp.estimators.frames import labels_like, records_of
-from streamdp.estimators.reading import categories_of, counts_of, is_sparse, named, names_of, numbers_of
+from streamdp.estimators.reading import (
+    categories_of,
+    counts_of,
+    is_sparse,
+    labels_like,
+    named,
+    names_of,
+    numbers_of,
+    records_of,
+)
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
 from streamdp.registry import CATEGORICAL
@@ -27,13 +37,30 @@ from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
 from streamdp.settings.schema import AUTO
 
+
+class _WithoutRiver:
+    """What an estimator inherits where River is not installed: its parameters, and new ones with the same."""
+
+    def _get_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def clone(self, new_params: dict[str, Any] | None = None) -> Self:
+        """A new estimator with the same parameters, that has learned nothing."""
+        return type(self)(**{**copy.deepcopy(self._get_params()), **(new_params or {})})
+
+    def __repr__(self) -> str:
+        parameters = inspect.signature(type(self)).parameters
+        given = (f"{n}={v!r}" for n, v in self._get_params().items() if v != parameters[n].default)
+        return f"{type(self).__name__}({', '.join(given)}) without River"
+
+
 if TYPE_CHECKING:
-    from streamdp.estimators.without_river import Clusterer
+    Clusterer = _WithoutRiver
 else:
     try:
         from river.base import Clusterer
     except ImportError:
-        from streamdp.estimators.without_river import Clusterer
+        Clusterer = _WithoutRiver
 
 FIRST = 10
 """Records after which mappings are known to be sparse or dense."""
@@ -92,7 +119,7 @@ class StreamDP(Clusterer):
     -----
     A beam search for the most probable clustering [^1] under a distance-dependent Chinese restaurant
     process [^2]. ``predict_one`` says what label a record would be given now, that of a cluster not yet there
-    among them; None where nothing can be said.
+    among them; None where that is not known.
 
     References
     ----------
@@ -123,7 +150,7 @@ class StreamDP(Clusterer):
         self._words: Engine | None = None
         self._kind = WORDS
         self._vectors: Vectors | None = None
-        self._told: deque[Event] = deque(maxlen=EVENTS)
+        self._events: deque[Event] = deque(maxlen=EVENTS)
 
     # ---------------------------------------------------------------- learning
 
@@ -149,7 +176,7 @@ class StreamDP(Clusterer):
         """Find out from the first records what they are."""
         held = self._undecided
         if not isinstance(x, str) and (held or not self._categories(x)):
-            numbers_of(x, names_of([x]))  # what is wrong is said before anything is kept
+            numbers_of(x, names_of([x]))  # what is wrong is reported before anything is kept
         held.append((dict(x) if isinstance(x, Mapping) else x, t))
         rows = [row for row, _ in held]
         sparse = self._blueprint().sparse
@@ -163,7 +190,7 @@ class StreamDP(Clusterer):
             self._words = self._engine(words=True)
             labels = [self._learn_words(row, t) for row, t in held]
         else:
-            self._vectors = Vectors(self._engine, self._blueprint(), self._told)
+            self._vectors = Vectors(self._engine, self._blueprint(), self._events)
             labels = [self._vectors.learn(row, t) for row, t in held]
         return labels[-1]
 
@@ -197,7 +224,7 @@ class StreamDP(Clusterer):
     def _learn_words(self, x: Any, t: float | None) -> int | None:
         assert self._words is not None
         answers = self._words.advance([self._record(x, t)])
-        self._told.extend(answers.events)
+        self._events.extend(answers.events)
         for reject in answers.rejects:
             if reject.reason != "empty":
                 raise ValueError(reject.detail)
@@ -218,7 +245,7 @@ class StreamDP(Clusterer):
     # ---------------------------------------------------------------- asking
 
     def predict_one(self, x: Value) -> int | None:  # type: ignore[override, unused-ignore]
-        """The label that a record would be given now; None where nothing can be said of it."""
+        """The label that a record would be given now; None where that is not known."""
         if self._vectors is not None:
             return self._vectors.predict(self._without_time(x))
         return self._score_words(x)[0]
@@ -281,7 +308,7 @@ class StreamDP(Clusterer):
         return {each.cluster: dict(self._named(each)) for each in self.clusters}
 
     def top_features(self, label: int, n: int = 10) -> list[tuple[Any, float]]:
-        """The features that tell a cluster from the others, and their means or counts; KeyError without it.
+        """The features that distinguish a cluster, and their means or counts; KeyError without it.
 
         Of vectors by how far the mean is from that of all clusters, in units of the clusters' spread.
         """
@@ -304,7 +331,7 @@ class StreamDP(Clusterer):
 
     def events(self) -> list[Event]:
         """What happened to clusters, the last 1,000: born, split, merged, closed, retired, vanished."""
-        return list(self._told)
+        return list(self._events)
 
     @property
     def engine(self) -> Engine | None:
@@ -312,8 +339,8 @@ class StreamDP(Clusterer):
         return self._words if self._vectors is None else self._vectors.engine
 
     def _repr_html_(self) -> str:
-        told = f"{self.n_clusters:,} clusters, of which the largest are"
-        return html.paragraph(told) + html.table(
+        counted = f"{self.n_clusters:,} clusters, of which the largest are"
+        return listing.paragraph(counted) + listing.table(
             listing.COLUMNS, listing.rows(self.clusters[:10]), "clusters"
         )
 
@@ -338,16 +365,16 @@ class StreamDP(Clusterer):
             "words": None if self._words is None else self._words.dumps(),
             "kind": self._kind,
             "vectors": None if self._vectors is None else self._vectors.dump(),
-            "told": msgspec.to_builtins(list(self._told)),
+            "told": msgspec.to_builtins(list(self._events)),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """The inverse of ``__getstate__``."""
         type(self).__init__(self, **state["parameters"])
         self._undecided = [tuple(each) for each in state["undecided"]]
-        self._told.extend(msgspec.convert(state["told"], list[Event]))
+        self._events.extend(msgspec.convert(state["told"], list[Event]))
         self._kind = state["kind"]
         if state["words"] is not None:
             self._words = self._engine(state["words"], words=True)
         if state["vectors"] is not None:
-            self._vectors = Vectors.load(state["vectors"], self._engine, self._blueprint(), self._told)
+            self._vectors = Vectors.load(state["vectors"], self._engine, self._blueprint(), self._events)

@@ -15,8 +15,7 @@ from streamdp.answers.describe import events_of
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import Single, next_label
-from streamdp.encode.choice import choose_encoder
-from streamdp.encode.encoders import HUGE, VectorEncoder
+from streamdp.encode.encoders import HUGE, VectorEncoder, choose_encoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.likelihoods.vectors import VectorFamily
@@ -40,15 +39,15 @@ class Vectors:
         Makes an engine: from its bytes, or a new one, with a warm-up of ``warmup`` records.
     blueprint
         The model that is meant.
-    told
+    events
         Where events are added.
     """
 
-    def __init__(self, make: Callable[..., Engine], blueprint: Blueprint, told: deque[Event]) -> None:
+    def __init__(self, make: Callable[..., Engine], blueprint: Blueprint, events: deque[Event]) -> None:
         self._make = make
         self._settings = blueprint.settings
         self._last = max(blueprint.warmup, 1)  # records from which scales are learned in the end
-        self._told = told
+        self._events = events
         self._early: list[tuple[Any, float | None]] = []
         self._labels: list[int | None] = []
         self._time = 0.0
@@ -68,12 +67,12 @@ class Vectors:
     def _absorb(self, single: Single) -> int:
         out = single.learn()
         if out.counters.events:
-            self._tell(out)
+            self._report(out)
         return int(single.label[0])
 
     def _learn_early(self, x: Any, t: float | None) -> int | None:
         early, names = self._early, names_of([x])
-        self._row_of(x, names)  # what is wrong is said before anything is kept
+        self._row_of(x, names)  # what is wrong is reported before anything is kept
         early.append((numbers_of(x, None) if names is None else dict(x), t))
         n, label = len(early), None
         if n in STAGES or n >= self._last:
@@ -94,18 +93,18 @@ class Vectors:
         answers = self._engine.advance(records)
         for reject in answers.rejects:
             raise ValueError(reject.detail)
-        told = np.zeros(len(rows), np.int64)
+        labels = np.zeros(len(rows), np.int64)
         for line in answers.assignments:
-            told[line.seq] = line.cluster
+            labels[line.seq] = line.cluster
         before = np.array([-1 if label is None else label for label in self._labels], np.int64)
-        named, known = told, np.flatnonzero(before >= 0)
+        named, known = labels, np.flatnonzero(before >= 0)
         if len(known):
-            places = np.unique(told, return_inverse=True)[1].reshape(-1)
+            places = np.unique(labels, return_inverse=True)[1].reshape(-1)
             names, minted = inherit(before[known], places[known])
             names = np.concatenate([names, minted + np.arange(places.max() + 1 - len(names))])
-            named = self._search().rename(told, names[places], int(before.max()) + 1)
-        self._told.clear()
-        self._told.extend(_renamed(answers.events, dict(zip(told.tolist(), named.tolist(), strict=True))))
+            named = self._search().rename(labels, names[places], int(before.max()) + 1)
+        self._events.clear()
+        self._events.extend(_renamed(answers.events, dict(zip(labels.tolist(), named.tolist(), strict=True))))
         self._labels = named[:-1].tolist()
         self._go_on()
         return int(named[-1])
@@ -165,9 +164,9 @@ class Vectors:
             raise ValueError(reject.detail)
         return self._encoder.rows.pop()
 
-    def _tell(self, out: Output) -> None:
+    def _report(self, out: Output) -> None:
         search = self._search()
-        self._told.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
+        self._events.extend(events_of(search, out, search.seq - 1, [self._time or None], None))
 
     def score(self, x: Any) -> BeamSearch | None:
         """The beam that has scored a record; None while there are too few."""
@@ -192,7 +191,7 @@ class Vectors:
 
     @property
     def engine(self) -> Engine | None:
-        """The engine; what it was told of here passes by it, so that all of it counts as final."""
+        """The engine; records that it takes here pass by its answers, so that all of them count as final."""
         if self._engine is not None:
             self._engine.close_answers()
         return self._engine
@@ -210,10 +209,10 @@ class Vectors:
 
     @classmethod
     def load(
-        cls, stored: dict[str, Any], make: Callable[..., Engine], blueprint: Blueprint, told: deque[Event]
+        cls, stored: dict[str, Any], make: Callable[..., Engine], blueprint: Blueprint, events: deque[Event]
     ) -> Vectors:
         """The inverse of :meth:`dump`."""
-        self = cls(make, blueprint, told)
+        self = cls(make, blueprint, events)
         self._early = [tuple(each) for each in stored["early"]]
         self._labels, self._time, self.names = stored["labels"], stored["time"], stored["names"]
         self._learning = stored["learning"]

@@ -1,4 +1,6 @@
-"""What a run reports to Prometheus.
+"""What a run reports to Prometheus: every metric, declared once, and its values.
+
+What is served, the table in docs/operations.md and the dashboards follow from the declarations.
 
 Counters are those of the process: they begin at 0 and never decrease, as ``rate`` and ``increase`` need. The
 counts of an engine may be older than the process, or go back to a snapshot, so their first values are
@@ -7,20 +9,129 @@ subtracted. Two gauges describe the stream since it began.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import platform
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, cast
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from streamdp._version import __version__
-from streamdp.monitor import tables
-from streamdp.monitor.tables import Declared
-from streamdp.monitor.times import Ages, Stages
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Histogram
     from prometheus_client.core import Metric
     from prometheus_client.registry import Collector
+
+
+class Declared(NamedTuple):
+    """A metric; its name is without the prefix ``streamdp_`` and a counter's suffix ``_total``.
+
+    ``key`` is its name in ``Engine.counters()`` and ``Engine.levels()``, where that differs.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    text: str
+    labels: tuple[str, ...] = ()
+    key: str = ""
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """The name that its samples begin with."""
+        return f"streamdp_{self.name}"
+
+    @property
+    def served(self) -> str:
+        """The name that it is asked for by."""
+        return f"{self.full_name}_total" if self.kind == "counter" else self.full_name
+
+
+_counter, _gauge, _histogram = (partial(Declared, kind) for kind in ("counter", "gauge", "histogram"))
+_PARTITION = ("topic", "partition")
+
+TOTALS = (
+    _counter("records", "Records answered by this process."),
+    _counter("revisions", "Answers that this process changed afterwards."),
+    _counter("switches", "Times that another hypothesis became the best."),
+    _counter("dissenters_dropped", "Hypotheses dropped: a record was open for max_undecided others."),
+    _counter("clusters_created", "Clusters announced by this process."),
+    _counter("clusters_closed", "Clusters reported closed or retired, by all hypotheses."),
+    _counter("clusters_retired", "Clusters retired by retire_after or max_clusters."),
+    _counter("second_looks", "Records and clusters that were looked at again."),
+    _counter("records_moved", "Records that a second look has moved."),
+    _counter("clusters_merged", "Clusters that a second look made part of others."),
+)
+"""What every engine counts, of this process from 0."""
+
+WHERE_KNOWN = (
+    _counter("refinements", "Refinements begun; only with refine_every, like the next five."),
+    _counter("refinements_adopted", "Refinements of which anything was adopted."),
+    _counter("refinement_moves", "Records that refinements have weighed again."),
+    _counter("records_refined", "Records that a refinement has moved."),
+    _counter("refinement_nats", "By how much refinements have raised the log joint."),
+    _counter("refinement_waited_seconds", "Seconds for which this process has waited for a refinement."),
+    _counter("words_dropped", "Words that found no room in the vocabulary; only for words and categories."),
+    _gauge("stream_records", "Records in the state, since the stream began."),
+    _gauge(
+        "log_evidence_nats", "Sum of the log predictives of the records in the state.", key="log_evidence"
+    ),
+    _gauge("clusters_live", "Live clusters of the best hypothesis."),
+    _gauge("hypotheses", "Hypotheses in the beam."),
+    _gauge("beam_agreement", "Share of the beam's clusters that all hypotheses hold.", key="agreement"),
+    _gauge("undecided_records", "Records on whose cluster the hypotheses differ.", key="undecided"),
+    _gauge("final_lag_records", "Records whose answer was not reported final yet.", key="final_lag"),
+    _gauge("held_back_records", "Records held back to restore event-time order.", key="held_back"),
+    _gauge("vocabulary_words", "Words in the vocabulary; only for words and categories.", key="words"),
+    _gauge("concentration", "Weight of a new cluster as it is now; only with adapt."),
+    _gauge("decay_scale", "Scale of the decay as it is now, in records or seconds; only with adapt."),
+)
+"""What an engine counts or is, where it says so."""
+
+LAG = _gauge("lag_records", "Records of a partition that are not read yet; only of a topic.", _PARTITION)
+LAG_SECONDS = _gauge(
+    "lag_seconds", "Event time from the last record read to now; 0 where no other waits.", _PARTITION
+)
+EVENT_AGE = _histogram("event_age_seconds", "From a record's event time to its answer.")
+ARRIVAL_AGE = _histogram("answer_seconds", "From a record's arrival to its answer.")
+SOURCE_UP = _gauge("source_up", "Whether the source answers, 1 or 0; only where it is a broker.")
+STANDING_BY = _gauge("standing_by", "1 while this process waits because another runs with its state, else 0.")
+REJECTS = _counter("rejects", "Records rejected by this process; the reason gap counts gaps.", ("reason",))
+GAP = _counter("gap_records", "Records known to have been gone before this process could read them.")
+SNAPSHOTS = _histogram(
+    "snapshot_seconds",
+    "Seconds that a snapshot written by this process took.",
+    buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+)
+SNAPSHOT_BYTES = _gauge("snapshot_bytes", "Size of the last snapshot that this process wrote.")
+SNAPSHOT_FAILURES = _counter("snapshot_failures", "Snapshots that could not be written.")
+SNAPSHOT_AGE = _gauge("snapshot_age_seconds", "Seconds since this process last wrote a snapshot.")
+STAGE = _counter("stage_seconds", "Seconds of this process by stage of the way of a batch.", ("stage",))
+BATCH = _histogram(
+    "batch_seconds",
+    "Seconds to process a batch of records, answers included.",
+    buckets=(1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+)
+ADVANCE = _histogram(
+    "advance_seconds",
+    "Seconds the engine took to advance.",
+    buckets=(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
+)
+BUILD = _gauge("build_info", "1, with the versions of streamdp and Python.", ("version", "python"))
+
+OF_RUN = (
+    *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SNAPSHOTS),
+    *(SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
+)
+"""What a run reports by itself."""
+
+
+def metrics() -> dict[str, Declared]:
+    """All of them, by name."""
+    return {metric.name: metric for metric in (*TOTALS, *WHERE_KNOWN, *OF_RUN)}
 
 
 class PartitionLag(NamedTuple):
@@ -69,15 +180,15 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         registry.register(cast("Collector", self))
         ProcessCollector(registry=registry)
-        self._rejects = counter(tables.REJECTS)
+        self._rejects = counter(REJECTS)
         for reason in reasons:
             self._rejects.labels(reason)
-        self._gap = counter(tables.GAP)
+        self._gap = counter(GAP)
         self._passed = 0
-        self._snapshots = histogram(tables.SNAPSHOTS)
-        self._failures = counter(tables.SNAPSHOT_FAILURES)
-        self._batch = histogram(tables.BATCH)
-        self._advance = histogram(tables.ADVANCE)
+        self._snapshots = histogram(SNAPSHOTS)
+        self._failures = counter(SNAPSHOT_FAILURES)
+        self._batch = histogram(BATCH)
+        self._advance = histogram(ADVANCE)
 
     def update(self, counters: Mapping[str, float], adapted: tuple[float, float] | None = None) -> None:
         """Take the engine's totals and levels as they are; this process began with the first ones.
@@ -131,31 +242,29 @@ class Metrics:
         """What the registry asks for at every scrape."""
         from prometheus_client.core import HistogramMetricFamily
 
-        yield _family(tables.BUILD, {(__version__, platform.python_version()): 1})
-        yield _family(tables.STANDING_BY, {(): int(self.standing_by)})
+        yield _family(BUILD, {(__version__, platform.python_version()): 1})
+        yield _family(STANDING_BY, {(): int(self.standing_by)})
         if self._figures is not None:
             totals, levels = self._figures
-            for metric in (*tables.TOTALS, *tables.WHERE_KNOWN):
+            for metric in (*TOTALS, *WHERE_KNOWN):
                 values = totals if metric.kind == "counter" else levels
-                value = values.get(metric.key or metric.name, 0 if metric in tables.TOTALS else None)
+                value = values.get(metric.key or metric.name, 0 if metric in TOTALS else None)
                 if value is not None:
                     yield _family(metric, {(): value})
         if lags := self.lags:
             where = {lag: (lag.topic, str(lag.partition)) for lag in lags}
-            yield _family(tables.LAG, {where[lag]: lag.records for lag in lags})
-            yield _family(
-                tables.LAG_SECONDS, {where[lag]: lag.seconds for lag in lags if lag.seconds is not None}
-            )
-        yield _family(tables.STAGE, {(stage,): spent for stage, spent in self._stages.seconds().items()})
-        for metric, ages in (tables.EVENT_AGE, self.event_ages), (tables.ARRIVAL_AGE, self.arrival_ages):
+            yield _family(LAG, {where[lag]: lag.records for lag in lags})
+            yield _family(LAG_SECONDS, {where[lag]: lag.seconds for lag in lags if lag.seconds is not None})
+        yield _family(STAGE, {(stage,): spent for stage, spent in self._stages.seconds().items()})
+        for metric, ages in (EVENT_AGE, self.event_ages), (ARRIVAL_AGE, self.arrival_ages):
             cumulative, total = ages.counts()
             yield HistogramMetricFamily(metric.full_name, metric.text, buckets=cumulative, sum_value=total)
         if self.source_up is not None:
-            yield _family(tables.SOURCE_UP, {(): int(self.source_up)})
+            yield _family(SOURCE_UP, {(): int(self.source_up)})
         if self._snapshot_at is not None:
             written, size = self._snapshot_at
-            yield _family(tables.SNAPSHOT_AGE, {(): max(0.0, self._clock() - written)})
-            yield _family(tables.SNAPSHOT_BYTES, {(): size})
+            yield _family(SNAPSHOT_AGE, {(): max(0.0, self._clock() - written)})
+            yield _family(SNAPSHOT_BYTES, {(): size})
 
 
 def _family(metric: Declared, samples: Mapping[tuple[str, ...], float]) -> Metric:
@@ -191,3 +300,78 @@ def _quality(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
+
+
+AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
+
+STAGES = ("fetch", "decode", "encode", "kernel", "announce", "write", "snapshot", "other")
+"""The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, its
+answers, handing them over; and what is between the batches."""
+
+
+class Ages:
+    """Counts records by their age in seconds."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(AGE_BUCKETS) + 1)
+        self._total = 0.0
+
+    def observe(self, age: float, records: int) -> None:
+        """Count records answered at an age; ages below 0, of a clock that is behind, count as 0."""
+        age = max(0.0, age)
+        self._counts[bisect.bisect_left(AGE_BUCKETS, age)] += records
+        self._total += age * records
+
+    def counts(self) -> tuple[list[tuple[str, float]], float]:
+        """Records up to each age, the last of which is infinite, and the sum of all ages."""
+        bounds = [*(repr(bound) for bound in AGE_BUCKETS), "+Inf"]
+        reached = itertools.accumulate(self._counts)
+        return list(zip(bounds, map(float, reached), strict=True)), self._total
+
+
+class Arrivals:
+    """Arrivals of the records that wait for answers: the n-th answer is matched with the n-th arrival.
+
+    This is exact if records are answered in the order of their arrival, and otherwise on average.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[int, float]] = deque()  # records up to and with a batch, and its arrival
+        self._taken = self._answered = 0
+
+    def take(self, records: int, arrival: float) -> None:
+        """Add a batch, whose first record came at ``arrival``."""
+        self._taken += records
+        self._waiting.append((self._taken, arrival))
+
+    def answer(self, outstanding: int) -> list[tuple[float, int]]:
+        """Arrivals of what was answered since the last call, each with its number of records."""
+        answered = max(self._answered, self._taken - outstanding)
+        found = []
+        while self._waiting and self._answered < answered:
+            through, arrival = self._waiting[0]
+            found.append((arrival, min(through, answered) - self._answered))
+            self._answered = min(through, answered)
+            if through <= answered:
+                self._waiting.popleft()
+        return found
+
+
+class Stages:
+    """Seconds by stage, each from its beginning to that of the next."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._stage = "other"
+        self._since = clock()
+        self._seconds = dict.fromkeys(STAGES, 0.0)
+
+    def enter(self, stage: str) -> None:
+        """Begin a stage, and end the one before."""
+        now = self._clock()
+        self._seconds[self._stage] += now - self._since
+        self._stage, self._since = stage, now
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by stage, up to the beginning of the current one."""
+        return dict(self._seconds)

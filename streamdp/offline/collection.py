@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from streamdp.encode.choice import encode_all
-from streamdp.encode.encoders import Encoded, Encoder
+from streamdp.encode.encoders import Encoded, Encoder, encode_all
 from streamdp.errors import Exit
 from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings

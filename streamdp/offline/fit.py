@@ -11,8 +11,8 @@ from itertools import repeat
 import msgspec
 import numpy as np
 
-from streamdp.answers import html, listing
-from streamdp.answers.assign import assignments
+from streamdp.answers import listing
+from streamdp.answers.announcer import assignments
 from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
 from streamdp.encode.category_encoder import CategoryEncoder
@@ -114,9 +114,11 @@ class Fit:
         judged = mixing(self.traces) if len(self.traces) > 1 else []
         chains = [(d.name, f"{d.mean:,.2f}", f"{d.ess:,.0f}", f"{d.r_hat:.3f}") for d in judged]
         columns = ("quantity", "mean", "effective draws", "R-hat")
-        mixed = [html.table(columns, chains, f"{len(self.traces)} chains")] if chains else []
+        mixed = [listing.table(columns, chains, f"{len(self.traces)} chains")] if chains else []
         shown = listing.rows(clusters[:10])
-        return "".join([html.paragraph(reported), *mixed, html.table(listing.COLUMNS, shown, "the largest")])
+        return "".join(
+            [listing.paragraph(reported), *mixed, listing.table(listing.COLUMNS, shown, "the largest")]
+        )
 
 
 def fit(

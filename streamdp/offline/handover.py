@@ -7,9 +7,8 @@ import time
 
 import numpy as np
 
-from streamdp.encode.bag_encoder import BagEncoder
-from streamdp.encode.choice import meant_for, order_of
-from streamdp.encode.encoders import Encoded
+from streamdp.encode.encoders import Encoded, meant_for, order_of
+from streamdp.encode.vocabulary import BagEncoder
 from streamdp.engine import Engine
 from streamdp.offline.task import Stream
 from streamdp.settings import Settings

@@ -8,8 +8,7 @@ import msgspec
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.encode.choice import meant_for
-from streamdp.encode.encoders import Encoded
+from streamdp.encode.encoders import Encoded, meant_for
 from streamdp.likelihoods import BagFamily
 from streamdp.likelihoods.base import Likelihood
 from streamdp.likelihoods.shared_base import SharedBase

@@ -10,7 +10,7 @@ from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.problem import Solution
 from streamdp.offline.task import Task, inherit
 from streamdp.priors.kinds import by_distance
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 
 
 class Proposal(NamedTuple):

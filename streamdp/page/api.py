@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from importlib.resources import files
 from typing import Any, get_args
@@ -15,13 +15,22 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from streamdp.answers import listing
+from streamdp.engine import Engine
 from streamdp.page.guard import Allowance
-from streamdp.page.hub import FullError, Hub
-from streamdp.page.plain import with_table
-from streamdp.page.questions import BusyError, Questions
-from streamdp.page.table import Sort
+from streamdp.page.hub import BusyError, FullError, Hub, Questions
+from streamdp.page.table import Sort, short
 from streamdp.page.view import View
-from streamdp.page.whereto import in_detail, where_to
+from streamdp.records import Reject
+
+SHOWN = 50
+"""Clusters in the table of the page without scripts."""
+
+PLACE = "<!-- the table -->"
+COLUMNS = ("cluster", "size", "lately", "last", "about", "for example")
+
+MOST = 5
+"""Candidate clusters of a text that are given."""
 
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -30,7 +39,7 @@ LONGEST = 10_000
 
 PATIENCE, LESS_PATIENCE = 60.0, 10.0
 """Seconds that an answer of the stream is waited for: the first of all compiles a kernel; and where there is
-something to be told without it."""
+something to be answered without it."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -85,13 +94,13 @@ class Api:
             "/api/stream": self.stream,
             "/{name}": self.file,
         }
-        routes = [Route(path, _told(answer), methods=["GET"]) for path, answer in paths.items()]
-        routes.insert(0, Route("/api/score", _told(self.score), methods=["POST"]))
+        routes = [Route(path, _or_error(answer), methods=["GET"]) for path, answer in paths.items()]
+        routes.insert(0, Route("/api/score", _or_error(self.score), methods=["POST"]))
         return Starlette(routes=routes)
 
     async def index(self, request: Request) -> Response:
         """The page, with a table for browsers without scripts."""
-        made = with_table(self._files["index.html"].decode(), self._view)
+        made = _with_table(self._files["index.html"].decode(), self._view)
         return _file(made.encode(), "index.html")
 
     async def file(self, request: Request) -> Response:
@@ -102,13 +111,13 @@ class Api:
         return _file(self._files[name], name)
 
     async def status(self, request: Request) -> Response:
-        """How the run stands."""
+        """The state of the run."""
         return _json(self._same.get("status", lambda: self._view.status))
 
     async def graph(self, request: Request) -> Response:
         """Counts of the clusters that are drawn."""
         begin, end = _number(request, "from"), _number(request, "to")
-        bins = _whole(request, "bins", 160, 1, 480)
+        bins = _integer(request, "bins", 160, 1, 480)
         key = "graph", begin, end, bins
         return _json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
 
@@ -121,7 +130,7 @@ class Api:
         order = request.query_params.get("order", "descending")
         if order not in ("ascending", "descending"):
             raise AskError(400, "order: ascending or descending")
-        start, most = _whole(request, "start", 0, 0, 10**9), _whole(request, "limit", 50, 1, 500)
+        start, most = _integer(request, "start", 0, 0, 10**9), _integer(request, "limit", 50, 1, 500)
         key = "clusters", search, sort, order, start, most
         return _json(
             self._same.get(key, lambda: self._view.clusters(search, sort, order == "descending", start, most))
@@ -140,13 +149,13 @@ class Api:
     async def records(self, request: Request) -> Response:
         """The latest records."""
         cluster = _number(request, "cluster")
-        most = _whole(request, "limit", 40, 1, 40)
+        most = _integer(request, "limit", 40, 1, 40)
         label = None if cluster is None else int(cluster)
         return _json(msgspec.json.encode({"records": self._view.latest(label, most)}))
 
     async def events(self, request: Request) -> Response:
         """The latest events."""
-        after, most = _whole(request, "after", 0, 0, 10**12), _whole(request, "limit", 50, 1, 200)
+        after, most = _integer(request, "after", 0, 0, 10**12), _integer(request, "limit", 50, 1, 200)
         return _json(msgspec.json.encode({"events": self._view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
@@ -201,11 +210,11 @@ class Api:
             raise AskError(503, "the stream is busy: ask again in a moment", 2.0) from None
 
 
-def _told(answer: Endpoint) -> Endpoint:
-    """The same, with what cannot be answered told as JSON."""
+def _or_error(answer: Endpoint) -> Endpoint:
+    """The same, with an AskError as JSON."""
 
     @wraps(answer)
-    async def told(request: Request) -> Response:
+    async def answered(request: Request) -> Response:
         try:
             return await answer(request)
         except AskError as error:
@@ -214,7 +223,7 @@ def _told(answer: Endpoint) -> Endpoint:
         except ClientDisconnect:
             return Response(status_code=400)
 
-    return told
+    return answered
 
 
 def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -239,10 +248,71 @@ def _number(request: Request, name: str) -> float | None:
     return value
 
 
-def _whole(request: Request, name: str, default: int, least: int, most: int) -> int:
+def _integer(request: Request, name: str, default: int, least: int, most: int) -> int:
     value = _number(request, name)
     if value is None:
         return default
     if not value.is_integer() or not least <= value <= most:
         raise AskError(400, f"{name}: a whole number from {least} to {most}")
     return int(value)
+
+
+def _with_table(page: str, view: View) -> str:
+    """The page with the table in its place."""
+    found = view.clusters("", "size", True, 0, SHOWN)
+    rows = [
+        (
+            str(row["cluster"]),
+            f"{row['size']:,}",
+            f"{row['recent']:,}",
+            f"{row['last_seq']:,}" if row["last_time"] is None else listing.when(row["last_time"]),
+            row["template"] or " ".join(word for word, _ in row["words"][:6]) or row["name"],
+            row["samples"][-1] if row["samples"] else "",
+        )
+        for row in found["clusters"]
+    ]
+    caption = f"{found['live']:,} live clusters, the largest first"
+    return page.replace(PLACE, listing.table(COLUMNS, rows, caption))
+
+
+def where_to(engine: Engine, text: str) -> dict[str, Any]:
+    """The likeliest clusters of a text, without learning it; ``error`` where it cannot be clustered.
+
+    In a stream of vectors or features the text is JSON: a list of numbers, or an object.
+    """
+    found = engine.whereto(_value_of(engine, text), MOST)
+    if isinstance(found, Reject):
+        return {"error": found.detail or found.reason, "candidates": []}
+    return {
+        "candidates": [
+            {
+                "cluster": each.cluster,
+                "probability": each.probability,
+                "words": [(short(word, 40), nats) for word, nats in each.words],
+            }
+            for each in found
+        ]
+    }
+
+
+def _value_of(engine: Engine, text: str) -> Any:
+    if engine.search is None or engine.search.sparse:
+        return text
+    try:
+        return msgspec.json.decode(text, type=list[float] | dict[str, float])
+    except msgspec.DecodeError:
+        return text  # and the engine says what it expects
+
+
+def in_detail(engine: Engine, label: int, words: Sequence[str]) -> dict[str, Any]:
+    """How often a cluster has words, and how often the base has: shares of all words, by word."""
+    base = engine.base_of(words)
+    (cluster,) = engine.clusters({label}) or [None]
+    if cluster is None:
+        return {}
+    counts = [(short(word, 40), count) for word, count in cluster.words or ()]
+    return {
+        "against_base": [{"word": word, "count": count, "base": base.get(word)} for word, count in counts],
+        "tokens": engine.tokens_of(label),
+        "samples": [short(text, 300) for text in cluster.samples],
+    }

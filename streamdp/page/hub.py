@@ -1,13 +1,22 @@
-"""Ticks for pages that listen: each encoded once, told to all, the last ones kept for those who come back."""
+"""Ticks for pages that listen, and questions that they ask the engine.
+
+A tick is encoded once and sent to all pages; the last ones are kept for those that come back. Questions are
+answered by the thread that runs the engine, between two batches.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import queue
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import msgspec
+
+from streamdp.engine import Engine
 
 HELD = 60
 """Ticks that are kept for pages which were away for a moment."""
@@ -19,7 +28,7 @@ PAGES = 64
 """Pages that may listen at once."""
 
 ALIVE = 5.0
-"""Seconds of silence after which pages are told that the run is still there."""
+"""Seconds of silence after which pages hear that the run is still there."""
 
 
 class FullError(Exception):
@@ -33,14 +42,14 @@ class _Listener:
 
 
 class Hub:
-    """Who listens, and what was told last; lives in the loop of the server, but for ``publish``.
+    """Pages that listen, and the ticks sent last; lives in the loop of the server, but for ``publish``.
 
     Parameters
     ----------
     run
-        What tells this run from those before and after it.
+        Distinguishes this run from those before and after it.
     first
-        Gives what a page is told that was not here before.
+        Gives the first tick of a page that was not here before.
     """
 
     def __init__(self, run: str, first: Callable[[], dict[str, Any]]) -> None:
@@ -55,13 +64,8 @@ class Hub:
         """The loop of the server runs, and is this one."""
         self._loop = asyncio.get_running_loop()
 
-    @property
-    def listening(self) -> int:
-        """Pages that listen."""
-        return len(self._listeners)
-
     def publish(self, tick: dict[str, Any]) -> None:
-        """Tell all pages, from any thread."""
+        """Send a tick to all pages, from any thread."""
         if self._loop is None or self._loop.is_closed():
             return
         data = self._encode(tick)
@@ -83,7 +87,7 @@ class Hub:
         return b"event: %s\nid: %s-%d\ndata: %s\n\n" % (kind.encode(), self.run.encode(), number, data)
 
     def _missed(self, last: str | None) -> list[bytes] | None:
-        """What a page has missed since that id; None where that is not known any more."""
+        """Ticks that a page has missed since that id; None where they are not held any more."""
         run, _, number = (last or "").rpartition("-")
         if run != self.run or not number.isdecimal() or int(number) > self.number:
             return None
@@ -104,7 +108,7 @@ class Hub:
             listener.queue.put_nowait(None)
 
     def join(self, last: str | None, drop: Callable[[], None]) -> AsyncIterator[bytes]:
-        """Listen, from the tick after ``last`` on where that is known; ``drop`` cuts off who does not read.
+        """Listen, from the tick after ``last`` on where that is known; ``drop`` cuts off a page that stalls.
 
         Raises FullError.
         """
@@ -129,3 +133,45 @@ class Hub:
                 yield message
         finally:
             self._listeners.discard(listener)
+
+
+T = TypeVar("T")
+
+WAITING = 32
+"""Questions that may wait; more are turned away."""
+
+
+class BusyError(Exception):
+    """Too many questions wait already."""
+
+
+class Questions:
+    """A line of questions. They only read: none may change the engine."""
+
+    def __init__(self) -> None:
+        self._line: queue.Queue[tuple[Callable[[Engine], Any], Future[Any]]] = queue.Queue(WAITING)
+
+    def ask(self, question: Callable[[Engine], T]) -> Future[T]:
+        """Join the line. Raises BusyError."""
+        answer: Future[T] = Future()
+        try:
+            self._line.put_nowait((question, answer))
+        except queue.Full:
+            raise BusyError from None
+        return answer
+
+    def answer(self, engine: Engine, seconds: float = 0.02) -> None:
+        """Answer what waits, at least one question, and no further one after so many seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                question, answer = self._line.get_nowait()
+            except queue.Empty:
+                return
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(question(engine))
+                except Exception as error:  # the run goes on; the asker gets the error
+                    answer.set_exception(error)
+            if time.monotonic() >= end:
+                return

@@ -17,8 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import Api
 from streamdp.page.guard import Allowance, Guard, is_loopback
-from streamdp.page.hub import Hub
-from streamdp.page.questions import Questions
+from streamdp.page.hub import Hub, Questions
 from streamdp.page.view import View
 
 SCORES = 10.0, 4.0

@@ -1,4 +1,4 @@
-"""The records that the page can show: the latest of each cluster, with what was said of them before."""
+"""What the page can show of the past: lives of clusters, and the latest records of each with their labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,64 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streamdp.records import Assignment
+from streamdp.records import Assignment, Event
+
+LIVES = 5000
+"""Clusters whose lives are kept: those to which something happened latest."""
+
+HAPPENINGS = 24
+"""Events that are kept of a cluster: the first and the latest."""
+
+EVENTS = 200
+"""Latest events, of whatever cluster, that can be asked for."""
+
+
+class Happening(msgspec.Struct, frozen=True, gc=False):
+    """An event, in few words. ``other`` is the cluster that it was split off from, or is now part of."""
+
+    number: int
+    event: str
+    seq: int
+    time: float | None
+    cluster: int
+    name: str
+    size: int
+    other: int | None
+
+
+class Lives:
+    """The lives of clusters, and the latest events of all."""
+
+    def __init__(self) -> None:
+        self._lives: OrderedDict[int, list[Happening]] = OrderedDict()
+        self.latest: deque[Happening] = deque(maxlen=EVENTS)
+        self.number = 0
+
+    def add(self, event: Event, name: str) -> Happening:
+        """Take in an event of a cluster that has a name."""
+        self.number += 1
+        happening = Happening(
+            self.number, event.event, event.seq, event.time, event.cluster, name, event.size, event.other
+        )
+        self.latest.append(happening)
+        self._keep(event.cluster, happening)
+        if event.other is not None:
+            self._keep(event.other, happening)
+        return happening
+
+    def _keep(self, cluster: int, happening: Happening) -> None:
+        life = self._lives.setdefault(cluster, [])
+        self._lives.move_to_end(cluster)
+        life.append(happening)
+        if len(life) > HAPPENINGS:
+            del life[1]
+        if len(self._lives) > LIVES:
+            self._lives.popitem(last=False)
+
+    def of(self, cluster: int) -> list[Happening]:
+        """Events of a cluster, oldest first."""
+        return list(self._lives.get(cluster, ()))
+
 
 OF_CLUSTER = 12
 """Records of a cluster that are held."""
@@ -19,7 +76,7 @@ LATEST = 40
 """Records, of whatever cluster, that a page which opens is shown."""
 
 WERE = 8
-"""Earlier labels of a record that are told."""
+"""Earlier labels of a record that are kept."""
 
 
 class Shown(msgspec.Struct, gc=False):

@@ -1,17 +1,61 @@
-"""The live clusters as a table: sorted and searched without an object for each."""
+"""The live clusters as a table, sorted and searched without an object for each; short texts about them."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.census import Census, census_of_all
-from streamdp.page.text import name_of, short
-from streamdp.records import ClusterSummary
+from streamdp.answers.describe import LATELY, Census, census_of_all, known_time
+from streamdp.answers.samples import text_of
+from streamdp.records import ClusterSummary, Record
+
+NAME = 3
+"""Words of a cluster's name."""
+
+LONGEST = 60
+"""Characters of a word or a name."""
+
+NUMBERS = 8
+"""Of a vector, so many are shown."""
+
+
+def short(text: str, most: int = LONGEST) -> str:
+    """A text in one line of bounded length."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def beginning_of(record: Record) -> str:
+    """The beginning of what a record says: texts and values, else the first numbers of its vector."""
+    found, value = text_of(record), record.value
+    if found or not isinstance(value, list):
+        return found
+    return _numbers(value, NUMBERS) + (" …" if len(value) > NUMBERS else "")
+
+
+def _numbers(values: Sequence[float], most: int) -> str:
+    return " ".join(f"{value:.3g}" for value in values[:most])
+
+
+def name_of(
+    cluster: int,
+    words: Sequence[tuple[str, int]] | None,
+    template: object = None,
+    mean: Sequence[float] | None = None,
+) -> str:
+    """What a cluster is called: its template, its top words, where it lies, else its number."""
+    if isinstance(template, str):
+        return short(template)
+    if words:
+        return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
+    if mean:
+        return short(_numbers(mean, NAME))
+    return f"cluster {cluster}" if cluster >= 0 else "a new cluster"
+
 
 Sort = Literal["size", "rate", "trend", "age", "novelty", "last", "cluster", "name"]
 
@@ -23,9 +67,6 @@ DESCRIBED = 2 * MOST
 
 AT_ONCE = 100
 """Clusters that are described between two ticks."""
-
-LATELY = 1000
-"""Records that are called recent."""
 
 RATE_OVER = 10.0
 """Seconds over which a rate is taken."""
@@ -52,10 +93,10 @@ def about_of(cluster: ClusterSummary) -> About:
     template = short(cluster.template, 300) if isinstance(cluster.template, str) else None
     mean = None if cluster.mean is None else [round(value, 6) for value in cluster.mean[:16]]
     samples = [short(text, 200) for text in cluster.samples]
-    said = " ".join([template or "", *(word for word, _ in words), *samples])
+    text = " ".join([template or "", *(word for word, _ in words), *samples])
     name = name_of(cluster.cluster, words, template, mean)
     return About(
-        cluster.size, name, words, samples, f"{cluster.cluster} {said[:SEARCHED]}".lower(), template, mean
+        cluster.size, name, words, samples, f"{cluster.cluster} {text[:SEARCHED]}".lower(), template, mean
     )
 
 
@@ -176,7 +217,7 @@ class Table:
         return recent - before
 
     def row(self, place: int) -> dict[str, Any]:
-        """What the table tells of a cluster."""
+        """What the table shows of a cluster."""
         census, label = self.census, int(self.census.label[place])
         held, (recent, before) = self.about.get(label), self.trend.get(label, (0, 0))
         return {
@@ -186,8 +227,8 @@ class Table:
             "rate": round(self.rate.get(label, 0.0), 3),
             "recent": recent,
             "before": before,
-            "first_time": _time(census.first_time[place]),
-            "last_time": _time(census.last_time[place]),
+            "first_time": known_time(census.first_time[place]),
+            "last_time": known_time(census.last_time[place]),
             "first_seq": int(census.first_seq[place]),
             "last_seq": int(census.last_seq[place]),
             "novelty": round(self._novelty[label], 3) if label in self._novelty else None,
@@ -198,7 +239,7 @@ class Table:
         }
 
     def place_of(self, label: int) -> int | None:
-        """Where in the census a cluster stands."""
+        """The place of a cluster in the census; None where it is not live."""
         found = np.flatnonzero(self.census.label == label)
         return int(found[0]) if len(found) else None
 
@@ -225,7 +266,3 @@ class Table:
 def _overlap(own: set[str], other: About) -> float:
     words = {word for word, _ in other.words}
     return len(own & words) / len(own | words) if words else 0.0
-
-
-def _time(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

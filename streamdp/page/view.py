@@ -1,7 +1,7 @@
 """What the page shows of a run: fed by the thread that runs the stream, read by the one that serves.
 
 Memory is bounded whatever the stream does; a batch costs a few operations on arrays, and an object for each
-record that may be shown. Once a second ``look`` takes a census of the clusters and gives what pages are told.
+record that may be shown. Once a second ``look`` takes a census of the clusters and gives the tick for pages.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
 from streamdp.page.graph import Graph
-from streamdp.page.lives import Happening, Lives
-from streamdp.page.shown import Shown, ShownRecords, shown_of
-from streamdp.page.table import Sort, Table
-from streamdp.page.text import name_of, said, short
+from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
+from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
 
 WHOLE = 1000
@@ -33,8 +32,8 @@ COUNTED = 100_000
 WAITING = 20_000
 """Records whose texts are remembered while they wait for their turn."""
 
-TOLD = {"records": 25, "revised": 12, "events": 25}
-"""Of each kind, at most so many are told in a tick: the latest."""
+REPORTED = {"records": 25, "revised": 12, "events": 25}
+"""Of each kind, at most so many are in a tick: the latest."""
 
 
 class View:
@@ -96,7 +95,7 @@ class View:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
             if isinstance(record, Record):
-                self._waiting[id(record.position)] = record.position, said(record)
+                self._waiting[id(record.position)] = record.position, beginning_of(record)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
@@ -117,7 +116,7 @@ class View:
                 name = name_of(event.cluster, event.words, event.template, event.mean)
                 self.table.call(event.cluster, name)
                 self._happened.append(self.lives.add(event, name))
-            del self._happened[: -TOLD["events"]]
+            del self._happened[: -REPORTED["events"]]
         if held_back:
             self._remember()
         else:
@@ -139,7 +138,7 @@ class View:
             places = places[-1 :: -(len(first) // SOME)][:SOME][::-1]
         made = [shown_of(line, text) for line, text in self._with_texts(first, places)]
         self.records.add(made)
-        self._fresh = [*self._fresh, *made][-TOLD["records"] :]
+        self._fresh = [*self._fresh, *made][-REPORTED["records"] :]
 
     def _sum_up(self) -> None:
         """Count the records that came since the last time."""
@@ -162,7 +161,7 @@ class View:
                 read = read or {id(r.position): r for r in batch if isinstance(r, Record)}
                 record = read.get(id(line.position))
             if isinstance(record, Record):
-                yield line, short(said(record), 300)
+                yield line, short(beginning_of(record), 300)
             else:
                 waited = self._waiting.get(id(line.position))
                 yield line, "" if waited is None else short(waited[1], 300)
@@ -170,12 +169,12 @@ class View:
     def _revise(self, revised: list[Assignment]) -> None:
         self._revisions += len(revised)
         found = [record for line in revised if (record := self.records.revise(line)) is not None]
-        self._revised = [*self._revised, *found][-TOLD["revised"] :]
+        self._revised = [*self._revised, *found][-REPORTED["revised"] :]
 
     # ---------------------------------------------------------------- once a second
 
     def look(self, engine: Engine, now: float, status: Mapping[str, Any]) -> dict[str, Any]:
-        """Take a census at a time in seconds; what pages are told, with a run's own ``status``."""
+        """Take a census at a time in seconds; the tick that pages are sent, with a run's own ``status``."""
         census, (latest, _) = engine.census(), engine.lately()
         with self.lock:
             self._sum_up()
@@ -202,9 +201,9 @@ class View:
             tick = {
                 "status": self.status,
                 "graph": self.graph.drawing(self.table),
-                "records": [self.told_of(record) for record in reversed(self._fresh)],
-                "revised": [self.told_of(record) for record in reversed(self._revised)],
-                "events": [self._told_event(event) for event in reversed(self._happened)],
+                "records": [self.record_row(record) for record in reversed(self._fresh)],
+                "revised": [self.record_row(record) for record in reversed(self._revised)],
+                "events": [self._event_row(event) for event in reversed(self._happened)],
             }
             self._fresh, self._revised, self._happened = [], [], []
         return tick
@@ -219,8 +218,8 @@ class View:
 
     # ---------------------------------------------------------------- asked
 
-    def told_of(self, record: Shown) -> dict[str, Any]:
-        """A record, as pages are told of it; the lock is held."""
+    def record_row(self, record: Shown) -> dict[str, Any]:
+        """A record, as pages get it; the lock is held."""
         names = {label: self.table.name(label) for label in (record.cluster, *record.was)}
         return {
             "seq": record.seq,
@@ -236,29 +235,19 @@ class View:
             "was": [{"cluster": label, "name": names[label]} for label in record.was],
         }
 
-    def _told_event(self, event: Happening) -> dict[str, Any]:
+    def _event_row(self, event: Happening) -> dict[str, Any]:
         other = None if event.other is None else self.table.name(event.other)
-        return {
-            "number": event.number,
-            "event": event.event,
-            "seq": event.seq,
-            "time": event.time,
-            "cluster": event.cluster,
-            "name": event.name,
-            "size": event.size,
-            "other": event.other,
-            "other_name": other,
-        }
+        return {**msgspec.structs.asdict(event), "other_name": other}
 
     def first_tick(self) -> dict[str, Any]:
-        """What a page that opens is told: the state, and the latest of everything."""
+        """What a page that opens is sent: the state, and the latest of everything."""
         with self.lock:
             return {
                 "status": self.status,
                 "graph": self.graph.drawing(self.table),
-                "records": [self.told_of(record) for record in reversed(self.records.latest)],
+                "records": [self.record_row(record) for record in reversed(self.records.latest)],
                 "revised": [],
-                "events": [self._told_event(event) for event in reversed(list(self.lives.latest)[-25:])],
+                "events": [self._event_row(event) for event in reversed(list(self.lives.latest)[-25:])],
             }
 
     def drawing(self, begin: float | None, end: float | None, bins: int) -> dict[str, Any]:
@@ -301,8 +290,8 @@ class View:
                 "words": [] if about is None else about.words,
                 "samples": [] if about is None else about.samples,
                 "template": None if about is None else about.template,
-                "records": [self.told_of(record) for record in records],
-                "life": [self._told_event(event) for event in life],
+                "records": [self.record_row(record) for record in records],
+                "life": [self._event_row(event) for event in life],
                 "merged_into": None if into is None else {"cluster": into, "name": self.table.name(into)},
                 "near": [
                     {"cluster": other, "name": self.table.name(other), "likeness": likeness}
@@ -315,13 +304,13 @@ class View:
         """The latest records, of one cluster or of all, the newest first."""
         with self.lock:
             found = list(reversed(self.records.latest)) if cluster is None else self.records.of(cluster)
-            return [self.told_of(record) for record in found[:most]]
+            return [self.record_row(record) for record in found[:most]]
 
     def events(self, after: int, most: int) -> list[dict[str, Any]]:
         """The latest events after that number, the newest first."""
         with self.lock:
             found = [event for event in self.lives.latest if event.number > after]
-            return [self._told_event(event) for event in reversed(found[-most:])]
+            return [self._event_row(event) for event in reversed(found[-most:])]
 
 
 def _of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:

@@ -1,14 +1,15 @@
-"""How novel records are over time, how sure their answers, and how often those are changed."""
+"""Curves over time of novelty, sureness and revisions; traces, sizes and similarity of a finite set."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from streamdp.plots.clock import Clock
 from streamdp.plots.data import Answered, Floats
-from streamdp.plots.style import COLOURS, axes_or_new, head
+from streamdp.plots.style import COLOURS, INK, Clock, axes_or_new, head, name_of, style
 
 PER_BIN = 40
 """Records in a bin, on average, as far as there are so many."""
@@ -17,7 +18,7 @@ BLUE, ORANGE, GREEN = COLOURS[0], COLOURS[5], COLOURS[2]
 
 
 def bin_edges(answered: Answered, most: int = 80) -> tuple[Clock, Floats, Floats]:
-    """The clock, where the records stand, and bins wide enough that each has some to sum up."""
+    """The clock, the places of the records, and bins wide enough that each has some to sum up."""
     clock = Clock.of(answered)
     at = clock.values(answered.seq, answered.time)
     return clock, at, clock.edges(at, int(np.clip(len(at) // PER_BIN, 1, most)))
@@ -119,3 +120,105 @@ def _shares(axes: Any, clock: Clock, name: str, *small: Floats) -> None:
     axes.margins(x=0.01)
     axes.set_ylabel(name)
     clock.dress(axes)
+
+
+def trace(
+    seconds: Sequence[ArrayLike],
+    values: Sequence[ArrayLike],
+    quantity: str,
+    ax: Any = None,
+    *,
+    title: str | None = None,
+) -> Any:
+    """Draw how a quantity went in each chain, after so many seconds; returns the axes."""
+    from matplotlib.ticker import FuncFormatter
+
+    axes = axes_or_new(ax)
+    for number, (when, what) in enumerate(zip(seconds, values, strict=True)):
+        look = style(number)
+        dash = style(len(COLOURS) * number).dash
+        axes.plot(when, what, color=look.colour, ls=dash, lw=1.3, label=f"chain {number}")
+    axes.set_ylabel(quantity)
+    axes.set_xlabel("seconds of sampling")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    several = 1 < len(seconds) <= 8
+    head(axes, title or quantity, legend=several)
+    return axes
+
+
+def largest(
+    labels: ArrayLike,
+    names: Mapping[int, str] | None = None,
+    ax: Any = None,
+    *,
+    most: int = 20,
+    title: str | None = None,
+) -> Any:
+    """Draw the sizes of the largest clusters as bars; returns the axes."""
+    axes = axes_or_new(ax)
+    found, counts = np.unique(np.asarray(labels), return_counts=True)
+    order = np.lexsort((found, -counts))[:most]
+    bars = axes.barh(np.arange(len(order)), counts[order], color=COLOURS[0])
+    axes.bar_label(bars, [f"{n:,}" for n in counts[order]], padding=3, fontsize=9, color=INK)
+    axes.set_yticks(np.arange(len(order)), [name_of(c, names or {}, 32) for c in found[order].tolist()])
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.1)
+    axes.set_xlabel("records")
+    head(axes, title or f"The {len(order)} largest of {len(found):,} clusters")
+    return axes
+
+
+def sizes(labels: ArrayLike, ax: Any = None, *, title: str | None = None) -> Any:
+    """Draw the sizes of all clusters by rank, on logarithmic scales; returns the axes."""
+    from matplotlib.ticker import FuncFormatter
+
+    axes = axes_or_new(ax)
+    counts = np.sort(np.unique(np.asarray(labels), return_counts=True)[1])[::-1]
+    axes.loglog(np.arange(1, len(counts) + 1), counts, "o-", ms=3.5, lw=0.8, color=COLOURS[0])
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:,.0f}" if n >= 1 else ""))
+        axis.set_minor_formatter(FuncFormatter(lambda n, _: ""))
+    axes.set_xlabel("rank of the cluster by size")
+    axes.set_ylabel("records")
+    axes.grid(True, which="major", color="#DDDDDD", lw=0.6)
+    head(axes, title or f"All sizes: {counts.sum():,} records")
+    return axes
+
+
+def similarity(
+    matrix: Floats,
+    labels: ArrayLike,
+    names: Mapping[int, str] | None = None,
+    ax: Any = None,
+    *,
+    title: str | None = None,
+) -> Any:
+    """Draw in which share of the draws records are together; returns the axes.
+
+    Parameters
+    ----------
+    matrix
+        Shape (n, n), records in the order of their clusters.
+    labels
+        The cluster of each, shape (n,), ascending or in blocks.
+    names
+        What clusters are about; those that have room for it bear it.
+    """
+    axes = axes_or_new(ax)
+    image = axes.imshow(matrix, vmin=0.0, vmax=1.0, cmap="cividis", interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label="share of the draws in which two records are together")
+    given = np.asarray(labels)
+    starts = np.flatnonzero(np.diff(given, prepend=given[:1] - 1))
+    ends = np.append(starts[1:], len(given))
+    room = max(len(given) // 32, 1)
+    wide = [(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True) if e - s >= room]
+    axes.set_yticks(
+        [(s + e - 1) / 2 for s, e in wide], [name_of(int(given[s]), names or {}, 32) for s, _ in wide]
+    )
+    axes.set_xticks([])
+    axes.set_xlabel(f"{len(given):,} records by cluster")
+    axes.set_ylabel("cluster")
+    axes.spines[["left", "bottom"]].set_visible(False)
+    head(axes, title or "Which records are together")
+    return axes

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamdp.decode.written import written_lines
+from streamdp.decode.objects import written_lines
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import Assignment, Event, Final
@@ -120,18 +120,18 @@ class Answered:
 
     @classmethod
     def of_engine(cls, engine: Engine) -> Answered:
-        """What a state remembers: labels of retained records, whole answers of those that are not final."""
-        whole = cls.of(engine.open_answers())
+        """What a state remembers: labels of retained records, answers of those that are not final."""
+        complete = cls.of(engine.open_answers())
         held = engine.retained()
-        if held is None or (len(whole.seq) and whole.seq[0] <= held.first):
-            return whole
+        if held is None or (len(complete.seq) and complete.seq[0] <= held.first):
+            return complete
         times = held.batch.times if engine.dated else None
         found = cls.of_labels(held.labels, times, held.first)
-        if not len(whole.seq):
+        if not len(complete.seq):
             return found
-        before = found.seq < whole.seq[0]
+        before = found.seq < complete.seq[0]
         columns = {
-            name: np.concatenate([getattr(found, name)[before], getattr(whole, name)])
+            name: np.concatenate([getattr(found, name)[before], getattr(complete, name)])
             for name in cls.__dataclass_fields__
         }
         return cls(**columns)

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.plots.clock import Clock, filled
 from streamdp.plots.data import Answered
-from streamdp.plots.style import FAINT, INK, Style, axes_or_new, head, name_of
+from streamdp.plots.style import FAINT, INK, Clock, Style, axes_or_new, filled, head, name_of
 from streamdp.records import TURNS, ClusterSummary, Event
 
 ENDS = ("merged", "vanished", "closed", "retired")
@@ -69,7 +68,7 @@ class Life:
 
 
 def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | None = None) -> list[Life]:
-    """As events tell them, the oldest first; the sizes of those that live are counted among the answers."""
+    """As events report them, the oldest first; the sizes of those that live are counted among the answers."""
     events = [event for event in events if event.event not in TURNS]
     times = filled([np.nan if e.time is None else e.time for e in events])
     at = clock.values([e.seq for e in events], times)
@@ -168,7 +167,7 @@ def life_lines(
         marks.setdefault(Mark(life.began, colour), []).append((life.begin, y))
         if life.ended is not None:
             marks.setdefault(Mark(life.ended, colour), []).append((end, y))
-    _tell_relations(axes, lives, row, clock, marks)
+    _draw_relations(axes, lives, row, clock, marks)
     for mark, places in marks.items():
         at, height = np.transpose(places)
         bar = mark.marker == "|"
@@ -180,8 +179,8 @@ def life_lines(
         if any(mark.kind == kind for mark in marks):
             axes.plot([], [], marker, color=INK, label=word, mew=2.0 if marker == "|" else 0.8)
     axes.plot([], [], "-", color=INK, lw=3, label="lives")
-    told = [f"{name_of(life.cluster, names, 32)} ({life.size:,})" for life in chosen]
-    axes.set_yticks([row[life.cluster] for life in chosen], told)
+    labels = [f"{name_of(life.cluster, names, 32)} ({life.size:,})" for life in chosen]
+    axes.set_yticks([row[life.cluster] for life in chosen], labels)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.set_ylim(-0.8, max(len(chosen), 1) - 0.2)
@@ -192,7 +191,7 @@ def life_lines(
     return axes
 
 
-def _tell_relations(
+def _draw_relations(
     axes: Any,
     lives: Iterable[Life],
     row: Mapping[int, float],

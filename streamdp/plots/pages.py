@@ -10,12 +10,11 @@ import numpy as np
 from streamdp.answers.listing import about
 from streamdp.offline.fit import Fit
 from streamdp.offline.similarity import similarity_matrix
-from streamdp.plots import curves, fitted
-from streamdp.plots.clock import Clock
+from streamdp.plots import curves
 from streamdp.plots.data import Answered
 from streamdp.plots.lives import Life, life_lines
 from streamdp.plots.stream import stack, streamgraph
-from streamdp.plots.style import DPI, SIZE, look, styles_of
+from streamdp.plots.style import DPI, SIZE, Clock, look, styles_of
 from streamdp.records import ClusterSummary, Event
 
 if TYPE_CHECKING:
@@ -77,18 +76,18 @@ def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
     labels = fit.labels
     with look():
         figure, (left, right) = _figure(1, 2, width_ratios=[3, 2])
-        fitted.largest(labels, names, left)
-        fitted.sizes(labels, right)
+        curves.largest(labels, names, left)
+        curves.sizes(labels, right)
         yield "sizes", figure
         if fit.traces:
             figure, (top, bottom) = _figure(2, sharex=True)
             seconds = [t.seconds for t in fit.traces]
             chains = f"{len(fit.traces)} chain{'s' if len(fit.traces) > 1 else ''}"
             joint = f"Log joint, {chains} over {len(labels):,} records"
-            fitted.trace(seconds, [t.log_joint for t in fit.traces], "log joint (nats)", top, title=joint)
+            curves.trace(seconds, [t.log_joint for t in fit.traces], "log joint (nats)", top, title=joint)
             top.set_xlabel("")
             count = [t.clusters for t in fit.traces]
-            fitted.trace(seconds, count, "clusters", bottom, title="Number of clusters")
+            curves.trace(seconds, count, "clusters", bottom, title="Number of clusters")
             yield "trace", figure
         if len(fit.draws) > 1:
             step = -(-len(labels) // MOST_SIMILAR)
@@ -96,6 +95,6 @@ def of_fit(fit: Fit) -> Iterator[tuple[str, Figure]]:
             chosen = largest_first[::step]
             matrix = similarity_matrix(np.array(fit.draws)[:, chosen])
             figure, axes = _figure()
-            told = f"Which records are together in {len(fit.draws):,} draws"
-            fitted.similarity(matrix, labels[chosen], names, axes, title=told)
+            title = f"Which records are together in {len(fit.draws):,} draws"
+            curves.similarity(matrix, labels[chosen], names, axes, title=title)
             yield "similarity", figure

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.decode.written import written_lines
+from streamdp.decode.objects import written_lines
 from streamdp.errors import Exit, StreamdpError
 from streamdp.scoring.agreement import Agreement, agreement
 

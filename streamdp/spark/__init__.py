@@ -1,6 +1,6 @@
 """The same engine inside Spark Structured Streaming: one for each key, its snapshot in Spark's state."""
 
 from streamdp.spark.clustering import cluster
-from streamdp.spark.states import export_states, states
+from streamdp.spark.keeping import export_states, states
 
 __all__ = ["cluster", "export_states", "states"]

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import pyspark.sql.functions as F  # noqa: N812 - as everyone has it
+import pyspark.sql.functions as F  # noqa: N812 - the usual name
 from pyspark.sql import DataFrame
 from pyspark.sql.column import Column
 
@@ -15,18 +15,25 @@ from streamdp.engine import Engine
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError, checked
 from streamdp.settings.reading import decoder_of
-from streamdp.sharding.merging import merge_settings
-from streamdp.spark.intake import ARRIVAL, ORDER, PART, POSITION, RECORD
+from streamdp.sharding import merge_settings
 from streamdp.spark.keeping import Plan
-from streamdp.spark.keyed import KeyedClusterer, answer_whole
-from streamdp.spark.schema import COLUMNS
-from streamdp.spark.sharded import ALL, SHARD, MergeClusterer, ShardClusterer, merge_whole, parts_whole
+from streamdp.spark.processors import (
+    ALL,
+    SHARD,
+    KeyedClusterer,
+    MergeClusterer,
+    ShardClusterer,
+    answer_table,
+    merge_table,
+    parts_of_table,
+)
+from streamdp.spark.schema import ARRIVAL, COLUMNS, ORDER, PART, POSITION, RECORD
 
 VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""
 
 Shape = Literal["fields", "written", "topic"]
-"""How rows hold records: by their columns, as they are written, or so with where they stand in a topic."""
+"""How rows hold records: by their columns, as they are written, or so with their places in a topic."""
 
 FORMATS = ("jsonl", "text", "log")
 
@@ -58,7 +65,7 @@ def cluster(
     settings
         As everywhere; None: the defaults. ``format`` is jsonl (auto), text or log, of the column ``value``.
     key
-        The columns that tell streams apart: a tenant, a service, a language.
+        The columns that distinguish streams: a tenant, a service, a language.
     shards
         In the place of a key: one stream, of texts or categories, clustered by so many engines of which each
         sees a share of the records, and one that joins what they find.
@@ -78,7 +85,7 @@ def cluster(
         For settings that cannot be used, columns that are not there, and rows that could be in any order.
     """
     settings = checked(settings or Settings())
-    Engine(settings)  # what is wrong with the settings is said here, not by a worker
+    Engine(settings)  # what is wrong with the settings is reported here, not by a worker
     keys = (key,) if isinstance(key, str) else tuple(key)
     orders = (order,) if isinstance(order, str) else tuple(order)
     if bool(keys) == (shards is not None):
@@ -101,7 +108,7 @@ def _by_key(df: DataFrame, columns: list[Column], plan: Plan) -> DataFrame:
     rows = df.select(*map(F.col, plan.key), *columns).groupBy(*plan.key)
     schema = _schema(dict(df.select(*plan.key).dtypes) | COLUMNS)
     if not df.isStreaming:
-        return rows.applyInPandas(lambda key, frame: answer_whole(plan, key, frame), schema)
+        return rows.applyInPandas(lambda key, frame: answer_table(plan, key, frame), schema)
     mode = "None" if plan.time_to_live is None else "ProcessingTime"
     return rows.transformWithStateInPandas(KeyedClusterer(plan), schema, "Append", mode)
 
@@ -109,15 +116,15 @@ def _by_key(df: DataFrame, columns: list[Column], plan: Plan) -> DataFrame:
 def _in_shards(df: DataFrame, columns: list[Column], plan: Plan) -> DataFrame:
     given = df.select(*columns)
     rows = given.withColumn(SHARD, F.crc32(RECORD) % plan.shards).groupBy(SHARD)
-    schema, told = _schema(dict(given.dtypes) | {PART: "bigint"}), _schema(COLUMNS)
+    schema, answers = _schema(dict(given.dtypes) | {PART: "bigint"}), _schema(COLUMNS)
     if df.isStreaming:
         found = rows.transformWithStateInPandas(ShardClusterer(plan), schema, "Append", "None")
     else:
-        found = rows.applyInPandas(lambda key, frame: parts_whole(plan, key, frame), schema)
-    whole = found.withColumn(ALL, F.lit("all")).groupBy(ALL)
+        found = rows.applyInPandas(lambda key, frame: parts_of_table(plan, key, frame), schema)
+    joined = found.withColumn(ALL, F.lit("all")).groupBy(ALL)
     if not df.isStreaming:
-        return whole.applyInPandas(lambda frame: merge_whole(plan, frame), told)
-    return whole.transformWithStateInPandas(MergeClusterer(plan), told, "Append", "None")
+        return joined.applyInPandas(lambda frame: merge_table(plan, frame), answers)
+    return joined.transformWithStateInPandas(MergeClusterer(plan), answers, "Append", "None")
 
 
 def _check_shards(shards: int, settings: Settings, time_to_live: float | None) -> None:

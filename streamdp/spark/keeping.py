@@ -1,30 +1,87 @@
-"""An engine between micro-batches: packed in Spark's state store, and kept by the worker that had it last."""
+"""An engine between micro-batches: packed in Spark's state store, and kept by the worker that had it last.
+
+An engine is kept under the token of what it has seen. Where Spark runs a task again, or elsewhere, the token
+in its state store is another, and the engine is made of the state there: what is kept is never more than a
+faster way to the same. The states of a checkpoint can be read and exported as snapshots.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pandas as pd
 import zstandard
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from streamdp.decode.decoder import Format
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import Exit, StreamdpError
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.load import ConfigError, differences, model_settings
-from streamdp.spark.intake import Intake, Row, rows_of
-from streamdp.spark.live import LIVE, START, token_after
-from streamdp.state.snapshot import Header, pack, unpack
+from streamdp.spark.schema import Intake, Row, rows_of
+from streamdp.state.snapshot import Header, StateFolder, pack, unpack
+
+Place = tuple[str, Sequence[object]]
+"""A query, and a key in it."""
+
+START = b""
+"""The token of an engine that has seen nothing."""
+
+
+def token_after(token: bytes, data: Iterable[bytes]) -> bytes:
+    """That of an engine which has seen these records too."""
+    chain = hashlib.blake2b(token, digest_size=16)
+    for record in data:
+        chain.update(len(record).to_bytes(8, "little"))
+        chain.update(record)
+    return chain.digest()
+
+
+class Live:
+    """The engines of one worker, those used last, as long as their states take at most so many bytes."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[Place, tuple[bytes, Engine, int]] = OrderedDict()
+        self._bytes = 0
+
+    def take(self, place: Place, token: bytes) -> Engine | None:
+        """The engine that has seen the records of the token; it is not kept any more."""
+        found = self._held.pop(place, None)
+        if found is None:
+            return None
+        self._bytes -= found[2]
+        return found[1] if found[0] == token else None
+
+    def keep(self, place: Place, token: bytes, engine: Engine, size: int, limit: int) -> None:
+        """Keep an engine whose state takes ``size`` bytes; let go of others beyond the limit."""
+        self.take(place, START)
+        self._held[place] = token, engine, size
+        self._bytes += size
+        while self._bytes > limit:
+            _, (_, _, gone) = self._held.popitem(last=False)
+            self._bytes -= gone
+
+
+LIVE = Live()
+"""Those of this process. Of what cannot be imported Spark would pickle copies; this can."""
+
 
 HEAD, BODY = "streamdp_head", "streamdp_snapshot"
 """State variables: the token of what was seen; the snapshot, packed."""
 
 POSITION = "spark"
-"""What a snapshot's header has as positions: the token; where to read on stands in Spark's checkpoint."""
+"""What a snapshot's header has as positions: the token; where to read on is in Spark's checkpoint."""
 
 HEAD_TYPE, BODY_TYPE = "token binary", "snapshot binary"
 
@@ -54,14 +111,9 @@ def packed(engine: Engine, token: bytes) -> bytes:
     return zstandard.compress(pack(header, engine.dumps()), 3)
 
 
-def unpacked(stored: bytes) -> bytes:
-    """The snapshot file."""
-    return zstandard.decompress(stored)
-
-
 def body_of(stored: bytes, settings: Settings, name: str) -> bytes:
     """An engine's part of a state. Raises ConfigError where other settings made it, SnapshotError."""
-    header, body = unpack(unpacked(stored), name)
+    header, body = unpack(zstandard.decompress(stored), name)
     changed = differences(header.settings, model_settings(settings))
     if changed:
         raise ConfigError(
@@ -142,3 +194,45 @@ class Keeper(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def states(spark: SparkSession, checkpoint: str | os.PathLike[str], operator: int = 0) -> DataFrame:
+    """The states of a query: the columns of its key and ``snapshot``, packed with Zstandard.
+
+    ``operator`` is the number of the stateful operator in the query, where it is not the only one.
+    """
+    read = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", BODY)
+    found = read.load(str(checkpoint))
+    mortal = "ttlExpirationMs" in found.select("value.*").columns  # a value, and when it ends
+    return found.select("key.*", "value.value.snapshot" if mortal else "value.snapshot")
+
+
+def export_states(
+    spark: SparkSession, checkpoint: str | os.PathLike[str], folder: str | os.PathLike[str], operator: int = 0
+) -> list[Path]:
+    """Write the state of each key as the newest snapshot of a state folder, named after the key.
+
+    ``streamdp show FOLDER/KEY`` reads them, as do ``refine`` and ``score``. Raises StreamdpError (73) for
+    keys that can be no names of folders, and for folders that hold the snapshots of something else;
+    SnapshotError where a folder cannot be written.
+    """
+    written = []
+    for row in states(spark, checkpoint, operator).toLocalIterator():
+        *key, stored = row
+        name = "-".join(map(str, key))
+        if not _PLAIN.fullmatch(name):
+            raise StreamdpError(f"key {name!r} can be no folder's name", Exit.CANNOT_CREATE)
+        header, body = unpack(zstandard.decompress(bytes(stored)), name)
+        target = StateFolder(Path(folder) / name)
+        try:
+            held = target.newest(lambda _: None)
+            if held is not None and POSITION not in held[0].positions:
+                what = "holds the snapshots of another stream, which would be lost: name another folder"
+                raise StreamdpError(f"{target.folder}: {what}", Exit.CANNOT_CREATE)
+            written.append(target.write(msgspec.structs.replace(header, written=time.time()), body))
+        finally:
+            target.close()
+    return written

@@ -1,15 +1,126 @@
-"""Answers as the rows of a data frame."""
+"""Rows of a micro-batch as records, in an order that does not depend on Spark; answers as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
 
-from streamdp.records import Answers, Assignment, Event, Final, Reject
+from streamdp.decode.decoder import Format
+from streamdp.records import JOINED, Answers, Assignment, Event, Final, Raw, Record, Reject
+from streamdp.settings import Settings
+from streamdp.settings.reading import decoder_of
+
+RECORD, ORDER, POSITION = "streamdp_record", "streamdp_order", ("topic", "partition", "offset")
+"""Columns between Spark's rows and ours: a record as it is written, what it is ordered by, where it stood."""
+ARRIVAL = "timestamp"
+"""When a broker had it."""
+PART = "streamdp_part"
+"""Which cluster a shard found for it."""
+
+
+class Row(NamedTuple):
+    """A record as it is written, and what Spark says of it."""
+
+    data: bytes
+    order: tuple[object, ...]
+    topic: str | None
+    partition: int
+    offset: int
+    arrival: float | None
+    part: int | None = None
+
+
+class Intake:
+    """Decodes the rows of one key. What did not come from a topic has no position."""
+
+    def __init__(self, settings: Settings, input_format: Format) -> None:
+        self._decoder = decoder_of(settings, input_format)
+
+    def take(self, rows: Iterable[Row]) -> tuple[list[Row], list[Record | Reject]]:
+        """The rows of one micro-batch in order, and what they hold.
+
+        By the columns to order by; else records of a topic as they are in their partitions, these merged by
+        time; else by time. What is the same in all of that comes by its bytes.
+        """
+        decoded = [(row, self._decode(row)) for row in rows]
+        moments = dict(self._moments(decoded))
+        decoded.sort(
+            key=lambda each: (
+                each[0].order,
+                moments[id(each[0])],
+                each[0].topic or "",
+                each[0].partition,
+                each[0].offset,
+                each[0].data,
+            )
+        )
+        kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
+        return [row for row, _ in decoded], kept
+
+    def _decode(self, row: Row) -> Record | Reject:
+        found = self._decoder.decode(self._raw(row))
+        if row.part is None or isinstance(found, Reject):
+            return found
+        return msgspec.structs.replace(found, part=row.part)
+
+    def _raw(self, row: Row) -> Raw:
+        position = {} if row.topic is None else dict(zip(POSITION, row[2:5], strict=True))
+        arrival = row.arrival
+        if arrival is None:  # nothing is too far beyond it; a log's year has to come from somewhere
+            arrival = math.inf if self._decoder.log is None else time.time()
+        return Raw(row.data, position, arrival, row.arrival)
+
+    @staticmethod
+    def _moments(decoded: list[tuple[Row, Record | Reject]]) -> Iterator[tuple[int, float]]:
+        """The time by which each row is merged: of a partition the latest so far, as a consumer has it."""
+        latest: dict[tuple[str | None, int], float] = {}
+        for row, found in sorted(decoded, key=lambda each: each[0][2:5] if each[0].topic else ("", 0, 0)):
+            moment = -math.inf if isinstance(found, Reject) or found.time is None else found.time
+            if row.topic is not None:
+                at = row.topic, row.partition
+                moment = latest[at] = max(moment, latest.get(at, -math.inf))
+            yield id(row), moment
+
+
+def _rank(value: Any) -> tuple[bool, object]:
+    """What a value is ordered by; what is missing comes first."""
+    missing = value is None or value is pd.NA or value != value
+    return (False, 0) if missing else (True, value)
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """The rows that Spark hands over."""
+    size = len(frame)
+    orders = [frame[name] for name in frame.columns if name.startswith(ORDER)]
+    offsets = POSITION[-1] in frame.columns
+    where = [frame[name].tolist() if offsets else [None] * size for name in POSITION]
+    arrival = frame[ARRIVAL].tolist() if offsets else [None] * size
+    data = frame[RECORD].tolist()
+    parts: list[int | None] = [None] * size
+    if PART in frame.columns:
+        parts = [None if each is None or each != each else int(each) for each in frame[PART].tolist()]
+    order: list[tuple[object, ...]] = [()] * size
+    if orders:
+        order = list(zip(*(map(_rank, column.tolist()) for column in orders), strict=True))
+    return [
+        Row(
+            b"" if each is None else bytes(each),
+            order[n],
+            topic,
+            partition or 0,
+            offset or 0,
+            when,
+            parts[n],
+        )
+        for n, (each, topic, partition, offset, when) in enumerate(zip(data, *where, arrival, strict=True))
+    ]
+
 
 COLUMNS = {
     "kind": "string",
@@ -79,19 +190,19 @@ _HAS = {kind: frozenset(kind.__struct_fields__) for kind in _KINDS}
 
 def frame_of(answers: Answers, key: dict[str, Any]) -> pd.DataFrame:
     """A row for each line, event and reject, in processing order; ``key``: columns alike in all."""
-    told: list[Any] = [*answers.lines, *answers.events, *answers.rejects]
-    kinds = list(map(type, told))
-    columns: dict[str, Any] = {name: [value] * len(told) for name, value in key.items()}
+    rows: list[Any] = [*answers.lines, *answers.events, *answers.rejects]
+    kinds = list(map(type, rows))
+    columns: dict[str, Any] = {name: [value] * len(rows) for name, value in key.items()}
     columns["kind"] = [_KINDS[kind] for kind in kinds]
     for name in list(COLUMNS)[1:]:
-        columns[name] = list(_column(name, told, kinds))
+        columns[name] = list(_column(name, rows, kinds))
     # object: pandas would make numbers with gaps among them floats, which do not hold every whole number
     return pd.DataFrame(columns, dtype=object)
 
 
-def _column(name: str, told: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
+def _column(name: str, rows: Iterable[Any], kinds: Iterable[type]) -> Iterable[Any]:
     value_of, written = attrgetter(name), _AS.get(name)
-    for each, kind in zip(told, kinds, strict=True):
+    for each, kind in zip(rows, kinds, strict=True):
         value = value_of(each) if name in _HAS[kind] else None
         if value is None or value is msgspec.UNSET:
             yield None

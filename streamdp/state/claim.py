@@ -1,9 +1,9 @@
-"""Whose a state folder is, where several processes may go on with it: the one that runs, and who stands by.
+"""The owner of a state folder that several processes may go on with: one runs, the others stand by.
 
-A lock tells only what processes of one machine do, and not whether they stand still. So the one that runs
+A lock shows only what processes of one machine do, and not whether they are stuck. So the one that runs
 has a file ``owner-N`` in the folder, of which it renews the time every second, and whoever takes over makes
-the file of the next number, which only one can. Nobody compares clocks: who stands by sees whether that time
-changes.
+the file of the next number, which only one can. No clocks are compared: a process that stands by sees whether
+that time changes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.state.lock import FolderLock
-from streamdp.state.snapshot import SnapshotError, in_use, unusable
+from streamdp.state.snapshot import FolderLock, SnapshotError, in_use, unusable
 
 BEAT = 1.0
 """Seconds from one sign of life to the next."""
@@ -38,11 +37,11 @@ NAME = re.compile(r"owner-(\d{9})")
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """A process, told apart from all others.
+    """A process, distinguished from all others.
 
-    ``boot`` is of the machine since it was started (its name, where the system does not tell), ``space`` of
-    the processes that see each other's numbers, ``born`` of the process since then; empty where the system
-    does not tell them. ``ended`` says that it has given the folder back.
+    ``boot`` is of the machine since it was started (its name, where the system does not give it), ``space``
+    of the processes that see each other's numbers, ``born`` of the process since then; empty where the system
+    does not give them. ``ended`` says that it has given the folder back.
     """
 
     pid: int
@@ -84,14 +83,14 @@ def _space() -> str:
 
 
 def _born(pid: int) -> str:
-    """When a process was started, in ticks since the machine was; "" where there is none, or none is told."""
+    """When a process was started, in ticks since the machine was; "" where that is not known."""
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19]
     return ""
 
 
 class Sign(NamedTuple):
-    """What stands in the newest owner's file: its number, who it is, and when it last gave a sign of life.
+    """The newest owner's file: its number, the owner, and when it last gave a sign of life.
 
     ``owner`` is None while the file is being written.
     """
@@ -102,7 +101,7 @@ class Sign(NamedTuple):
 
 
 def newest(folder: Path) -> Sign | None:
-    """Who has claimed a folder last; None where nobody has."""
+    """The last claim of a folder; None where there was none."""
     found = _numbers(folder)
     if not found:
         return None
@@ -186,24 +185,24 @@ class Standby:
 
     ``patience`` is for how many seconds the one that runs may give no sign of life; then it is ended, if it
     is a process of this machine, and another takes over in any case. One that has ended is seen at once
-    where it ran on this machine. ``tell`` is given the lines that say what happens.
+    where it ran on this machine. ``report`` is given the lines that say what happens.
     """
 
     def __init__(
         self,
         folder: Path,
         patience: float,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         *,
         waits: bool = True,
         me: Owner | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.folder, self._patience, self._tell = folder, patience, tell
+        self.folder, self._patience, self._report = folder, patience, report
         self._me = me or Owner.here()
         self._clock = clock
         self._waits = waits
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._seen: Sign | None = None
         self._silent, self._looked, self._lives = 0.0, clock(), False
         try:
@@ -270,9 +269,9 @@ class Standby:
         except FileExistsError:  # another one was faster
             self._lock.release()
             return None
-        if self._told and sign is not None:
+        if self._reported and sign is not None:
             who = "the other run" if sign.owner is None else named(sign.owner)
-            self._tell(f"taking over from {who}: {how}")
+            self._report(f"taking over from {who}: {how}")
         return claim
 
     def _stand_by(self, locked: bool, owner: Owner | None) -> None:
@@ -284,6 +283,6 @@ class Standby:
         self._once(f"standing by: {who} runs with {self.folder}")
 
     def _once(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._tell(line)
+        if line not in self._reported:
+            self._reported.add(line)
+            self._report(line)

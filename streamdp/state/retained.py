@@ -1,4 +1,7 @@
-"""The latest records in encoded form, with their newest labels: what offline passes refine."""
+"""The latest records in encoded form, with their newest labels: what offline passes refine.
+
+Arrays and batches become plain values that msgpack can hold.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,56 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.encode.batch import Batch
-from streamdp.state.arrays import pack, pack_batch, unpack, unpack_batch
+from streamdp.kernels.rows import Counters
+
+Packed = tuple[Any, list[int], memoryview]
+
+
+def pack(array: np.ndarray) -> Packed:
+    """(dtype, shape, little-endian bytes); the dtype of rows as pairs of name and type.
+
+    The bytes are the array's own where they can be: to be encoded before it changes.
+    """
+    ordered = np.ascontiguousarray(array)
+    if ordered.dtype.byteorder == ">":
+        ordered = ordered.astype(ordered.dtype.newbyteorder("<"))
+    kind: Any = ordered.dtype.str if ordered.dtype.names is None else ordered.dtype.descr
+    return kind, list(array.shape), ordered.reshape(-1).view(np.uint8).data
+
+
+def unpack(packed: Any) -> np.ndarray:
+    """The inverse of :func:`pack`, as a writable array of native byte order."""
+    kind, shape, data = packed
+    dtype = np.dtype(kind if isinstance(kind, str) else [(name, of) for name, of in kind])
+    array = np.frombuffer(data, dtype).reshape(shape)
+    found = array.astype(array.dtype.newbyteorder("="), copy=True)
+    return found.view(Counters) if dtype.names and not shape else found
+
+
+def pack_all(found: Any) -> Any:
+    """Arrays in a mapping, and in mappings within it, packed; what else there is as it is."""
+    if isinstance(found, dict):
+        return {name: pack_all(value) for name, value in found.items()}
+    return pack(found) if isinstance(found, np.ndarray) else found
+
+
+def unpack_all(stored: Any) -> Any:
+    """The inverse of :func:`pack_all`."""
+    if isinstance(stored, dict):
+        return {name: unpack_all(value) for name, value in stored.items()}
+    return unpack(stored) if isinstance(stored, list) else stored
+
+
+def pack_batch(batch: Batch) -> dict[str, Packed | None]:
+    """Arrays by name, None where the batch has none."""
+    arrays = {name: getattr(batch, name) for name in ("offsets", "words", "counts", "vectors", "times")}
+    return {name: None if array is None else pack(array) for name, array in arrays.items()}
+
+
+def unpack_batch(packed: dict[str, Any]) -> Batch:
+    """The inverse of :func:`pack_batch`."""
+    arrays: dict[str, Any] = {name: None if x is None else unpack(x) for name, x in packed.items()}
+    return Batch(**arrays)
 
 
 class Labelled(NamedTuple):
@@ -66,7 +118,7 @@ class Retained:
         return (np.zeros(0, np.int64), None) if held is None else (held.labels.copy(), held.batch.times)
 
     def _joined(self) -> Labelled | None:
-        """The last ``limit`` records, as one part from now on: who asks often joins only what is new."""
+        """The last ``limit`` records, as one part from now on: the next call joins only what is new."""
         if not self.parts:
             return None
         excess = max(self.count - self.limit, 0)

@@ -8,9 +8,12 @@ little-endian; the header in msgpack (settings, positions, output lengths, wall 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import struct
+import tempfile
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +22,63 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
-from streamdp.state.lock import FolderLock
+
+LOCK = "lock"
+
+
+class FolderLock:
+    """The file ``lock`` in a folder, which is made where it is missing. Raises OSError where it cannot be."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / LOCK
+        self._fd = self._open()
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def take(self) -> bool:
+        """Lock it, unless another process has; whether that is done."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        if self._is_named():
+            return True
+        self.close()  # another file has its name by now: the one to be locked
+        self._fd = self._open()
+        return self.take()
+
+    def replace(self) -> None:
+        """Put a new file in its place, locked: a process that holds the old one holds nothing any more."""
+        fd, fresh = tempfile.mkstemp(prefix=f"{LOCK}.", dir=self._path.parent)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.replace(fresh, self._path)
+        self.close()
+        self._fd = fd
+
+    def release(self) -> None:
+        """Let others lock it."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def check(self) -> None:
+        """A lock is kept until it is given back."""
+
+    def close(self) -> None:
+        """Give it back; again is harmless."""
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+        self._fd = -1
+
+    def _is_named(self) -> bool:
+        held = os.fstat(self._fd)
+        try:
+            named = os.stat(self._path)
+        except OSError:
+            return False
+        return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+
 
 MAGIC = b"STREAMDP"
 VERSION = 11  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
@@ -40,7 +99,7 @@ class Header(msgspec.Struct, frozen=True):
     """What a snapshot says of itself.
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
-    said of records that the state still holds open, and is said anew when it goes on.
+    reported of records that the state still holds open, and is reported anew when it goes on.
     """
 
     settings: dict[str, Any]
@@ -244,3 +303,33 @@ def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | 
             Exit.CONFIG,
         )
     return None
+
+
+class Saving:
+    """A snapshot of the first ``seq`` records, on its way to the disk in a thread."""
+
+    def __init__(self, save: Callable[[], None], seq: int) -> None:
+        self.seq = seq
+        self._save = save
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="streamdp-snapshot", daemon=True)
+        self._thread.start()
+
+    def done(self, timeout: float) -> bool:
+        """Whether it is written, after at most so many seconds. Raises what went wrong."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def end(self, timeout: float = 10.0) -> None:
+        """Wait for the thread, whatever comes of it."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            self._save()
+        except BaseException as error:
+            self._error = error

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamdp.answers import describe
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.census import Census, census_of, census_of_all
-from streamdp.answers.describe import events_of, summarise
-from streamdp.answers.whereto import Candidate, candidates
+from streamdp.answers.describe import Candidate, Census, events_of
 from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.beam.data.state import Output
@@ -19,10 +18,9 @@ from streamdp.beam.facts import facts_of, state_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.review import review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
-from streamdp.encode.bag_encoder import BagEncoder
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
-from streamdp.encode.vocabulary import EVICT_EVERY
+from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -31,8 +29,7 @@ from streamdp.priors.kinds import by_distance
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
-from streamdp.state.arrays import pack_all, unpack_all
-from streamdp.state.retained import Labelled, Retained
+from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.streams.intake import Intake
 from streamdp.streams.stream import Stream
@@ -261,7 +258,7 @@ class BeamStream(Stream):
         reject = encoder.add(record)
         if reject is not None:
             return reject
-        return candidates(search, encoder.take(np.array([self._time_of(record)])), self._words, most)
+        return describe.candidates(search, encoder.take(np.array([self._time_of(record)])), self._words, most)
 
     # ---------------------------------------------------------------- clusters
 
@@ -272,11 +269,11 @@ class BeamStream(Stream):
 
     def census(self) -> Census:
         """Figures of all live clusters, without what they are about."""
-        return census_of_all([]) if self._search is None else census_of(self._search)
+        return describe.census_of_all([]) if self._search is None else describe.census_of(self._search)
 
     def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
-        return [] if self._search is None else summarise(self._search, self._words, among)
+        return [] if self._search is None else describe.summarise(self._search, self._words, among)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""

@@ -6,14 +6,22 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from streamdp.encode.choice import STRAYS, encode_all, kind_of, meant_for, tokenizer_of
-from streamdp.encode.encoders import Encoder, VectorEncoder, load_encoder
+from streamdp.encode.encoders import (
+    STRAYS,
+    Encoder,
+    VectorEncoder,
+    encode_all,
+    kind_of,
+    load_encoder,
+    meant_for,
+    tokenizer_of,
+)
 from streamdp.encode.order import Ready, dump_record, load_record
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings.blueprint import Blueprint
-from streamdp.state.arrays import pack, unpack
+from streamdp.state.retained import pack, unpack
 from streamdp.state.sound import check_encoder
 
 Waiting = list[tuple[float, Record]]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.census import Census
-from streamdp.answers.whereto import Candidate
+from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer

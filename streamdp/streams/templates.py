@@ -11,12 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import Lines
-from streamdp.answers.assign import assignments
-from streamdp.answers.census import Census, census_of_all
-from streamdp.answers.line_announcer import LineAnnouncer
+from streamdp.answers.announcer import LineAnnouncer, Lines, assignments
+from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
-from streamdp.answers.whereto import Candidate
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require, within
@@ -25,9 +22,8 @@ from streamdp.lines.stream import LineStream, Stretch
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.reading import template_bounds, template_terms
-from streamdp.state.arrays import pack, unpack
-from streamdp.state.retained import Labelled, Retained
-from streamdp.state.sound_lines import check_lines
+from streamdp.state.retained import Labelled, Retained, pack, unpack
+from streamdp.state.sound import check_lines
 from streamdp.streams.stream import Stream
 
 

@@ -1,18 +1,127 @@
-"""Texts to word counts, as far as that takes no grammar.
+"""Texts to word counts, as far as that takes no grammar, and the table of words that have ids.
 
-What stands between spaces is a word, in lower case, where it is nothing but letters and digits of ASCII, with
-brackets, quotation marks and stops around it; a single letter is none. All else is left to the caller.
+What is between spaces is a word, in lower case, where it is nothing but letters and digits of ASCII, with
+brackets, quotation marks and stops around it; a single letter is none. All else is left to the caller. The
+table has open addressing, and is at most half full. The hash is seeded anew in every process, so that nobody
+can choose words that all fall on one place; which ids words have does not depend on it.
 """
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.encode.kernels.spelling import Spelling, find
 from streamdp.kernels.hashing import mix
 from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.probing import hash_of, put, take
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_HIGH = np.uint64(32)
+
+
+class Spelling(NamedTuple):
+    """How words with ids are spelt."""
+
+    seed: np.ndarray  # uint64[1] what the hash of no letters is
+    table: np.ndarray  # int32[power of two] id, -1 empty
+    hashes: np.ndarray  # uint64[ids]
+    start: np.ndarray  # int64[ids] where the letters of a word are; -1 where no word has the id
+    length: np.ndarray  # int32[ids]
+    letters: np.ndarray  # uint8[...]
+    used: np.ndarray  # int64[2] letters in use, and of those, letters of words that are gone
+
+
+def new_spelling(ids: int, letters: int) -> Spelling:
+    """No words, and room for so many (a power of two)."""
+    return Spelling(
+        np.frombuffer(os.urandom(8), np.uint64).copy(),
+        np.full(2 * ids, -1, np.int32),
+        np.zeros(ids, np.uint64),
+        np.full(ids, -1, np.int64),
+        np.zeros(ids, np.int32),
+        np.zeros(letters, np.uint8),
+        np.zeros(2, np.int64),
+    )
+
+
+@kernel
+def _code(state: np.uint64) -> np.int64:
+    """A hash whose upper half is well mixed, in its lower bits."""
+    mixed = state * _SPREAD
+    return np.int64(mixed >> _HIGH)
+
+
+@hash_of.of(Spelling)
+def _hash_of(spelling: Spelling, word: int) -> np.int64:
+    return _code(spelling.hashes[word])
+
+
+@kernel
+def find(spelling: Spelling, text: np.ndarray, start: int, stop: int, state: np.uint64) -> int:
+    """The id of a word whose hash is known; -1 where it has none."""
+    mask = spelling.table.shape[0] - 1
+    i = _code(state) & mask
+    while True:
+        word = spelling.table[i]
+        if word < 0:
+            return -1
+        if spelling.hashes[word] == state and spelling.length[word] == stop - start:
+            begin, same = spelling.start[word], True
+            for j in range(stop - start):
+                if spelling.letters[begin + j] != text[start + j]:
+                    same = False
+                    break
+            if same:
+                found: int = word
+                return found
+        i = (i + 1) & mask
+
+
+@entry
+def enter(spelling: Spelling, text: np.ndarray, ends: np.ndarray, ids: np.ndarray) -> None:
+    """Enter words, which follow each other in a text; the caller has made sure that there is room."""
+    begin = 0
+    for k in range(ids.shape[0]):
+        end, word, state = ends[k], ids[k], spelling.seed[0]
+        at = spelling.used[0]
+        for j in range(begin, end):
+            state = mix(state, text[j])
+            spelling.letters[at + j - begin] = text[j]
+        spelling.start[word], spelling.length[word] = at, end - begin
+        spelling.hashes[word] = state
+        spelling.used[0] += end - begin
+        put(spelling, word)
+        begin = end
+
+
+@entry
+def strike(spelling: Spelling, ids: np.ndarray) -> None:
+    """Take words out."""
+    for k in range(ids.shape[0]):
+        word = ids[k]
+        take(spelling, word)
+        spelling.used[1] += spelling.length[word]
+        spelling.start[word], spelling.length[word] = -1, 0
+
+
+@entry
+def copy_words(old: Spelling, new: Spelling) -> None:
+    """Enter all words of one table into another, an empty one with room for them."""
+    new.seed[0] = old.seed[0]
+    at = 0
+    for word in range(old.start.shape[0]):
+        begin, length = old.start[word], old.length[word]
+        if begin < 0:
+            continue
+        for j in range(length):
+            new.letters[at + j] = old.letters[begin + j]
+        new.start[word], new.length[word], new.hashes[word] = at, length, old.hashes[word]
+        at += length
+        put(new, word)
+    new.used[0] = at
+
 
 UNKNOWN, OTHER = -1, -2
 """Instead of ids: a word that has none, a piece that takes a grammar."""
@@ -41,7 +150,7 @@ _LOWER = np.array([ord(chr(code).lower()) if code < 128 else code for code in ra
 
 
 class Pieces(NamedTuple):
-    """What stands between the spaces of texts; a single letter is left out."""
+    """What is between the spaces of texts; a single letter is left out."""
 
     lower: np.ndarray  # uint8[...] the texts in lower case, as far as ASCII goes
     rows: np.ndarray  # int64[n + 1] where the pieces of each text begin
@@ -76,7 +185,7 @@ def _word(spelling: Spelling, pieces: Pieces, start: int, stop: int) -> int:
 
 @entry
 def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarray) -> None:
-    """Cut texts, which stand one after the other and end at ``ends``, and look the pieces up."""
+    """Cut texts, which follow each other and end at ``ends``, and look the pieces up."""
     n, i, strange = 0, 0, 0
     pieces.rows[0] = 0
     for row in range(ends.shape[0]):
@@ -193,3 +302,21 @@ def count(
             kept += 1
             bags.offsets[kept] = n
     bags.kept[0] = kept
+
+
+@entry
+def tally(offsets: np.ndarray, counts: np.ndarray, sizes: np.ndarray) -> None:
+    """Write the tokens of every record; they lie as in a ``Batch``."""
+    for i in range(sizes.shape[0]):
+        tokens = 0
+        for k in range(offsets[i], offsets[i + 1]):
+            tokens += counts[k]
+        sizes[i] = tokens
+
+
+@entry
+def sight(last_seen: np.ndarray, words: np.ndarray, offsets: np.ndarray, first: int) -> None:
+    """Note the words of records from number ``first`` on, which lie as in a ``Batch``."""
+    for i in range(offsets.shape[0] - 1):
+        for k in range(offsets[i], offsets[i + 1]):
+            last_seen[words[k]] = first + i

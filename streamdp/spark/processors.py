@@ -1,26 +1,59 @@
-"""One stream over several engines on Spark's workers: shards, and after them who joins their clusters."""
+"""Engines on Spark's workers: one for each key, or shards of one stream and a merger of their clusters."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from streamdp.engine import Engine
-from streamdp.records import Record
-from streamdp.sharding.merging import Merger, merge_settings
-from streamdp.sharding.shard import Shard, shard_settings
-from streamdp.spark.intake import PART
+from streamdp.records import Answers, Record, Reject
+from streamdp.sharding import Merger, Shard, merge_settings, shard_settings
 from streamdp.spark.keeping import Arrived, Keeper, Plan, body_of
-from streamdp.spark.keyed import to_the_end
-from streamdp.spark.schema import frame_of
+from streamdp.spark.schema import PART, frame_of
+
+
+class KeyedClusterer(Keeper):
+    """Takes the rows of one key in each micro-batch, and answers them."""
+
+    def begin(self, key: tuple[Any, ...]) -> Engine:
+        """A stream of its own."""
+        return Engine(self._plan.settings, with_events=True)
+
+    def load(self, stored: bytes, key: tuple[Any, ...]) -> Engine:
+        """The same, going on."""
+        named = " ".join(f"{name} {value}" for name, value in zip(self._plan.key, key, strict=True))
+        body = body_of(stored, self._plan.settings, f"the state of {named}")
+        return Engine.loads(body, self._plan.settings, with_events=True)
+
+    def answer(self, engine: Engine, key: tuple[Any, ...], arrived: Arrived) -> pd.DataFrame:
+        """The answers, each with its key."""
+        return frame_of(engine.advance(arrived.records), dict(zip(self._plan.key, key, strict=True)))
+
+
+def to_the_end(engine: Engine, records: Sequence[Record | Reject]) -> Answers:
+    """All that an engine says of the records of a finished table."""
+    answers, end = engine.advance(records), engine.finish()
+    answers.lines.extend(end.lines)
+    answers.events.extend(end.events)
+    answers.rejects.extend(end.rejects)
+    return answers
+
+
+def answer_table(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+    """The answers to all rows of one key of a finished table, to the end."""
+    engine = Engine(plan.settings, with_events=True)
+    answers = to_the_end(engine, Arrived.of(frame, plan).records)
+    return frame_of(answers, dict(zip(plan.key, key, strict=True)))
+
 
 SHARD, ALL = "streamdp_shard", "streamdp_all"
-"""Columns: the number of a row's shard; the one key of who joins."""
+"""Columns: the number of a row's shard; the one key of the merger."""
 
 PARTS, PARTS_TYPE = "streamdp_parts", "parts binary"
-"""State variable of who joins: which record of each part was the last."""
+"""State variable of the merger: which record of each part was the last."""
 
 
 class ShardClusterer(Keeper):
@@ -51,7 +84,7 @@ def _with_parts(plan: Plan, number: int, engine: Engine | None, arrived: Arrived
     return arrived.frame.assign(**{PART: pd.Series(found_for, dtype=object)})
 
 
-def parts_whole(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
+def parts_of_table(plan: Plan, key: tuple[Any, ...], frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of one shard of a finished table, with their parts."""
     return _with_parts(plan, int(key[0]), None, Arrived.of(frame.drop(columns=SHARD), plan))
 
@@ -65,7 +98,7 @@ class MergeClusterer(Keeper):
         self._parts = handle.getValueState(PARTS, PARTS_TYPE)
 
     def begin(self, key: tuple[Any, ...]) -> Engine:
-        """Who has seen nothing."""
+        """A merger with an empty state."""
         return Merger(self._plan.settings, with_events=True)
 
     def load(self, stored: bytes, key: tuple[Any, ...]) -> Engine:
@@ -86,6 +119,6 @@ class MergeClusterer(Keeper):
         self._parts.update((engine.dump_parts(),))
 
 
-def merge_whole(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
+def merge_table(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     """The answers to all rows of a finished table, to the end."""
     return frame_of(to_the_end(Merger(plan.settings, with_events=True), Arrived.of(frame, plan).records), {})

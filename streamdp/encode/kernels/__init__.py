@@ -1,1 +1,0 @@
-"""Kernels that look at the bytes of texts."""

@@ -1,0 +1,243 @@
+"""One stream over several engines: shards, which see a share of it, and a merger that joins their clusters.
+
+A shard sees a share of the records, by chance. It makes clusters that are small and pure rather than large:
+what it has divided is joined later, what it has joined stays so. Records follow their parts, which are the
+clusters of shards, and second looks find which parts are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.looks.review import slots_of
+from streamdp.beam.search import BeamSearch
+from streamdp.encode.order import ReorderBuffer
+from streamdp.engine import Engine
+from streamdp.priors import DistanceDependent
+from streamdp.priors.kinds import by_distance
+from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
+from streamdp.settings import Settings
+from streamdp.settings.assemble import build_prior, is_sparse
+from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.load import ConfigError
+from streamdp.streams.beam import BeamStream
+from streamdp.streams.stream import Stream
+
+NEVER = 1e300
+"""Seconds that nothing is beyond."""
+
+PURITY = 0.5
+"""By how much a shard's concentration grows with the number of shards, in concentrations of the stream.
+
+A shard weighs a new cluster against a share of the records, so that its clusters are purer than those of one
+engine from three shards on.
+"""
+
+
+def shard_settings(settings: Settings, shards: int) -> Settings:
+    """The settings of each shard: distances and weights of a stream of which it sees a share.
+
+    Raises ConfigError for what cannot be in shards.
+    """
+    prior = _prior(settings)
+    distance = prior.decay.scale
+    return msgspec.structs.replace(
+        settings,
+        concentration=prior.concentration * max(1.0, PURITY * shards),
+        decay_scale=distance / shards if settings.distance == "records" else distance,
+        retain=max(settings.retain // shards, 1),
+        second_look=0,
+        refine_every=0,
+        adapt=False,
+        # what is late or ahead is decided by the merger, of the complete stream
+        max_lateness=0.0,
+        max_ahead=NEVER,
+        max_leap=NEVER,
+        late="place",
+    )
+
+
+def _prior(settings: Settings) -> DistanceDependent:
+    if settings.of_lines or is_sparse(settings) is False:
+        raise ConfigError("shards are for texts and categories")
+    if settings.numbers:
+        raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
+    prior = by_distance(build_prior(settings, sparse=True))
+    if prior is None:
+        raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
+    return prior
+
+
+def shard_of(data: bytes, shards: int) -> int:
+    """The shard of a record as it is written: by its CRC-32, as Spark's function of that name has it."""
+    return crc32(data) % shards
+
+
+class Shard:
+    """One of the engines of a stream; ``engine`` to go on with, else a new one."""
+
+    def __init__(self, settings: Settings, shards: int, number: int, engine: Engine | None = None) -> None:
+        self._shards, self._number = shards, number
+        self.engine = engine or Engine(shard_settings(settings, shards))
+
+    def advance(self, records: Sequence[Record | Reject]) -> list[Record | Reject]:
+        """The same records, in their order, each with the cluster that the shard has found for it.
+
+        A part is a number that no other cluster of any shard has. What the shard refuses goes on without
+        one, to be refused with all the stream's rejects.
+        """
+        answers = self.engine.advance(records)
+        if self.engine.search is not None and not self.engine.search.sparse:
+            raise ConfigError("shards are for texts and categories")
+        parts = {
+            id(line.position): line.cluster * self._shards + self._number
+            for line in answers.lines
+            if isinstance(line, Assignment) and not line.revision
+        }
+        return [
+            msgspec.structs.replace(record, part=parts.get(id(record.position)))
+            if isinstance(record, Record)
+            else record
+            for record in records
+        ]
+
+
+def merge_settings(settings: Settings) -> Settings:
+    """The settings of the merger: those of the stream, with nothing left to search.
+
+    Raises ConfigError for what cannot be in shards.
+    """
+    shard_settings(settings, 1)
+    if not settings.second_look or settings.retain < settings.second_look + REVIEW_EVERY:
+        raise ConfigError(
+            "shards need second looks, which join their clusters: leave second_look and retain as they are"
+        )
+    return msgspec.structs.replace(settings, beam=1)
+
+
+class _Joining(BeamStream):
+    """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
+
+    def __init__(self, *given: Any, **modes: Any) -> None:
+        super().__init__(*given, **modes)
+        self.lasts: dict[int, int] = {}
+
+    def _run(self, answers: Answers) -> None:
+        first, coming = self.seq, [record for _, record in self.intake.pending]
+        super()._run(answers)
+        seqs = {record.part: first + i for i, record in enumerate(coming) if record.part is not None}
+        self.lasts.update(seqs)
+        if self.seq % REVIEW_EVERY == 0:
+            oldest = self.seq - self.settings.retain
+            self.lasts = {part: seq for part, seq in self.lasts.items() if seq >= oldest}
+
+    def decided(self, search: BeamSearch, records: Sequence[Record]) -> np.ndarray:
+        """Where the last record of each part is: its place in the batch, or its cluster's founder."""
+        first, retain = search.seq, self.settings.retain
+        decided, places = np.full(len(records), -1), dict[int, int]()
+        known: list[int] = []
+        lasts: list[int] = []
+        for i, part in enumerate(record.part for record in records):
+            if part is None:
+                continue
+            last = self.lasts.get(part, -1)
+            if part in places:
+                decided[i] = -2 - places[part]
+            elif last >= max(first + i - retain, 0):
+                known.append(i)
+                lasts.append(last)
+            places[part] = i
+        if known:
+            labels, _ = self.retained.newest()
+            founders = _founders(search, labels[np.array(lasts) - (first - len(labels))])
+            decided[known] = np.where(founders < 0, -1, -2 - len(records) - founders)
+        return decided
+
+
+class Merger(Engine):
+    """An engine of records whose parts are known.
+
+    The first record of a part goes where it fits best, as any record of a stream does, or founds a cluster;
+    those that follow go where the last of them is now. Records and clusters that belong elsewhere are moved
+    by second looks: nothing else joins parts, and the kernels are those of a single stream.
+    """
+
+    _stream: _Joining
+
+    def __init__(self, settings: Settings | None = None, **options: Any) -> None:
+        super().__init__(merge_settings(settings or Settings()), **options)
+
+    def _stream_of(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> Stream:
+        return _Joining(blueprint, order, final_only=final_only)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A merger that is pickled or copied goes on from the same state."""
+        return _revived, (self.settings, self.with_events, self.dumps(), self.dump_parts())
+
+    def dump_parts(self) -> bytes:
+        """Which record of each part was the last: with :meth:`dumps`, all of the state."""
+        return msgspec.msgpack.encode(sorted(self._stream.lasts.items()))
+
+    def load_parts(self, data: bytes) -> None:
+        """The inverse of :meth:`dump_parts`."""
+        self._stream.lasts = dict(msgspec.msgpack.decode(data, type=list[tuple[int, int]]))
+
+
+def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) -> Merger:
+    merger = Merger.loads(state, settings, with_events=with_events)
+    merger.load_parts(parts)
+    return merger
+
+
+def _founders(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
+    """The records that began the clusters of these labels; -1 for clusters that are not open any more."""
+    slots = slots_of(search, labels)
+    return np.where(slots >= 0, search.state.pool.founder[slots], -1)
+
+
+class Sharded:
+    """Shards, and a merger of what they find.
+
+    Records go to shards by their bytes, or their texts where they have none. The answers are those of the
+    :class:`Merger`, which has seen all of them.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, shards: int = 2, *, with_events: bool = False
+    ) -> None:
+        settings = settings or Settings()
+        self.shards = [Shard(settings, shards, number) for number in range(shards)]
+        self.merger = Merger(settings, with_events=with_events)
+        self._arrivals = 0
+
+    def advance(self, records: Iterable[Record | Reject | Value]) -> Answers:
+        """Take records in order of arrival; as ``Engine.advance``."""
+        made = all_plain(records, self._arrivals)
+        self._arrivals += len(made)
+        return self.merger.advance(self.with_parts(made))
+
+    def finish(self) -> Answers:
+        """End the stream; as ``Engine.finish``."""
+        return self.merger.finish()
+
+    def with_parts(self, records: Sequence[Record | Reject]) -> list[Record | Reject]:
+        """The same records, each with the cluster that its shard has found for it."""
+        routes = [self._route(record) for record in records]
+        pairs = list(zip(records, routes, strict=True))
+        found = [
+            iter(shard.advance([record for record, route in pairs if route == number]))
+            for number, shard in enumerate(self.shards)
+        ]
+        return [next(found[route]) if route >= 0 else record for record, route in pairs]
+
+    def _route(self, record: Record | Reject) -> int:
+        """The shard of a record; -1 for what goes to none."""
+        if isinstance(record, Reject):
+            return -1
+        return shard_of(record.raw or repr(record.value).encode(), len(self.shards))

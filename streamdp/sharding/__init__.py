@@ -1,1 +1,0 @@
-"""One stream over several engines: shards, which see a share of it, and one that joins their clusters."""
