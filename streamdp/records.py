@@ -190,7 +190,7 @@ class Final(msgspec.Struct, frozen=True, gc=False):
 
 
 TURNS = ("silent", "surged")
-"""Kinds of events that tell of a rate, and neither begin nor end anything."""
+"""Kinds of events about a rate, and neither begin nor end anything."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -101,7 +101,7 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
             for _ in range(100)
         ]
         view.taken(records)
-        view.told(Answers([*lines], [Reject({}, "late", "", b"")], events), held_back=5)
+        view.answered(Answers([*lines], [Reject({}, "late", "", b"")], events), held_back=5)
         seq += len(records)
     assert len(view.records) <= shown.CLUSTERS * shown.OF_CLUSTER
     assert len(view.records._clusters) == shown.CLUSTERS
@@ -122,11 +122,11 @@ def test_records_their_revisions_and_texts_that_wait() -> None:
     records: list[Record | Reject] = [Record(f"text {i}", {"line": i}) for i in range(4)]
     told = [answer(i, i % 2, position=r.position) for i, r in enumerate(records)]
     view.taken(records[:2])
-    view.told(Answers([], [], []), held_back=2)
+    view.answered(Answers([], [], []), held_back=2)
     view.taken(records[2:])
-    view.told(Answers([*told], [], []), held_back=0)
+    view.answered(Answers([*told], [], []), held_back=0)
     assert [r["text"] for r in view.latest(None, 10)] == ["text 3", "text 2", "text 1", "text 0"]
-    view.told(Answers([answer(1, 7, revision=1), answer(99, 7, revision=1)], [], []), held_back=0)
+    view.answered(Answers([answer(1, 7, revision=1), answer(99, 7, revision=1)], [], []), held_back=0)
     (moved,) = view.latest(7, 10)
     assert (moved["text"], [was["cluster"] for was in moved["was"]]) == ("text 1", [1])
     assert [r["seq"] for r in view.latest(1, 10)] == [3]
@@ -157,7 +157,7 @@ def run() -> tuple[Engine, View]:
     records = headlines(1500, 3)
     for at in range(0, 1500, 300):
         view.taken(list(records[at : at + 300]))
-        view.told(engine.advance(records[at : at + 300]), engine.held_back)
+        view.answered(engine.advance(records[at : at + 300]), engine.held_back)
         view.look(engine, float(at), {"state": "running"})
     view.look(engine, 1501.0, {"state": "running"})
     return engine, view
@@ -238,7 +238,7 @@ def test_pages_leave_no_trace_in_the_state() -> None:
     for at in range(0, 1300, 130):
         view.taken(list(records[at : at + 130]))
         answers = watched.advance(records[at : at + 130])
-        view.told(answers, watched.held_back)
+        view.answered(answers, watched.held_back)
         view.look(watched, float(at), {})
         where_to(watched, "a storm over Bergen")
         lines += answers.lines

@@ -273,7 +273,7 @@ class LineAnnouncer(Announcer):
         self._open: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
 
-    def tell(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
+    def report(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
         """Append answers to ``lines``, in processing order."""
         if not answers:
             return

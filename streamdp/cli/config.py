@@ -104,12 +104,12 @@ def check(settings: Settings, file: str) -> int:
         _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken:
         _say(f"clustered by: {_kind(settings, taken[0], encoder)}")
-        _tell_times(settings, taken)
+        _report_times(settings, taken)
     if late:
         _say(f"order: {late}")
     for record in taken[:SHOWN]:
         _say(f"  line {record.position.get('line')}: {_shown(record, encoder)}")
-    _tell_refusals(refused)
+    _report_refusals(refused)
     help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
     if help_:
         _say(f"hint: {help_}")
@@ -143,8 +143,8 @@ def _try(
     sparse = settings.of_lines or is_sparse(settings)
     encoder, outcomes = encode_all(in_order, None, settings, sparse)
     taken = [record for record, reject in zip(in_order, outcomes, strict=True) if reject is None]
-    told = iter(outcomes)
-    results = [record if isinstance(record, Reject) else next(told) for record in given]
+    answers = iter(outcomes)
+    results = [record if isinstance(record, Reject) else next(answers) for record in given]
     refused = [reject for reject in results if reject is not None]
     late = sum(reject.reason == "late" for reject in refused)
     return taken, refused, encoder, lateness_line(order.lateness, late, settings.max_lateness)
@@ -165,7 +165,7 @@ def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
     return f"vectors of {len(record.value)} numbers, from {settings.vector_field!r}"
 
 
-def _tell_times(settings: Settings, taken: Sequence[Record]) -> None:
+def _report_times(settings: Settings, taken: Sequence[Record]) -> None:
     times = [record.time for record in taken if record.time is not None]
     if not times:
         _say(f"times: none (there is no {settings.time_field!r}); records count as they come")
@@ -189,7 +189,7 @@ def _shown(record: Record, encoder: Encoder | None) -> str:
     return ", ".join([*parts, shown])
 
 
-def _tell_refusals(refused: Sequence[Reject]) -> None:
+def _report_refusals(refused: Sequence[Reject]) -> None:
     if not refused:
         return
     reasons = Counter(reject.reason for reject in refused)

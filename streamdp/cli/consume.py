@@ -20,15 +20,15 @@ from streamdp.cli.lines import further_columns
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
-from streamdp.cli.status import Display, Status, counted, exit_code, tell_summary
+from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
 from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,
     default_state,
     refuse_double_use,
+    report_change,
     rotation_of,
-    tell_of_change,
 )
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -95,7 +95,7 @@ class Run:
         self.sinks = Sinks(input, outputs, resumed, keep=keep, replayed=replayed, waiting=self._wait)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
-            tell_of_change(outputs, resumed)
+            report_change(outputs, resumed)
             if goes_on:
                 say(f"{input.label} cannot be read again: going on with what comes")
             marks = self.sinks.marks()
@@ -241,7 +241,7 @@ class Run:
         total = time.perf_counter() - began
         held_back = 0 if self.frozen else self.engine.held_back
         self.watch.batch(answers, self.answered, held_back, advanced, total)
-        self.watch.told(answers, held_back)
+        self.watch.answered(answers, held_back)
 
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""
@@ -274,7 +274,7 @@ class Run:
             last = self.engine.finish()
             self.sinks.write(last)
             self.sinks.flush(sync=True)
-            self.watch.told(last, 0)
+            self.watch.answered(last, 0)
 
 
 def _place(positions: Mapping[str, Any]) -> object:
@@ -319,7 +319,7 @@ def consume(
 def _loop(run: Run, interrupt: Interrupt) -> int:
     started = working_time()
     try:
-        with Display(run.line):  # not before all is open: a wrong file name is told at once
+        with Display(run.line):  # not before all is open: a wrong file name is reported at once
             run.watch.ready()
             interrupt.under_way = lambda: run.sinks.missing > 0
             interrupt.opened = True
@@ -332,7 +332,7 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         seconds = working_time() - started
         if not interrupt.asked:
             run.watch.ended(run.engine, lambda: interrupt.asked)
-        tell_summary(run, seconds)
+        print_summary(run, seconds)
         return exit_code(run)
     except SinkClosed:
         return 0

@@ -93,9 +93,9 @@ def _paced(settings: Settings, records: int, live: LivePage) -> None:
         batch = _records(stream[at:stop], at)
         if batch:
             live.taken(batch)
-            live.told(engine.advance(batch), 0)
+            live.answered(engine.advance(batch), 0)
         else:
             time.sleep(0.02)
         at = stop
-    live.told(engine.finish(), 0)
+    live.answered(engine.finish(), 0)
     live.ended(engine, lambda: False)

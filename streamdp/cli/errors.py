@@ -32,7 +32,7 @@ def choose_log_format(form: LogFormat) -> None:
     """Set how lines on stderr are written."""
     _chosen[0] = form
     if form == "json":
-        threading.excepthook = lambda told: _say_defect(told.exc_value)
+        threading.excepthook = lambda thrown: _say_defect(thrown.exc_value)
 
 
 def speak_of(subject: str) -> None:

@@ -102,10 +102,10 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
         folder.close()
     if search.plot is not None:
         save(pictures, of_fit(found))
-    tell(found.solution, found.solution.chain.clusters, found.log_joint, working_time() - began)
+    report(found.solution, found.solution.chain.clusters, found.log_joint, working_time() - began)
 
 
-def tell(found: Solution, clusters: int, log_joint: float, seconds: float) -> None:
+def report(found: Solution, clusters: int, log_joint: float, seconds: float) -> None:
     """Report the result."""
     for note in [*found.notes, *summarise_chains(found.traces)]:
         say(note)
@@ -158,4 +158,4 @@ def run_refine(state: str, options: RefineOptions) -> None:
     if found.united > 0.0:
         gone = counted(len(found.merged), "cluster")
         say(f"{gone} of older records merged into others; unions won {found.united:,.2f} nats")
-    tell(found.solution, found.clusters, found.log_joint, working_time() - began)
+    report(found.solution, found.clusters, found.log_joint, working_time() - began)

@@ -31,7 +31,7 @@ class Interrupt:
     a limit, before the run has ``opened``. A state is whole at every moment, and goes on from its last
     snapshot: where there is one (``resumable``), the exit code is 0.
 
-    SIGHUP asks for a rotation of the output files, unless it tells that the terminal is gone: that ends a run
+    SIGHUP asks for a rotation of the output files, unless the terminal is gone: that ends a run
     like SIGTERM.
     """
 

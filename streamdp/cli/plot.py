@@ -100,12 +100,15 @@ def plot(source: str, events: str | None, state: str | None, output: str | None,
     answered = read_answers(source) if engine is None else Answered.of_engine(engine)
     if not len(answered):
         raise DrawError(f"{source}: there is no answer to draw", Exit.BAD_DATA)
-    told = None if events is None else read_events(events)
+    turns = None if events is None else read_events(events)
     known = engine if state is None else open_state(state)[1]
     clusters: list[ClusterSummary] = [] if known is None else [*known.closed(), *known.clusters()]
     if engine is not None:
-        _tell_of_state(engine, answered)
-    save(place, of_stream(answered, _lives(answered, told, engine), names_of(clusters, told or ())))
+        _report_on_state(engine, answered)
+    save(
+        place,
+        of_stream(answered, _lives(answered, turns, engine), names_of(clusters, turns or ())),
+    )
     if np.isnan(answered.novelty).all():
         say(
             f"{source} has no novelty and no probabilities, so those are not drawn: the assignments have them"
@@ -144,7 +147,7 @@ def _lives(answered: Answered, events: list[Event] | None, engine: Engine | None
     return lives_of_clusters(engine.clusters(), engine.closed(), clock)
 
 
-def _tell_of_state(engine: Engine, answered: Answered) -> None:
+def _report_on_state(engine: Engine, answered: Answered) -> None:
     if len(answered) < engine.seq:
         held = counted(len(answered), "record")
         say(f"a state holds the last {held} of {engine.seq:,}: the assignments would show them all")

@@ -212,8 +212,8 @@ class Reader:
         if gaps:  # what stands at an offset now may be another record
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
-        told = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
-        decoded = [*told, *map(self._decode, found)]
+        rejected = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
+        decoded = [*rejected, *map(self._decode, found)]
         self._stages.enter("other")
         if self.decoder.log is None:
             return decoded

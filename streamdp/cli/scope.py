@@ -44,17 +44,17 @@ def of_partition(name: str, partition: int) -> str:
 
 def arguments(partition: int, state: str, outputs: Outputs, serving: Serving) -> list[str]:
     """Flags for the run of a partition, after those of this process: the last of a repeated flag counts."""
-    told = ["--scope", "topic", "--partition", str(partition)]
-    told += ["--state", state_of(state, partition)]
+    arguments = ["--scope", "topic", "--partition", str(partition)]
+    arguments += ["--state", state_of(state, partition)]
     if outputs.output_topic is None:
-        told += ["--output", of_partition(outputs.output, partition)]
+        arguments += ["--output", of_partition(outputs.output, partition)]
     for option in ("rejects", "events", "finality"):
         name = getattr(outputs, option)
         if name is not None:
-            told += [f"--{option}", of_partition(name, partition)]
+            arguments += [f"--{option}", of_partition(name, partition)]
     if serving.metrics_port:
-        told += ["--metrics-port", str(serving.metrics_port + partition)]
-    return told
+        arguments += ["--metrics-port", str(serving.metrics_port + partition)]
+    return arguments
 
 
 def _state(input: Input, outputs: Outputs) -> str:

@@ -125,8 +125,8 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
     console = Console(width=None if sys.stdout.isatty() else 140)
     if closed:
         found = engine.closed()[:top]
-        told = "" if header.modes.get("events") else " (they are remembered where --events is given)"
-        title = f"clusters closed last{told}"
+        text = "" if header.modes.get("events") else " (they are remembered where --events is given)"
+        title = f"clusters closed last{text}"
         console.print(_stories(title, found, engine) if found else f"no {title}", highlight=False)
         return
     if not watch:
@@ -154,7 +154,7 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     several = [cluster for cluster in clusters if cluster.size > 1]
     alone = len(clusters) - len(several)
     announced = counted(engine.counters().get("clusters_created", 0), "cluster")
-    told = (
+    text = (
         f"{counted(header.seq, 'record')}; {announced} announced since the stream began, "
         f"{counted(len(clusters), 'live cluster')}; log evidence {engine.log_evidence:,.1f} nats; "
         f"written {ago(header.written)}"
@@ -168,20 +168,20 @@ def story(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     shown = _stories(TITLES[sort], several[:top], engine) if several else ""
     counts = engine.counters()
     if "lines_distinct" in counts:
-        told += (
+        text += (
             f"\n{counted(counts['lines_distinct'], 'distinct line')} but for their numbers"
             + (f", {counts['lines_forgotten']:,} more forgotten" if counts["lines_forgotten"] else "")
             + f"; {counted(counts['clusters_merged'], 'template')} became part of older ones"
         )
     if counts.get("second_looks"):
         moved, merged = counts["records_moved"], counts["clusters_merged"]
-        told += (
+        text += (
             f"\n{counted(counts['second_looks'], 'second look')}: {counted(moved, 'record')} moved, "
             f"{counted(merged, 'cluster')} merged, {engine.nats_gained:,.1f} nats won"
         )
     for line in filter(None, (refined_line(engine), adapted_line(engine))):
-        told += f"\n{line}"
-    return Group(Text(told), shown, Text("; ".join(below)))
+        text += f"\n{line}"
+    return Group(Text(text), shown, Text("; ".join(below)))
 
 
 def ago(written: float) -> str:

@@ -25,7 +25,7 @@ class Snapshots:
 
     The rest is a thread's: it waits until the outputs are durable up to there, writes the file, and then
     commits the source's positions. ``waiting`` is called while one is waited for, and may raise; ``watch``
-    is told of each. ``saved`` is the number of records in the newest that is on the disk.
+    is called with each. ``saved`` is the number of records in the newest that is on the disk.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ def continued(settings: Settings, written: Container[str], header: Header, made:
     ``help_`` ends it.
     """
     try:
-        settings, changed, told = resumed(settings, written, header.settings)
+        settings, changed, differing = resumed(settings, written, header.settings)
     except msgspec.ValidationError as error:
         raise SnapshotError(f"{made} made under settings that cannot be: {error}", Exit.BAD_DATA) from None
     if changed:
         raise SnapshotError(f"{made} made under other settings ({'; '.join(changed)}); {help_}", Exit.CONFIG)
-    if told:
-        say(f"settings of the state that differ from today's defaults: {', '.join(told)}")
+    if differing:
+        say(f"settings of the state that differ from today's defaults: {', '.join(differing)}")
     return settings
 
 

@@ -116,14 +116,14 @@ def _follow(answers: DataFrame, job: SparkJob) -> None:
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
-    told = -1
+    reported = -1
     while not asked.is_set() and query.isActive:
         query.awaitTermination(0.5)
         for progress in query.recentProgress:
-            if progress.batchId > told and progress.numInputRows:
+            if progress.batchId > reported and progress.numInputRows:
                 seconds = progress.batchDuration / 1000
                 say(f"batch {progress.batchId}: {progress.numInputRows:,} rows in {seconds:.1f} s")
-            told = max(told, progress.batchId)
+            reported = max(reported, progress.batchId)
     query.stop()
     if query.exception() is not None:
         raise query.exception()

@@ -123,17 +123,17 @@ def lateness_line(lateness: Lateness, refused: int, max_lateness: float) -> str:
     within = [(step, count) for step, count in lateness.within() if step > max_lateness]
     if not lateness.total or not within:
         return ""
-    told = f"{counted(lateness.total, 'record')} came out of order"
+    text = f"{counted(lateness.total, 'record')} came out of order"
     placed = "was placed as it came" if lateness.total == 1 else "were placed as they came"
-    told += f", {refused:,} of them too late" if refused else f", and {placed}"
+    text += f", {refused:,} of them too late" if refused else f", and {placed}"
     most = next((pair for pair in within if pair[1] >= 0.9 * lateness.total), within[-1])
     steps = dict.fromkeys([most, within[-1]])
-    return f"{told}; " + ", ".join(
+    return f"{text}; " + ", ".join(
         f"--max-lateness {step:g} would have put {count:,} in order" for step, count in steps
     )
 
 
-def tell_summary(run: Run, seconds: float) -> None:
+def print_summary(run: Run, seconds: float) -> None:
     """Report what a run has done in so many seconds."""
     counters, records = run.engine.counters(), run.answered
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""

@@ -31,7 +31,7 @@ LAGS_EVERY = 1.0
 
 
 class Watch:
-    """What is told of a run; this one only measures the time of its stages."""
+    """What watches a run; this one only measures the time of its stages."""
 
     def __init__(self) -> None:
         self.stages = Stages(working_time)
@@ -51,7 +51,7 @@ class Watch:
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
-    def told(self, answers: Answers, held_back: int) -> None:
+    def answered(self, answers: Answers, held_back: int) -> None:
         """Answers were written; ``held_back`` records wait for theirs."""
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
@@ -68,24 +68,24 @@ class Watch:
 
 
 class Together(Watch):
-    """Several watches of one run, each of which is told of everything; the first has its stages."""
+    """Several watches of one run, each of which sees everything; the first has its stages."""
 
     def __init__(self, *watches: Watch) -> None:
         self._all = watches
         self.stages = watches[0].stages
 
 
-def _told_together(name: str) -> Callable[..., None]:
+def _for_all(name: str) -> Callable[..., None]:
     @functools.wraps(getattr(Watch, name))
-    def tell(self: Together, *what: Any) -> None:
+    def pass_on(self: Together, *what: Any) -> None:
         for watch in self._all:
             getattr(watch, name)(*what)
 
-    return tell
+    return pass_on
 
 
 for _name in [name for name in vars(Watch) if not name.startswith("_")]:
-    setattr(Together, _name, _told_together(_name))
+    setattr(Together, _name, _for_all(_name))
 
 
 class Served(Watch):
@@ -244,9 +244,9 @@ class LivePage(Watch):
         """Their texts."""
         self.page.view.taken(records)
 
-    def told(self, answers: Answers, held_back: int) -> None:
+    def answered(self, answers: Answers, held_back: int) -> None:
         """Assignments, revisions, events and rejects."""
-        self.page.view.told(answers, held_back)
+        self.page.view.answered(answers, held_back)
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
         """Update pages; with ``page_linger`` keep serving until an end is asked for."""
@@ -285,8 +285,8 @@ def serve_state(state: str, at: Serving) -> None:
     header, engine = open_state(state)
     page = open_page(at, state, automatic(engine.settings))
     try:
-        told: dict[str, Any] = {"state": "snapshot", "written": header.written}
-        _tell(page, engine, told)
+        figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
+        _publish(page, engine, figures)
         looked = ticked = time.monotonic()
         while True:
             page.questions.answer(engine)
@@ -296,20 +296,20 @@ def serve_state(state: str, at: Serving) -> None:
                 looked = now
                 if seen != (seen := written_at(state)):
                     header, engine = open_state(state)
-                    told["written"] = header.written
+                    figures["written"] = header.written
                     page.view.restart()
-                    _tell(page, engine, told)
+                    _publish(page, engine, figures)
             if now - ticked >= 10 * EVERY:  # what was not described yet is, by and by
                 ticked = now
-                page.hub.publish(page.view.look(engine, now, told))
+                page.hub.publish(page.view.look(engine, now, figures))
     finally:
         page.close()
 
 
-def _tell(page: Page, engine: Engine, told: dict[str, Any]) -> None:
+def _publish(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
     page.view.begin(engine)
     for _ in range(50):  # what a run describes over some time is described at once
-        tick = page.view.look(engine, time.monotonic(), told)
+        tick = page.view.look(engine, time.monotonic(), figures)
         if not page.view.table.behind:
             break
     page.hub.publish(tick)

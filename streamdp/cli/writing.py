@@ -297,7 +297,7 @@ def _delivery(
     return delivery, {"delivery": delivery, "epoch": new, "anew": outputs.new_output}
 
 
-def tell_of_change(outputs: Outputs, resumed: Header) -> None:
+def report_change(outputs: Outputs, resumed: Header) -> None:
     """Report where earlier answers are, if the new ones go elsewhere."""
     output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
     if output == "-" and before not in (None, "-"):

@@ -208,7 +208,7 @@ def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterat
     left = slots[np.searchsorted(labels, changes.was)]
     ended = _ended(search, changes, left, into)
     if with_events:
-        yield from _tell(search, [_end(changes, left, slot) for slot in ended])
+        yield from _report(search, [_end(changes, left, slot) for slot in ended])
     chosen = held.batch.take(changes.seqs - held.first)
     chosen_times = times[changes.seqs - held.first]
 
@@ -222,7 +222,7 @@ def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterat
     if with_events:
         minted = changes.minted + np.arange(len(plan.founders))
         born = slots[np.searchsorted(labels, minted)]
-        yield from _tell(search, [_birth(changes, into, slot) for slot in born.tolist()])
+        yield from _report(search, [_birth(changes, into, slot) for slot in born.tolist()])
     tidy(search.state, recent, np.unique(np.concatenate([left, into])), plan.nats)
 
 
@@ -253,7 +253,7 @@ def _birth(changes: Proposal, into: np.ndarray, slot: int) -> Row:
     return SPLIT, slot, labels, records
 
 
-def _tell(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
+def _report(search: BeamSearch, rows: list[Row]) -> Iterator[Output]:
     if not rows:
         return
     search.out.needs.events = max(len(rows), sum(len(row[2]) for row in rows))

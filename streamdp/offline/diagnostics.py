@@ -93,7 +93,7 @@ def effective_sample_size(chains: ArrayLike, *, rank_normalised: bool = False) -
 
 
 def r_hat(chains: ArrayLike, *, rank_normalised: bool = True) -> float:
-    """Potential scale reduction of split chains: near 1 when all tell the same, larger when not.
+    """Potential scale reduction of split chains: near 1 when all agree, larger when not.
 
     ``chains`` has shape (chains, draws). The larger of two figures: on the normal scores of the
     values, which finds chains in different places, and on those of the distances to the median, which

@@ -100,7 +100,7 @@ class View:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
 
-    def told(self, answers: Answers, held_back: int) -> None:
+    def answered(self, answers: Answers, held_back: int) -> None:
         """These were written; so many records wait for their turn."""
         lines = answers.lines
         first = [line for line in lines if line.__class__ is Assignment and not line.revision]

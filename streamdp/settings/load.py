@@ -60,14 +60,14 @@ def gather(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     path: str | None,
-    tell: Callable[[str], object] = lambda line: None,
+    warn: Callable[[str], object] = lambda line: None,
 ) -> dict[str, Any]:
     """What was written of the options of some structs; every value found is checked, also one overridden.
 
     ``flags`` holds what the command line gave, under the options' names (None: not given); ``environ`` is the
     environment, where an empty variable counts as not set; ``path`` is the TOML file, None for
     ``streamdp.toml`` in the working directory if there is one. For a setting that may be automatic, ``auto``
-    sets it back to that. ``tell`` is called with a line for every old name. Raises ``ConfigError``.
+    sets it back to that. ``warn`` is called with a line for every old name. Raises ``ConfigError``.
     """
     flagged = {each.name: each for kind in kinds for each in options_of(kind)}
     wanted = {name for kind in kinds if kind in LAYERED for name in kind.__struct_fields__}
@@ -77,15 +77,15 @@ def gather(
         file = CONFIG_FILE if path is None else path
         table = {} if path is None and not Path(file).exists() else _read_toml(file)
         keys = [(key, key.replace("-", "_"), value) for key, value in table.items()]
-        found = _read(f"{file}, key", keys, known, lambda option: option.name, tell, strict=True)
+        found = _read(f"{file}, key", keys, known, lambda option: option.name, warn, strict=True)
         variables = _variables(environ)
-        found |= _read("environment variable", variables, known, lambda option: option.variable, tell)
+        found |= _read("environment variable", variables, known, lambda option: option.variable, warn)
     given = []
     for name, value in flags.items():
         option = flagged.get(name.replace("-", "_"))
         flag = "--" + name.replace("_", "-") if option is None else option.flag
         given.append((flag, name.replace("-", "_"), value))
-    chosen = _read("flag", given, flagged, lambda option: option.flag, tell)
+    chosen = _read("flag", given, flagged, lambda option: option.flag, warn)
     return {name: found[name] for name in found if name in wanted} | chosen
 
 
@@ -137,8 +137,8 @@ def resumed(
     kept = {name: value for name, value in before.items() if name in now and name not in written}
     changed = differences(before, {**now, **kept})
     defaults = model_settings(Settings())
-    told = [f"{name} {_written(value)}" for name, value in kept.items() if value != defaults[name]]
-    return msgspec.convert(msgspec.to_builtins(settings) | kept, Settings), changed, told
+    differing = [f"{name} {_written(value)}" for name, value in kept.items() if value != defaults[name]]
+    return msgspec.convert(msgspec.to_builtins(settings) | kept, Settings), changed, differing
 
 
 def stored_settings(stored: Mapping[str, Any]) -> Settings:
@@ -169,7 +169,7 @@ def _read(
     given: Iterable[tuple[str, str, Any]],
     known: Mapping[str, Option],
     spelled: Callable[[Option], str],
-    tell: Callable[[str], object],
+    warn: Callable[[str], object],
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _read(
         if value is None:
             continue
         if name in RENAMED:
-            tell(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
+            warn(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
         if option.name in found:
             raise ConfigError(f"{at}: set twice, in two spellings of its name")
         if value == "" and not option.setting:

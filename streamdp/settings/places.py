@@ -47,7 +47,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     group: Annotated[
-        str | None, _kafka("consumer group that is told the positions (default: streamdp-TOPIC)", when=_TOPIC)
+        str | None, _kafka("consumer group that gets the positions (default: streamdp-TOPIC)", when=_TOPIC)
     ] = None
     start: Annotated[
         str | None,

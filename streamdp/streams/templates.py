@@ -196,7 +196,7 @@ class TemplateStream(Stream):
         self, part: Stretch, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
     ) -> None:
         answers = self._answers(part, start, stop, seq, records)
-        self.announcer.tell(answers, records[start:stop], lines)
+        self.announcer.report(answers, records[start:stop], lines)
 
     def _one_label(
         self,
@@ -207,7 +207,7 @@ class TemplateStream(Stream):
         lines: Lines,
         events: list[Event] | None,
     ) -> None:
-        """Two labels are one: revise what is open, and tell of it."""
+        """Two labels are one: revise what is open, and report it."""
         label = self._label_of(older)
         self._rates.unite(younger, label)
         self.announcer.relabel(younger, label, self._shown[label], lines)
@@ -216,7 +216,7 @@ class TemplateStream(Stream):
             events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
 
     def _retire(self, seq: int, record: Record, events: list[Event] | None) -> None:
-        """Labels are gone: tell of it, and let go of what was held for their templates."""
+        """Labels are gone: report it, and let go of what was held for their templates."""
         rows = self.lines.state.clusters
         gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
         families = self._families(gone)
