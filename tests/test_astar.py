@@ -480,10 +480,12 @@ def test_a_good_look_ahead_expands_less() -> None:
 def test_counts_of_a_search() -> None:
     case = make("gaussian", "crp", np.random.default_rng(7), 6)
     states = case.search()
-    assert (states.enqueued, states.expanded) == (1, 0)
+    counters = states.tree.counters
+    assert (int(counters.enqueued), int(counters.expanded)) == (1, 0)
     bell = [1, 1, 2, 5, 15, 52, 203]
     exhausted(states)
-    assert (states.enqueued, states.expanded) == (sum(bell), sum(bell[:-1]))
+    counters = states.tree.counters
+    assert (int(counters.enqueued), int(counters.expanded)) == (sum(bell), sum(bell[:-1]))
 
 
 def after(case: Instance, members: Prefix, i: int, copies: int) -> float:
@@ -665,7 +667,7 @@ def test_more_clusters_than_there_was_room_for(score: Any) -> None:
 def test_more_states_than_there_was_room_for() -> None:
     case = make("poisson", "crp", np.random.default_rng(19), 8)
     _, complete = exhausted(states := case.search())
-    assert states.enqueued == 5296
+    assert int(states.tree.counters.enqueued) == 5296
     assert len(set(complete)) == len(complete) == 4140
     scores = [case.log_prior(z) + case.log_likelihood(z) for z in complete]
     assert sorted(scores, reverse=True) == pytest.approx(scores, abs=1e-8)

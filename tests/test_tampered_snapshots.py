@@ -130,7 +130,7 @@ def test_nothing_is_stored_that_follows_from_facts(words: Case) -> None:
     assert not {"inverted", "sizes"} & set(state["clusters"])
 
 
-@pytest.mark.parametrize("name", ["seq", "width", "head", "lane", "decided", "next_label"])
+@pytest.mark.parametrize("name", ["seq", "width", "head", "greedy", "decided", "next_label"])
 @pytest.mark.parametrize("value", [-7, 1 << 60, 0.5, None])
 def test_no_counter_leads_astray(words: Case, name: str, value: Any) -> None:
     _, stored, settings, _ = words

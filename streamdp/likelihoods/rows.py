@@ -18,6 +18,13 @@ class Row:
 
     A part is a number, such as ``"count"``, a vector, ``"mean[d]"``, or a matrix, ``"scatter[d,d]"``.
     Iterated, it gives the places of the numbers and of the first part that is longer: constants of kernels.
+
+    Examples
+    --------
+    >>> row = Row("count", "mean[d]", "scatter[d,d]")
+    >>> row.width(2), row.parts(2)["mean"]
+    (7, slice(1, 3, None))
+    >>> COUNT, MEAN = row
     """
 
     def __init__(self, *parts: str) -> None:
