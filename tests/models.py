@@ -95,14 +95,16 @@ def prior_of(family: str) -> str:
     return next(prior for prior, families in TOGETHER.items() if family.split("_")[0] in families)
 
 
-def pairs(families: tuple[str, ...] = SPARSE + DENSE + MIXED) -> list[Any]:
+def pairs(
+    families: tuple[str, ...] = SPARSE + DENSE + MIXED, among: tuple[str, ...] = tuple(PRIORS)
+) -> list[Any]:
     """All pairs of a prior and a family, as parameters of a test."""
     chosen: set[tuple[Any, ...]] = set()
     for prior, others in TOGETHER.items():
         for family in others:
             alike = [name for name in SPARSE + DENSE + MIXED if name.split("_")[0] == family]
-            chosen |= set(in_turn([name for name in PRIORS if name.startswith(prior)], alike))
-    return marked(itertools.product(PRIORS, families), chosen)
+            chosen |= set(in_turn([name for name in among if name.startswith(prior)], alike))
+    return marked(itertools.product(among, families), chosen)
 
 
 def shaped(family: str, record: Any) -> Any:

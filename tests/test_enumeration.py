@@ -41,7 +41,7 @@ def newest_clustering(
     return founders_of(labels)
 
 
-@pytest.mark.parametrize(("prior", "family"), pairs(EXACT))
+@pytest.mark.parametrize(("prior", "family"), pairs(among=EXACT))
 def test_full_width_is_exact(prior: str, family: str) -> None:
     """Best log joint, best clustering, and evidence = the sum over all clusterings."""
     dense = family in DENSE
