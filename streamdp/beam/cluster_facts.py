@@ -19,6 +19,7 @@ from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs
 from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
+from streamdp.likelihoods.vectors import coarsen_rows
 from streamdp.likelihoods.words import Learned, totals_of
 
 Facts = Mapping[str, Any]
@@ -57,13 +58,17 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     return found
 
 
-def clusters_of(facts: Facts, fresh: Any, pool: Pool, used: np.ndarray) -> WordClusters | VectorClusters:
-    """The clusters that facts are of; ``fresh`` are clusters of the model's kind."""
+def clusters_of(
+    facts: Facts, fresh: Any, family: Any, pool: Pool, used: np.ndarray
+) -> WordClusters | VectorClusters:
+    """The clusters that facts are of; ``fresh`` are clusters of the model's kind, ``family`` its terms."""
     require(("rows" in facts) == isinstance(fresh, VectorClusters), "clusters of another kind")
     if isinstance(fresh, VectorClusters):
         clusters: VectorClusters = grown(fresh, "slots", len(pool.slots))
         clusters.block[:] = fresh.empty
         clusters.block[used] = reals_of(facts, "rows", (len(used), fresh.block.shape[1]))
+        if clusters.coarse.shape[1]:
+            coarsen_rows(family, clusters.block, clusters.coarse)
         return clusters
     require(("field" in facts) == isinstance(fresh, CategoryClusters), "clusters of another kind")
     named = isinstance(fresh, CategoryClusters)

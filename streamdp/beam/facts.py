@@ -116,7 +116,7 @@ def state_of(facts: Facts, model: Model, likelihood: Likelihood) -> State:
     return State(
         beam,
         pool,
-        clusters_of(facts["clusters"], new_clusters(likelihood), pool, used),
+        clusters_of(facts["clusters"], new_clusters(likelihood), model.family, pool, used),
         _expiry_of(facts, pool, used),
         _members_of(facts, pool, used),
         trellis,
