@@ -69,6 +69,7 @@ def fork(
         cwd=folder,
         **streams,
         preexec_fn=live,  # which never comes to the program
+        restore_signals=False,  # Python ignores SIGPIPE
     )
 
 
