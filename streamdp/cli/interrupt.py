@@ -45,6 +45,7 @@ class Interrupt:
         self.under_way: Callable[[], bool] = lambda: False
         self._limit, self._resumable = limit, resumable
         self._since = 0.0
+        self._ending = threading.Lock()
         self._before: dict[int, object] = {}
 
     @property
@@ -67,6 +68,7 @@ class Interrupt:
         self.number, self._since = number, time.monotonic()
         self.event.set()
         say("stopping after this batch (a second signal stops at once)")
+        self._end_if_hindered(number, 0.0)
 
     def _hung_up(self, number: int, frame: FrameType | None) -> None:
         if self._terminal and not _has_terminal():
@@ -85,13 +87,17 @@ class Interrupt:
 
     def _guard(self, number: int, since: float) -> None:
         while not self._closed.wait(0.05):
-            why = self._hindrance(time.monotonic() - since)
-            if why:
-                if sys.stderr is not None and sys.stderr.isatty():
-                    sys.stderr.write("\x1b[?25h")  # the cursor, which the moving line has hidden
-                warn(why)
-                self.number = number
-                os._exit(self.code())
+            self._end_if_hindered(number, time.monotonic() - since)
+
+    def _end_if_hindered(self, number: int, waited: float) -> None:
+        """End the process where an orderly end would have to wait; say why."""
+        why = self._hindrance(waited)
+        if why and self._ending.acquire(timeout=1.0):  # never released: one thread says it
+            if sys.stderr is not None and sys.stderr.isatty():
+                sys.stderr.write("\x1b[?25h")  # the cursor, which the moving line has hidden
+            warn(why)
+            self.number = number
+            os._exit(self.code())
 
     def _hindrance(self, waited: float) -> str:
         if compiling() is not None and not self.under_way():
