@@ -314,8 +314,9 @@ class BeamStream(Stream):
         if held is None or encoder is None or search is None:
             return None
         prior, now = self.intake.blueprint.prior_for(search.sparse), self.adapted
-        if now is not None and (linked := by_distance(prior)) is not None:
-            prior = replace(linked, concentration=now.concentration, decay=Exponential(now.decay_scale))
+        if self._adaptive is not None and now is not None:
+            decay = Exponential(now.decay_scale)
+            prior = replace(self._adaptive, concentration=now.concentration, decay=decay)
         from streamdp.offline.task import Stream as Refinable
 
         encoded = Encoded(encoder, held.batch, self.intake.moments)

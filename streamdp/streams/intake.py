@@ -52,7 +52,7 @@ class Intake:
         self.encoder, found = encode_all(records, begun, self.blueprint.settings, self.blueprint.sparse)
         if begun is None and self.encoder is not None:
             if found[0] is None:
-                self._mean(self.encoder)
+                self._fit_model_to(self.encoder)
             else:  # the first record of all comes alone: it could not be encoded
                 self.encoder = None
         outcomes = iter(found)
@@ -71,8 +71,8 @@ class Intake:
                     return again
         return []
 
-    def _mean(self, encoder: Encoder) -> None:
-        """Let the model be that for such records, where the settings leave it to them."""
+    def _fit_model_to(self, encoder: Encoder) -> None:
+        """Take the model for such records, where the settings do not name one."""
         if encoder.sparse:
             self.blueprint = replace(self.blueprint, settings=meant_for(self.blueprint.settings, encoder))
 
@@ -120,7 +120,7 @@ class Intake:
             self.encoder = load_encoder(encoder, tokenizer_of(self.blueprint.settings))
             for _, record in self.pending:
                 self.encoder.add(record)
-            self._mean(self.encoder)
+            self._fit_model_to(self.encoder)
         for time, _ in [*self.pending, *self.strays]:
             require(isinstance(time, float), "a time of another type")
         check_encoder(self.encoder, self.moments)

@@ -58,6 +58,15 @@ def _to(store: Store, allocation: Allocation, r: int, slot: int) -> None:
 
 
 @kernel
+def _unite(store: Store, allocation: Allocation, sides: Sides, n: int, j: int, slot: int) -> None:
+    """Move both sides to one slot, record j last: the other slot is then given up."""
+    for p in range(n):
+        _to(store, allocation, sides.members[p], slot)
+    leave(store, allocation, j)
+    enter(store, allocation, j, slot)
+
+
+@kernel
 def _allot(
     store: Store,
     allocation: Allocation,
@@ -161,10 +170,7 @@ def _split(
         allocation.counters.joint += gain
         sides.counters.splits_taken += 1
         return
-    for p in range(n):
-        _to(store, allocation, sides.members[p], a)
-    leave(store, allocation, j)
-    enter(store, allocation, j, a)
+    _unite(store, allocation, sides, n, j, a)
 
 
 @kernel
@@ -198,10 +204,7 @@ def _merge(
     if math.log(1.0 - uniform(random)) < gain + back:
         allocation.counters.joint += gain
         sides.counters.merges_taken += 1
-        for p in range(n):
-            _to(store, allocation, sides.members[p], a)
-        leave(store, allocation, j)
-        enter(store, allocation, j, a)
+        _unite(store, allocation, sides, n, j, a)
 
 
 @entry
