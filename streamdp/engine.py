@@ -21,7 +21,8 @@ from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
-from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
+from streamdp.records import Answers, Assignment, Lines, Record, Reject, Value, all_plain
+from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained
@@ -32,6 +33,10 @@ from streamdp.streams.templates import TemplateStream
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
+
+
+ONE_BY_ONE = 16
+"""Texts that are put in order one by one, before it is asked again how many pass as they come."""
 
 
 class Engine:
@@ -74,7 +79,7 @@ class Engine:
 
     # ---------------------------------------------------------------- records in
 
-    def advance(self, records: Iterable[Record | Reject | Value]) -> Answers:
+    def advance(self, records: Iterable[Record | Reject | Value] | Texts) -> Answers:
         """Take records in order of arrival; return what is known of them now.
 
         Texts, vectors and mappings from names to numbers are records without time or id; their position is
@@ -87,10 +92,17 @@ class Engine:
         >>> [a.cluster for a in engine.advance(["storm over the coast", "coast storm"]).assignments]
         [0, 0]
         """
-        answers = Answers([], [], [])
+        answers = Answers(Lines(), [], [])
+        if isinstance(records, Texts):
+            self._advance_texts(records, answers)
+        else:
+            self._advance(all_plain(records, self._order.arrivals), answers)
+        return answers
+
+    def _advance(self, records: Iterable[Record | Reject], answers: Answers) -> None:
         ready: Ready = []
         needs_time = self.settings.distance == "seconds"
-        for record in all_plain(records, self._order.arrivals):
+        for record in records:
             if isinstance(record, Reject):
                 ready.append((0.0, record))
             elif needs_time and record.time is None:
@@ -99,7 +111,21 @@ class Engine:
             else:
                 self._order.push(record, ready)
         self._stream.take(ready, answers)
-        return answers
+
+    def _advance_texts(self, texts: Texts, answers: Answers) -> None:
+        """Take texts side by side as far as they pass as they come, one by one where they do not."""
+        at = 0
+        while at < len(texts):
+            rest = texts[at:]
+            times = rest.columns.times
+            if self.settings.distance == "seconds" and np.isnan(times).any():
+                times = times[: int(np.isnan(times).argmax())]
+            placed = self._order.pass_through(times, rest.arrivals)
+            if len(placed):
+                self._stream.take_texts(rest[: len(placed)], placed, answers)
+            else:
+                self._advance(rest[:ONE_BY_ONE].all(), answers)
+            at += len(placed) or ONE_BY_ONE
 
     def finish(self) -> Answers:
         """End the stream: nothing is held back any more, and every assignment is final.
@@ -116,19 +142,20 @@ class Engine:
 
         Vectors of the warm-up stay, and what came among them: scale and kind are learned once.
         """
-        answers = Answers([], [], [])
+        answers = Answers(Lines(), [], [])
         ready: Ready = []
         self._order.drain(ready)
         self._stream.take(ready, answers)
         return answers
 
-    def score(self, records: Iterable[Record | Reject | Value], first: int = 0) -> Answers:
+    def score(self, records: Iterable[Record | Reject | Value] | Texts, first: int = 0) -> Answers:
         """Answer without learning anything; ``cluster`` is -1 where a new one is likelier than any.
 
         ``seq`` counts the answers from ``first`` on.
         """
-        answers = Answers([], [], [])
-        self._stream.score(all_plain(records), first, answers)
+        answers = Answers(Lines(), [], [])
+        given = records.all() if isinstance(records, Texts) else all_plain(records)
+        self._stream.score(given, first, answers)
         return answers
 
     def whereto(self, record: Record | Value, most: int = 5) -> list[Candidate] | Reject:
@@ -188,7 +215,7 @@ class Engine:
 
     def close_answers(self) -> None:
         """Revise nothing that was answered so far: whoever runs the search reports it otherwise."""
-        self._stream.announcer.finish(self.seq - 1, [])
+        self._stream.announcer.finish(self.seq - 1, Lines())
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
@@ -277,9 +304,8 @@ class Engine:
     def spoken(self) -> list[tuple[int, int, str, Assignment | None]]:
         """What some records say: seq, label, text, and the answer where it is open still."""
         announcer = self._stream.announcer
-        return [
-            (seq, label, text, announcer.undecided.get(seq)) for seq, label, text in announcer.samples.all()
-        ]
+        newest = announcer.undecided
+        return [(seq, label, text, newest.get(seq)) for seq, label, text in announcer.samples.all()]
 
     # ---------------------------------------------------------------- state
 
@@ -297,7 +323,8 @@ class Engine:
         self = cls(settings)
         stream = self._stream = BeamStream(self._blueprint, order, final_only=False)
         self._order = order
-        stream.announcer.retained, stream.announcer.final = retained, search.seq - 1
+        stream.announcer.retained = retained
+        stream.announcer.finish(search.seq - 1, Lines())
         stream.begin_with(encoder, moments, search)
         return self
 

@@ -62,7 +62,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 284,
+    "files": 292,
     "functions of more than 60 lines": 6,
     "functions of 10 parameters or more": 5,
     "circles of imports": 0,

@@ -55,7 +55,7 @@ class Source(Protocol):
     def at_end(self) -> bool:
         """Whether no more records will ever come."""
 
-    def read(self, max_records: int, timeout: float) -> list[Raw]:
+    def read(self, max_records: int, timeout: float) -> Sequence[Raw]:
         """Return at most ``max_records`` records; [] when none came within ``timeout`` seconds."""
 
     def positions(self) -> dict[str, Any]:

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.samples import LONGEST, Samples
+from streamdp.answers.open_lines import OpenLines
+from streamdp.answers.samples import LONGEST, Joined, Samples, of_texts
+from streamdp.answers.written import DIGITS, FINAL_EVERY, Said
 from streamdp.beam.data.state import Output
 from streamdp.kernels.jit import Bound, entry
-from streamdp.records import Assignment, Event, Final, Record
+from streamdp.records import Assignment, Event, Final, Lines, Record
+from streamdp.records.texts import Texts
 from streamdp.state.retained import Retained
-
-DIGITS = 6
-"""Decimals of probabilities and log predictives in assignments."""
 
 
 @entry
@@ -34,6 +34,15 @@ def round_numbers(numbers: np.ndarray, sizes: np.ndarray, unit: float) -> None:
 
 
 _round_numbers = Bound(round_numbers)
+
+
+def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """The numbers that are announced: shape (4, n), as :func:`round_numbers` has them."""
+    numbers = np.empty((4, len(sizes)))
+    numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
+    numbers[2] = rows["log_predictive"]
+    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
+    return numbers
 
 
 def assignments(
@@ -64,11 +73,7 @@ def assignments(
     templates, params
         How the template of each reads, and the values of its holes.
     """
-    numbers = np.empty((4, len(records)))
-    numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
-    numbers[2] = rows["log_predictive"]
-    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
-    *shares, log_predictives, novelties = numbers.tolist()
+    *shares, log_predictives, novelties = rounded(rows, sizes).tolist()
     unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
     labels = rows["label"].tolist()
     seqs = range(first, first + len(records))
@@ -106,17 +111,14 @@ def assignments(
     ]
 
 
-FINAL_EVERY = 100
-"""Records between two finality lines."""
-
 ENDED = 100
 """Closed clusters that are remembered."""
-
-Lines = list[Assignment | Final]
 
 
 class Announcer:
     """Remembers what was announced of the records that are not final yet.
+
+    Answers are objects, until the first texts come that are read side by side: lines from then on.
 
     ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
     """
@@ -130,10 +132,25 @@ class Announcer:
         self.linked = linked
         self.open_for = 0
         """For how many records an assignment may still be revised, decided as it is."""
-        self.undecided: dict[int, Assignment] = {}
-        self.final = -1
+        self._open: dict[int, Assignment] = {}
+        self._lines: OpenLines | None = None
+        self._final = -1
         self.revised = 0
         """Revisions since this was made; they are no part of the state."""
+
+    @property
+    def undecided(self) -> dict[int, Assignment]:
+        """The newest answers that may still change, by the numbers of their records."""
+        return self._open if self._lines is None else {a.seq: a for a in self._lines.objects()}
+
+    @property
+    def final(self) -> int:
+        """Answers up to this one were said to be final, or will be where each is announced once."""
+        return self._final if self._lines is None else self._lines.final
+
+    def open_from(self, seq: int) -> int:
+        """The first record whose answer may still change, of a stream of ``seq`` records."""
+        return seq - (len(self._open) if self._lines is None else len(self._lines))
 
     def announce(
         self,
@@ -151,13 +168,49 @@ class Announcer:
         """
         if not records:
             return
-        answers = self._answers(out, start, records, sizes, seq)
-        self._append(answers, records, out.answers["decided"][start : start + len(records)], lines, out)
+        rows = out.answers[start : start + len(records)]
+        if isinstance(records, Texts):
+            numbers = rounded(rows, sizes)
+            self._as_lines().add(seq, rows, numbers, records)
+            samples = of_texts(records, seq, rows["label"], numbers[3])
+        else:
+            answers = self._answers(rows, records, sizes, seq)
+            samples = self.samples.of_records(records, answers)
+            if self._lines is None:
+                self._append(answers, samples, rows["decided"], lines, out)
+                return
+            self._lines.add_objects(answers)
+        revisions = out.revisions[: out.counters.revisions]
+        self._say(self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines)
+
+    def _as_lines(self) -> OpenLines:
+        """The open answers as lines, from now on."""
+        if self._lines is None:
+            self._lines = OpenLines(linked=self.linked, silent=self.final_only, final=self._final)
+            self._lines.add_objects(list(self._open.values()))
+            self._open.clear()
+        return self._lines
+
+    def _say(self, said: Said, samples: Sequence[Joined], first: int, lines: Lines) -> None:
+        """Append what there is to say; ``samples`` are the records from number ``first`` on."""
+        at = 0
+        for by, seq, before, after in said.moves[: said.counters.moves].tolist():
+            self.samples.extend(samples[at : by + 1 - first])
+            at = max(by + 1 - first, at)
+            self._move(seq, before, after)
+        self.samples.extend(samples[at:])
+        self._as_lines().write(said, lines)
+
+    def _move(self, seq: int, before: int, after: int) -> None:
+        """A record has another label."""
+        self.revised += 1
+        self.retained.revise(seq, after)
+        self.samples.move(seq, before, after)
 
     def _append(
         self,
         answers: Sequence[Assignment],
-        records: Sequence[Record],
+        samples: Sequence[Joined],
         through: np.ndarray,
         lines: Lines,
         out: Output | None = None,
@@ -172,29 +225,28 @@ class Announcer:
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
         r, begin = 0, first
         for number in sorted(pauses):  # records after which something else is reported, or nothing more
-            stretch = answers[begin - first : number + 1 - first]
-            self.samples.extend(records[begin - first : number + 1 - first], stretch)
+            stretch = slice(begin - first, number + 1 - first)
+            self.samples.extend(samples[stretch])
             if not self.final_only:
-                lines += stretch
-            for answer in stretch:
-                self.undecided[answer.seq] = answer
+                lines.extend(answers[stretch])
+            for answer in answers[stretch]:
+                self._open[answer.seq] = answer
             while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)
                 r += 1
             decided = min(int(through[number - first]), number - self.open_for)
             self._settle(decided, number, lines)
             begin = number + 1
-            if begin % FINAL_EVERY == 0 and decided > self.final:
-                self.final = decided
+            if begin % FINAL_EVERY == 0 and decided > self._final:
+                self._final = decided
                 if not self.final_only:
                     lines.append(Final(decided))
 
-    def open_from(self, seq: int) -> int:
-        """The first record whose answer may still change, of a stream of ``seq`` records."""
-        return next(iter(self.undecided), seq)
-
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
+        if self._lines is not None:
+            self._say(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
+            return
         for r in range(int(out.counters.revisions)):
             self._revise(out, r, lines)
 
@@ -202,7 +254,7 @@ class Announcer:
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
-        lines += self._answers(out, 0, records, sizes, first)
+        lines.extend(self._answers(out.answers[: len(records)], records, sizes, first))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -210,42 +262,39 @@ class Announcer:
             lines.extend(self.undecided.values())
         elif last > self.final:
             lines.append(Final(last))
-        self.undecided.clear()
-        self.final = last
+        self._open.clear()
+        self._lines, self._final = None, last
 
     def _answers(
-        self, out: Output, start: int, records: Sequence[Record], sizes: np.ndarray, first: int
+        self, rows: np.ndarray, records: Sequence[Record], sizes: np.ndarray, first: int
     ) -> list[Assignment]:
-        rows = out.answers[start : start + len(records)]
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
         return assignments(rows, sizes, records, first, links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
-        seq, link = int(out.revisions["seq"][r]), int(out.revisions["link"][r])
-        before = self.undecided[seq]
+        row = out.revisions[r]
+        before, link = self._open[int(row["seq"])], int(row["link"])
         after = msgspec.structs.replace(
             before,
-            cluster=int(out.revisions["label"][r]),
-            probability=round(float(out.revisions["probability"][r]), DIGITS),
-            new=bool(out.revisions["founded"][r]),
+            cluster=int(row["label"]),
+            probability=round(float(row["probability"]), DIGITS),
+            new=bool(row["founded"]),
             link=link if link >= 0 and self.linked else None,
             revision=before.revision + 1,
         )
-        self.undecided[seq] = after
-        self.revised += 1
-        self.retained.revise(seq, after.cluster)
-        self.samples.move(seq, before.cluster, after.cluster)
+        self._open[after.seq] = after
+        self._move(after.seq, before.cluster, after.cluster)
         if not self.final_only:
             lines.append(after)
 
     def _settle(self, through: int, newest: int, lines: Lines) -> None:
         """Forget what is decided (announcing it, in order, where only final answers are wanted)."""
-        first = newest + 1 - len(self.undecided)  # the undecided are the last ones, without a gap
-        settled = [self.undecided.pop(seq) for seq in range(first, through + 1)]
+        first = newest + 1 - len(self._open)  # the undecided are the last ones, without a gap
+        settled = [self._open.pop(seq) for seq in range(first, through + 1)]
         if self.final_only:
-            lines += settled
+            lines.extend(settled)
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
@@ -258,10 +307,10 @@ class Announcer:
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
-        self.final = stored["final"]
+        self._final = stored["final"]
         self.samples.load(stored["samples"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
-        self.undecided = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
+        self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
 
 
 class LineAnnouncer(Announcer):
@@ -270,7 +319,7 @@ class LineAnnouncer(Announcer):
     def __init__(self, retained: Retained, *, final_only: bool) -> None:
         super().__init__(retained, final_only=final_only, linked=False)
         self.samples = Samples(_line)
-        self._open: defaultdict[int, list[int]] = defaultdict(list)
+        self._labels: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
 
     def report(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
@@ -279,24 +328,25 @@ class LineAnnouncer(Announcer):
             return
         if self._listed >= 0 and self.open_for:
             for answer in answers:
-                self._open[answer.cluster].append(answer.seq)
+                self._labels[answer.cluster].append(answer.seq)
             self._listed += len(answers)
-        self._append(answers, records, np.arange(answers[0].seq, answers[-1].seq + 1), lines)
-        if self._listed > 4 * len(self.undecided) + 1000:
+        samples = self.samples.of_records(records, answers)
+        self._append(answers, samples, np.arange(answers[0].seq, answers[-1].seq + 1), lines)
+        if self._listed > 4 * len(self._open) + 1000:
             self._list()
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
         if self._listed < 0:
             self._list()
-        seqs = sorted(seq for seq in self._open.pop(before, ()) if seq in self.undecided)
-        self._open[after].extend(seqs)
+        seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
+        self._labels[after].extend(seqs)
         for seq in seqs:
-            answer = self.undecided[seq]
+            answer = self._open[seq]
             newer = msgspec.structs.replace(
                 answer, cluster=after, new=False, revision=answer.revision + 1, template=template
             )
-            self.undecided[seq] = newer
+            self._open[seq] = newer
             self.retained.revise(seq, after)
             if not self.final_only:
                 lines.append(newer)
@@ -304,10 +354,10 @@ class LineAnnouncer(Announcer):
 
     def _list(self) -> None:
         """Put what is open in lists by label."""
-        self._open.clear()
-        for seq, answer in self.undecided.items():
-            self._open[answer.cluster].append(seq)
-        self._listed = len(self.undecided)
+        self._labels.clear()
+        for seq, answer in self._open.items():
+            self._labels[answer.cluster].append(seq)
+        self._listed = len(self._open)
 
 
 def _line(record: Record) -> str:

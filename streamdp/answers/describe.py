@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,6 +48,23 @@ def census_of(search: BeamSearch) -> Census:
         own["founder"].copy(),
         rows["last"].copy(),
     )
+
+
+def base_of(search: BeamSearch, ids: Mapping[str, int], words: Iterable[str]) -> dict[str, float]:
+    """Share of each word in the base measure that all clusters have learned, of words that have ids."""
+    learned = search.words.learned
+    total = float(learned.counters.total)
+    known = {word: ids[word] for word in words if word in ids}
+    return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
+
+
+def tokens_of(search: BeamSearch, label: int) -> int:
+    """Words, repetitions counted, of a live cluster of words; 0 for any other."""
+    if not search.sparse:
+        return 0
+    slots = search.head_slots()
+    labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]]
+    return int(search.words.inverted.tokens[slots[labels == label]].sum())
 
 
 def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:

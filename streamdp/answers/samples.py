@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Record, holds_categories
+from streamdp.records.texts import Texts
 
 CLUSTERS = 2_000
 """Clusters that samples are held of: those joined latest."""
@@ -17,9 +19,20 @@ CLUSTERS = 2_000
 LONGEST = 200
 """Characters of a sample."""
 
+_BYTES = 8 * LONGEST
+"""What twice as many characters take at most."""
 
-Sample = tuple[int, float, str]
-"""A record of a cluster: its number, how well the cluster foretold it (nats a word), and its text."""
+_NOTHING = (b'""',)
+
+
+Text = str | bytes | tuple[bytes, ...]
+"""What a record says: a text, its beginning in UTF-8, or the values of its kept fields in JSON."""
+
+Sample = tuple[int, float, Text]
+"""A record of a cluster: its number, how well the cluster foretold it (nats a word), and what it says."""
+
+Joined = tuple[int, Sample]
+"""The label of a cluster, and a record that has joined it."""
 
 
 def text_of(record: Record) -> str:
@@ -38,6 +51,34 @@ def text_of(record: Record) -> str:
         else:
             return ""
     return text[: 2 * LONGEST]
+
+
+def of_texts(texts: Texts, first: int, labels: np.ndarray, novelties: np.ndarray) -> list[Joined]:
+    """Texts numbered from ``first``, as :meth:`Samples.extend` takes them."""
+    columns, letters, start = texts.columns, texts.columns.letters.data, texts.begin
+    said: list[Text] = []
+    for end in columns.ends.tolist():
+        said.append(bytes(letters[start : min(end, start + _BYTES)]))
+        start = end
+    if texts.keep:
+        data = columns.data.data
+        for i, spans in enumerate(columns.kept.tolist()):
+            values = tuple(bytes(data[start:stop]) for start, stop in spans if start >= 0)
+            said[i] = values or said[i]
+    samples = zip(range(first, first + len(labels)), (-novelties).tolist(), said, strict=True)
+    return list(zip(labels.tolist(), samples, strict=True))
+
+
+def _as_text(said: Text) -> str:
+    if isinstance(said, tuple):
+        values = [msgspec.json.decode(value) for value in said]
+        said = ", ".join(
+            value if isinstance(value, str) else written.decode()
+            for value, written in zip(values, said, strict=True)
+        )
+    elif isinstance(said, bytes):
+        said = said.decode("utf-8", "ignore")
+    return said[: 2 * LONGEST]
 
 
 class Samples:
@@ -60,12 +101,18 @@ class Samples:
             (seq, label, shown(text)) for label, held in self._held.items() for seq, _, text in held
         )
 
-    def extend(self, records: Sequence[Record], answers: Sequence[Assignment]) -> None:
+    def of_records(self, records: Sequence[Record], answers: Sequence[Assignment]) -> list[Joined]:
+        """Records that have joined clusters, as :meth:`extend` takes them."""
+        return [
+            (answer.cluster, (answer.seq, -answer.novelty, self._text_of(record)))
+            for record, answer in zip(records, answers, strict=True)
+        ]
+
+    def extend(self, joined: Iterable[Joined]) -> None:
         """Records have joined clusters."""
-        for record, answer in zip(records, answers, strict=True):
-            text = self._text_of(record)
-            if text:
-                self._add(answer.cluster, (answer.seq, -answer.novelty, text))
+        for label, sample in joined:
+            if sample[2] and sample[2] != _NOTHING:
+                self._add(label, sample)
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)
@@ -116,7 +163,7 @@ class Samples:
         self._held = found
 
 
-def shown(text: str) -> str:
+def shown(said: Text) -> str:
     """The same in one line of bounded length."""
-    line = " ".join(text.split())
+    line = " ".join(_as_text(said).split())
     return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."

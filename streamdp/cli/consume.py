@@ -34,6 +34,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
+from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
 from streamdp.settings.places import Input, Outputs, Serving
@@ -184,7 +185,7 @@ class Run:
         self.status.update(self)
         self._rotate()
         if self.snapshots is not None:
-            self.snapshots.read(len(records))
+            self.snapshots.read(records.came if isinstance(records, Texts) else len(records))
             self.snapshots.look()
             if self.snapshots.due:
                 self.snapshot(wait=False)

@@ -29,7 +29,7 @@ from streamdp.offline.problem import Solution, problem_of
 from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve
 from streamdp.plots.pages import OF_FIT, of_fit
-from streamdp.records import Answers, Record, Reject
+from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.options import ConfigError
@@ -94,7 +94,7 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = Fit(collection, problem, solve(problem, plan, progress, interrupt.event))
-    sinks.write(Answers([*found.assignments], found.rejects, []))
+    sinks.write(Answers(Lines(found.assignments), found.rejects, []))
     sinks.flush(sync=True)
     sinks.close()
     if folder is not None:

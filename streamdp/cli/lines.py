@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from streamdp.records import Assignment, Final
+from streamdp.records import Assignment, Lines
 from streamdp.settings import Settings
 from streamdp.settings.places import OutputFormat
 
@@ -21,13 +21,13 @@ COLUMNS = tuple(
 _json = msgspec.json.Encoder()
 
 
-class Lines(Protocol):
+class LineFormat(Protocol):
     """How answers are written."""
 
     header: bytes
     beginnings: tuple[bytes, ...]
 
-    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+    def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
 
 
@@ -37,9 +37,9 @@ class JsonLines:
     header: bytes = b""
     beginnings: tuple[bytes, ...] = (b'{"seq":', b'{"final_through":')
 
-    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+    def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
-        return _json.encode_lines(lines)
+        return lines.encode()
 
 
 class CsvLines:
@@ -60,7 +60,7 @@ class CsvLines:
         self.header = _rows([[*own, *(f"kept_{name}" if name in own else name for name in self._keep)]])
         self.beginnings: tuple[bytes, ...] = (self.header[:4], *(b"%d" % digit for digit in range(10)))
 
-    def encode(self, lines: Sequence[Assignment | Final]) -> bytes:
+    def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
         return _rows(self.cells(line) for line in lines if isinstance(line, Assignment))
 
@@ -96,7 +96,7 @@ def further_columns(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
 
 
-def lines_for(path: str, wanted: OutputFormat, place: Sequence[str], keep: Sequence[str]) -> Lines:
+def lines_for(path: str, wanted: OutputFormat, place: Sequence[str], keep: Sequence[str]) -> LineFormat:
     """How answers are written to a file of that name."""
     if wanted == "csv" or (wanted == "auto" and path.lower().endswith(".csv")):
         return CsvLines(place, keep)

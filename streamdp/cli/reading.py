@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -18,9 +18,12 @@ from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
 from streamdp.decode.log import FIRST, LogLines
+from streamdp.decode.texts import TextReader
 from streamdp.errors import Exit
 from streamdp.monitor.metrics import PartitionLag, Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
+from streamdp.records.raws import Raws
+from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input
@@ -142,6 +145,7 @@ class Reader:
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
+        self._texts = TextReader(self.decoder)
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
         if input.topic is None:
@@ -201,8 +205,8 @@ class Reader:
             return None
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
-    def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
-        """Read and decode a batch; [] if nothing came in time."""
+    def read(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
+        """Read and decode a batch, texts side by side; [] if nothing came in time."""
         self._stages.enter("fetch")
         found = self.source.read(max_records, timeout)
         gaps = [] if self.watched is None else self.watched.gaps()
@@ -213,6 +217,12 @@ class Reader:
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
         rejected = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
+        if not rejected and not self._decoded and self.decoder.has_texts:
+            rows = found if isinstance(found, Raws) else Raws.of(found)
+            if rows:
+                texts = self._texts.read(rows)
+                self._stages.enter("other")
+                return texts
         decoded = [*rejected, *map(self._decode, found)]
         self._stages.enter("other")
         if self.decoder.log is None:
@@ -221,12 +231,12 @@ class Reader:
         self.joined += len(decoded) - len(records)
         return records
 
-    def _learn(self, log: LogLines, found: list[Raw]) -> None:
+    def _learn(self, log: LogLines, found: Sequence[Raw]) -> None:
         """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
         say(log.learn(raw.data for raw in self._beginning() or found))
 
-    def _beginning(self) -> list[Raw]:
+    def _beginning(self) -> Sequence[Raw]:
         """The first lines of a file; none if it cannot be read twice."""
         if not isinstance(self.source, FileSource) or not self.source.seekable:
             return []

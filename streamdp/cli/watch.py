@@ -21,6 +21,7 @@ from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
+from streamdp.records.texts import Texts
 from streamdp.settings.places import Serving
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Watch:
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Called in every round of the loop; ``answered`` counts the records of this run."""
 
-    def taken(self, records: list[Record | Reject]) -> None:
+    def taken(self, records: Texts | list[Record | Reject]) -> None:
         """A batch was read."""
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
@@ -124,11 +125,12 @@ class Served(Watch):
             self._looked = now
             self.metrics.lags = reader.lags(time.time())
 
-    def taken(self, records: list[Record | Reject]) -> None:
+    def taken(self, records: Texts | list[Record | Reject]) -> None:
         """Note the arrival of a batch: that of its first record."""
         first = next((record for record in records if isinstance(record, Record)), None)
         if first is not None and first.arrival is not None:
-            self._arrivals.take(len(records), first.arrival)
+            came = records.came if isinstance(records, Texts) else len(records)
+            self._arrivals.take(came, first.arrival)
 
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """Report rejects by reason, durations, and ages of the records."""
@@ -240,7 +242,7 @@ class LivePage(Watch):
         """Update pages."""
         self.page.hub.publish(self.page.view.look(engine, time.monotonic(), {"state": "running", **more}))
 
-    def taken(self, records: list[Record | Reject]) -> None:
+    def taken(self, records: Texts | list[Record | Reject]) -> None:
         """Their texts."""
         self.page.view.taken(records)
 

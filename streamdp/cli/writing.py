@@ -17,10 +17,10 @@ from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
 from streamdp_connectors.protocol import Marked, Sink, SinkError
 
 from streamdp.cli.errors import say
-from streamdp.cli.lines import JsonLines, Lines, lines_for
+from streamdp.cli.lines import JsonLines, LineFormat, lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import Exit
-from streamdp.records import GAP, Answers, Assignment, Final, Reject
+from streamdp.records import GAP, Answers, Reject
 from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input, Outputs
 from streamdp.state import claim
@@ -158,7 +158,7 @@ class Sinks:
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
         place = ("file", "line") if input.topic is None else ("topic", "partition", "offset")
-        self._lines: Lines = JsonLines()
+        self._lines: LineFormat = JsonLines()
         if outputs.output_topic is None:
             self._lines = lines_for(outputs.output, outputs.output_format, place, keep)
             left, beginnings = kept.get("output"), self._lines.beginnings
@@ -207,8 +207,8 @@ class Sinks:
         """Append all answers."""
         lines = answers.lines
         if self.finality is not None:
-            self.finality.write(self._encoder.encode_lines([x for x in lines if isinstance(x, Final)]))
-            lines = [x for x in lines if isinstance(x, Assignment)]
+            lines, finality = lines.apart()
+            self.finality.write(finality.encode())
         if lines:
             self.output.write(self._lines.encode(lines))
         for reject in answers.rejects:

@@ -88,6 +88,12 @@ class Decoder:
             self.header = header
 
     @property
+    def has_texts(self) -> bool:
+        """Whether a record is an object in JSON that has a text, and each of its fields one meaning."""
+        alone = not set(self.fields.keep) & set(self.fields.roles)
+        return self.format == "jsonl" and self._categories is None and alone
+
+    @property
     def header(self) -> Sequence[str] | None:
         """The column names of a CSV source, to be set before the first row; setting may raise ValueError."""
         return None if self._columns is None else self._columns.header

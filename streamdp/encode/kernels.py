@@ -184,9 +184,9 @@ def _word(spelling: Spelling, pieces: Pieces, start: int, stop: int) -> int:
 
 
 @entry
-def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarray) -> None:
-    """Cut texts, which follow each other and end at ``ends``, and look the pieces up."""
-    n, i, strange = 0, 0, 0
+def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, begin: int, ends: np.ndarray) -> None:
+    """Cut texts, which follow each other from ``begin`` on and end at ``ends``, and look the pieces up."""
+    n, i, strange = 0, begin, 0
     pieces.rows[0] = 0
     for row in range(ends.shape[0]):
         end = ends[row]
@@ -194,11 +194,11 @@ def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarr
             if _KIND[text[i]] == _SPACE:
                 i += 1
                 continue
-            begin = i
+            first = i
             while i < end and _KIND[text[i]] != _SPACE:
                 pieces.lower[i] = _LOWER[text[i]]
                 i += 1
-            start, stop = begin, i
+            start, stop = first, i
             while start < stop and _KIND[text[start]] == _AROUND:
                 start += 1
             while start < stop and _KIND[text[stop - 1]] == _AROUND:
@@ -208,7 +208,7 @@ def look_up(spelling: Spelling, pieces: Pieces, text: np.ndarray, ends: np.ndarr
             word = _word(spelling, pieces, start, stop)
             if word < 0:
                 if word == OTHER:
-                    start, stop = begin, i
+                    start, stop = first, i
                 pieces.strange[0, strange] = word
                 pieces.strange[1, strange], pieces.strange[2, strange] = start, stop
                 word = OTHER - strange

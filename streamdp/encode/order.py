@@ -10,6 +10,7 @@ import statistics
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from streamdp.records import Record, Reject
 
@@ -136,6 +137,35 @@ class ReorderBuffer:
         self._accept(time, record, ready)
         if self.leaps:
             self._look_again(ready, self.max_leap)
+
+    @property
+    def in_step(self) -> bool:
+        """Whether nothing waits, and no time is in doubt: records pass as they come."""
+        waits = self.max_lateness or self.heap or self.leaps or self.streak
+        return not waits and self.timed >= 2 * CONFIRM and self.latest == self.released
+
+    def pass_through(self, times: np.ndarray, arrivals: np.ndarray) -> np.ndarray:
+        """Take in the first of some records, as many as pass as they come, and nothing of the others.
+
+        As :meth:`push` does, for many at once. Times are NaN where records have none; returned are the times
+        at which records are placed.
+        """
+        if not self.in_step:
+            return times[:0]
+        reached = np.fmax.accumulate(np.concatenate([[self.latest], times]))
+        placed, before = reached[1:], reached[:-1]
+        late = before - times  # NaN, which compares as false, where there is no time
+        stays = (-late > self.max_leap) | (times > arrivals + self.max_ahead) | (late > self.place)
+        n = int(stays.argmax()) if stays.any() else len(times)
+        if n:
+            behind = late[:n][late[:n] > 0.0]
+            for seconds in behind.tolist():
+                self.lateness.note(seconds)
+            self.timed += n - len(behind)
+            self.arrivals += n - len(behind)
+            self.dated = self.dated or not np.isnan(times[:n]).all()
+            self.latest = self.released = float(placed[n - 1])
+        return placed[:n]
 
     def _accept(self, time: float, record: Record, ready: Ready) -> None:
         if time < self.released:

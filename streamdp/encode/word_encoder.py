@@ -16,6 +16,7 @@ from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
+from streamdp.records.texts import Texts
 
 
 class WordEncoder(BagEncoder):
@@ -52,13 +53,29 @@ class WordEncoder(BagEncoder):
         texts: list[str] = [record.value for record in records]  # type: ignore[misc]
         outcomes = self._too_long(records, texts)
         if self.tokenizer.by_piece:
-            rows, ids, more, bounds = self._look_up_pieces(texts)
+            encoded = [letters_of(text) for text in texts]
+            ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.int64, len(encoded))
+            empty = self._add_pieces(np.frombuffer(b"".join(encoded), np.uint8), 0, ends)
         else:
-            rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
-            more, bounds = self._numbered(self.tokenizer.tokens(text) for text in texts)
-        for i in self._keep(rows, ids, len(texts), more, bounds):
-            outcomes[i] = outcomes[i] or refuse(records[i], "empty", "no words are left of its text")
+            empty = self._add_tokens(texts)
+        for i in empty:
+            outcomes[i] = outcomes[i] or _empty(records[i])
         return outcomes
+
+    def add_texts(self, texts: Texts) -> list[tuple[int, Reject]]:
+        """Append texts to the batch; which of them cannot be clustered, and why."""
+        columns = texts.columns
+        lengths = np.diff(columns.ends, prepend=texts.begin)
+        if not self.tokenizer.by_piece or lengths.max(initial=0) > self.tokenizer.max_tokens // _WIDEST:
+            found = enumerate(self._add_texts(list(texts)))
+            return [(i, reject) for i, reject in found if reject is not None]
+        empty = self._add_pieces(columns.letters, texts.begin, columns.ends)
+        return [(i, _empty(texts[i])) for i in empty]
+
+    def _add_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the words of texts; which of them have none."""
+        rows, ids = np.arange(len(texts) + 1), OTHER - np.arange(len(texts), dtype=np.int32)
+        return self._keep(rows, ids, len(texts), *self._numbered(map(self.tokenizer.tokens, texts)))
 
     def _too_long(self, records: list[Record], texts: list[str]) -> list[Reject | None]:
         """Refuse texts of too many tokens, and empty them."""
@@ -72,25 +89,22 @@ class WordEncoder(BagEncoder):
                     outcomes[i], texts[i] = refuse(records[i], error.reason, str(error)), ""
         return outcomes
 
-    def _look_up_pieces(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What ``count`` takes of texts whose words are those of their pieces."""
-        encoded = [letters_of(text) for text in texts]
-        data = b"".join(encoded)
-        ends = np.fromiter(itertools.accumulate(map(len, encoded)), np.int64, len(encoded))
+    def _add_pieces(self, letters: np.ndarray, begin: int, ends: np.ndarray) -> list[int]:
+        """Count the words of texts that are those of their pieces; which of them have none."""
         pieces = self._pieces
-        if len(pieces.lower) < len(data) or len(pieces.rows) <= len(ends):
-            self._pieces = pieces = new_pieces(2 * len(data), 2 * len(ends))
-        self._look_up((self.vocabulary.spelling, pieces), np.frombuffer(data, np.uint8), ends)
+        if len(pieces.lower) < len(letters) or len(pieces.rows) <= len(ends):
+            self._pieces = pieces = new_pieces(2 * len(letters), 2 * len(ends))
+        self._look_up((self.vocabulary.spelling, pieces), letters, begin, ends)
         strange = int(pieces.found[0])
         if not strange:
-            return pieces.rows, pieces.ids, _NONE, _BOUNDS
+            return self._keep(pieces.rows, pieces.ids, len(ends), _NONE, _BOUNDS)
         places = zip(*pieces.strange[:, :strange].tolist(), strict=True)
-        cut, lower = self.tokenizer.of_piece, data.lower()
+        cut, lower = self.tokenizer.of_piece, pieces.lower
         words = (
-            (lower[start:stop].decode(),) if kind == UNKNOWN else cut(data[start:stop])
+            (lower[start:stop].tobytes().decode(),) if kind == UNKNOWN else cut(letters[start:stop].tobytes())
             for kind, start, stop in places
         )
-        return pieces.rows, pieces.ids, *self._numbered(words)
+        return self._keep(pieces.rows, pieces.ids, len(ends), *self._numbered(words))
 
     def _numbered(self, tokens: Iterable[Sequence[str]]) -> tuple[np.ndarray, np.ndarray]:
         """The ids of lists of words, -1 where one found no room, and where each list begins and ends."""
@@ -173,6 +187,10 @@ _WIDEST = 18
 """Characters that one may become where characters that mean the same are made the same."""
 
 _NONE, _BOUNDS = np.zeros(0, np.int32), np.zeros(1, np.int64)
+
+
+def _empty(record: Record) -> Reject:
+    return refuse(record, "empty", "no words are left of its text")
 
 
 def _kind(record: Record) -> type | None:

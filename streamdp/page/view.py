@@ -18,7 +18,8 @@ from streamdp.engine import Engine
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
-from streamdp.records import GAP, Answers, Assignment, Position, Record, Reject
+from streamdp.records import GAP, Answers, Assignment, Record, Reject
+from streamdp.records.texts import Texts
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
@@ -54,7 +55,7 @@ class View:
         self._labels: list[int] = []
         self._novelties: list[float] = []
         self._times: list[float | None] = []
-        self._waiting: dict[int, tuple[Position, str]] = {}
+        self._waiting: dict[object, str] = {}
         self._batch: list[Record | Reject] = []
         self._fresh: list[Shown] = []
         self._revised: list[Shown] = []
@@ -85,17 +86,17 @@ class View:
                 for seq, label, text, open_still in engine.spoken()
             )
 
-    def taken(self, records: list[Record | Reject]) -> None:
+    def taken(self, records: Texts | list[Record | Reject]) -> None:
         """These were read, and will be answered."""
         if self._batch:
             self._remember()
-        self._batch = records
+        self._batch = records.all() if isinstance(records, Texts) else records
 
     def _remember(self) -> None:
         """Keep what the records say that wait for their turn."""
         for record in self._batch:
             if isinstance(record, Record):
-                self._waiting[id(record.position)] = record.position, beginning_of(record)
+                self._waiting[_place(record)] = beginning_of(record)
         while len(self._waiting) > WAITING:
             del self._waiting[next(iter(self._waiting))]
         self._batch = []
@@ -152,19 +153,18 @@ class View:
         self, first: Sequence[Assignment], places: Sequence[int]
     ) -> Iterator[tuple[Assignment, str]]:
         """Some of the answers, each with what its record says: mostly they are in the order of the batch."""
-        batch, read = self._batch, dict[int, Record]()
+        batch, read = self._batch, dict[object, Record]()
         straight = len(batch) == len(first)
         for place in places:
             line = first[place]
             record = batch[place] if straight else None
-            if record is None or record.position is not line.position:
-                read = read or {id(r.position): r for r in batch if isinstance(r, Record)}
-                record = read.get(id(line.position))
+            if record is None or record.position != line.position:
+                read = read or {_place(r): r for r in batch if isinstance(r, Record)}
+                record = read.get(_place(line))
             if isinstance(record, Record):
                 yield line, short(beginning_of(record), 300)
             else:
-                waited = self._waiting.get(id(line.position))
-                yield line, "" if waited is None else short(waited[1], 300)
+                yield line, short(self._waiting.get(_place(line), ""), 300)
 
     def _revise(self, revised: list[Assignment]) -> None:
         self._revisions += len(revised)
@@ -349,3 +349,8 @@ def _figures(engine: Engine) -> dict[str, Any]:
         if adapted is None
         else {"concentration": adapted.concentration, "decay_scale": adapted.decay_scale},
     }
+
+
+def _place(of: Record | Assignment) -> object:
+    """What tells apart where records stand in their source."""
+    return tuple(of.position.values())

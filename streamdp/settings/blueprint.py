@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
-from streamdp.beam.data.model import Model
+from streamdp.beam.cluster_facts import Facts
+from streamdp.beam.facts import state_of
+from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
@@ -88,9 +90,14 @@ class Blueprint:
         """Records after which a record is looked at again, 0 for never."""
         return second_look_of(self.settings, self.prior_for(likelihood.sparse), likelihood)
 
-    def model(self, likelihood: Likelihood) -> Model:
-        """What the beam's kernels read."""
-        return build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
+    def search(self, moments: Moments | None, facts: Facts | None = None) -> BeamSearch:
+        """The beam, for words where there are no moments of vectors.
+
+        It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
+        """
+        likelihood = self.likelihood_for(moments)
+        model = build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
+        return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
 def _named(settings: Settings, field: str, given: Any, kind: type, known: Mapping[str, str]) -> Any:

@@ -11,10 +11,9 @@ import numpy as np
 from streamdp.answers import describe
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census, events_of
-from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.beam.data.state import Output
-from streamdp.beam.facts import facts_of, state_of
+from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.review import review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
@@ -27,7 +26,7 @@ from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent, Exponential
 from streamdp.priors.kinds import by_distance
 from streamdp.records import Answers, ClusterSummary, Record, Reject
-from streamdp.settings import Settings
+from streamdp.records.texts import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
@@ -37,18 +36,6 @@ from streamdp.streams.stream import Stream
 if TYPE_CHECKING:
     from streamdp.offline.passes import Passes
     from streamdp.offline.task import Stream as Refinable
-
-
-def new_search(
-    settings: Settings | Blueprint, moments: Moments | None, facts: Facts | None = None
-) -> BeamSearch:
-    """The beam that the settings mean, for words where there are no moments of vectors.
-
-    It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
-    """
-    blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
-    model = blueprint.model(likelihood := blueprint.likelihood_for(moments))
-    return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
 class BeamStream(Stream):
@@ -74,7 +61,11 @@ class BeamStream(Stream):
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._age = 0
-        self._passes = _passes_of(settings)
+        self._passes: Passes | None = None
+        if settings.refine_every:  # imported where it is asked for: it is a seventh of the package
+            from streamdp.offline.passes import Passes
+
+            self._passes = Passes(settings)
         self._adaptive: DistanceDependent | None = None
 
     @property
@@ -131,7 +122,7 @@ class BeamStream(Stream):
             if not last and pending < intake.blueprint.warmup:
                 return
             intake.learn(answers)
-        self._start(new_search(intake.blueprint, intake.moments))
+        self._start(intake.blueprint.search(intake.moments))
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""
@@ -154,16 +145,39 @@ class BeamStream(Stream):
         """What was decided elsewhere of the next records, as ``BeamSearch.run`` takes it."""
         return NO_FOUNDERS
 
-    def _run(self, answers: Answers) -> None:
-        """Let the beam absorb what is encoded, announce what it says; vectors may wait for the warm-up."""
-        search, encoder, pending = self._search, self.intake.encoder, self.intake.pending
-        if search is None or encoder is None or not pending:
+    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Take texts whose turn has come, at these times; what was refused among them passes through."""
+        encoder, search, at = self.intake.encoder, self._search, 0
+        if search is None or not isinstance(encoder, WordEncoder):
+            super().take_texts(texts, times, answers)
             return
+        while at < len(texts):
+            room = REVIEW_EVERY - self.seq % REVIEW_EVERY
+            part, placed = self.intake.add_texts(texts[at : at + room], times[at : at + room], answers)
+            if len(part):
+                self._absorb(search, encoder, part, placed, answers)
+            at += room
+
+    def _run(self, answers: Answers) -> None:
+        """Let the beam absorb what is encoded; vectors may wait for the warm-up."""
+        search, encoder, pending = self._search, self.intake.encoder, self.intake.pending
+        if search is not None and encoder is not None and pending:
+            self.intake.pending = []
+            times = np.array([time for time, _ in pending])
+            self._absorb(search, encoder, [record for _, record in pending], times, answers)
+
+    def _absorb(
+        self,
+        search: BeamSearch,
+        encoder: Encoder,
+        records: Sequence[Record],
+        times: np.ndarray,
+        answers: Answers,
+    ) -> None:
+        """Let the beam absorb records, which are encoded; announce what it says."""
         first, words = search.seq, encoder.vocabulary if isinstance(encoder, BagEncoder) else None
-        records = [record for _, record in pending]
         decided = self.decided(search, records)
-        batch = encoder.take(np.array([time for time, _ in pending]))
-        self.intake.pending = []
+        batch = encoder.take(times)
         labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
         if words is not None:
             search.ensure_words(words.unknown + 1)
@@ -177,7 +191,7 @@ class BeamStream(Stream):
                 out, start, first + start, records[start:stop], sizes[start:stop], answers.lines
             )
             if self.with_events:
-                self._report(search, out, first, [record.time for record in records], answers)
+                self._report(search, out, first, times_of(records), answers)
             self.stage("kernel")
         seq = first + len(records)
         if seq % REVIEW_EVERY == 0:
@@ -294,7 +308,7 @@ class BeamStream(Stream):
 
     @property
     def log_evidence(self) -> float:
-        """Prequential log evidence in nats: the sum of log p(x_t | past)."""
+        """Prequential log evidence in nats."""
         return 0.0 if self._search is None else self._search.log_evidence
 
     @property
@@ -327,18 +341,11 @@ class BeamStream(Stream):
         encoder = self.intake.encoder
         if self._search is None or not isinstance(encoder, WordEncoder):
             return {}
-        learned, ids = self._search.words.learned, encoder.vocabulary.ids
-        total = float(learned.counters.total)
-        known = {word: ids[word] for word in words if word in ids}
-        return {word: float(learned.counts[i]) / total for word, i in known.items()} if total else {}
+        return describe.base_of(self._search, encoder.vocabulary.ids, words)
 
     def tokens_of(self, label: int) -> int:
         """Words, repetitions counted, of a live cluster of words; 0 for any other."""
-        if self._search is None or not self._search.sparse:
-            return 0
-        state, slots = self._search.state, self._search.head_slots()
-        labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]
-        return int(self._search.words.inverted.tokens[slots[labels == label]].sum())
+        return 0 if self._search is None else describe.tokens_of(self._search, label)
 
     # ---------------------------------------------------------------- state
 
@@ -369,7 +376,7 @@ class BeamStream(Stream):
             return
         require(encoder is not None, "a beam without an encoder")
         require(not self.intake.strays, "strays after the warm-up")
-        search = new_search(self.intake.blueprint, self.intake.moments, unpack_all(facts))
+        search = self.intake.blueprint.search(self.intake.moments, unpack_all(facts))
         assert encoder is not None
         require(encoder.sparse == search.sparse, "clusters of another kind")
         self._start(search)
@@ -383,15 +390,6 @@ class BeamStream(Stream):
         self.check_announced(through)
         if self._passes is not None:
             self._passes.check(self.seq, int(search.state.beam.counters.next_label))
-
-
-def _passes_of(settings: Settings) -> Passes | None:
-    """Refinements, which are imported where there are to be any: they are a seventh of the package."""
-    if not settings.refine_every:
-        return None
-    from streamdp.offline.passes import Passes
-
-    return Passes(settings)
 
 
 def _untrained(record: Record) -> Reject:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from streamdp.encode.encoders import (
     STRAYS,
@@ -17,9 +20,11 @@ from streamdp.encode.encoders import (
     tokenizer_of,
 )
 from streamdp.encode.order import Ready, dump_record, load_record
+from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
+from streamdp.records.texts import Texts
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import pack, unpack
 from streamdp.state.sound import check_encoder
@@ -70,6 +75,17 @@ class Intake:
                 if again := self._of_another_kind(record):
                     return again
         return []
+
+    def add_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> tuple[Texts, np.ndarray]:
+        """Encode texts, as a stream of words takes them; those that can be clustered, with their times."""
+        assert isinstance(self.encoder, WordEncoder)
+        refused = self.encoder.add_texts(texts)
+        found = sorted([*texts.refused, *refused], key=itemgetter(0))
+        answers.rejects.extend(reject for _, reject in found)
+        if not refused:
+            return texts, times
+        which = np.delete(np.arange(len(texts)), [i for i, _ in refused])
+        return texts.take(which), times[which]
 
     def _fit_model_to(self, encoder: Encoder) -> None:
         """Take the model for such records, where the settings do not name one."""

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.looks.adapt import Adapted
@@ -13,6 +15,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.state.retained import Retained
 
@@ -67,6 +70,13 @@ class Stream(ABC):
     @abstractmethod
     def take(self, ready: Ready, answers: Answers) -> None:
         """Take records whose turn has come, with their times; what was refused before passes through."""
+
+    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
+        """Take texts whose turn has come, at these times; what was refused among them passes through."""
+        at, ready = iter(times.tolist()), list[tuple[float, Record | Reject]]()
+        for record in texts.all():
+            ready.append((0.0 if isinstance(record, Reject) else next(at), record))
+        self.take(ready, answers)
 
     @abstractmethod
     def end(self, answers: Answers) -> None:

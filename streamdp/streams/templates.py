@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import LineAnnouncer, Lines, assignments
+from streamdp.answers.announcer import LineAnnouncer, assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
@@ -19,7 +19,7 @@ from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require, within
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.stream import LineStream, Stretch
-from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Record, Reject
+from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.reading import template_bounds, template_terms
 from streamdp.state.retained import Labelled, Retained, pack, unpack
@@ -120,7 +120,7 @@ class TemplateStream(Stream):
 
     def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
         """The template that a line fits, or a new one (-1); learns nothing."""
-        answers = Answers([], [], [])
+        answers = Answers(Lines(), [], [])
         self.score([record], 0, answers)
         found = [Candidate(cluster=a.cluster, probability=a.probability) for a in answers.assignments]
         return found or answers.rejects[0]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
-from streamdp.records import Raw
+from streamdp.records.raws import Raws
 from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_open
 from streamdp_connectors.inputs import Input
 from streamdp_connectors.protocol import SourceError
@@ -74,9 +74,9 @@ class FileSource:
         """How much of a file has been read; None for a pipe, and while a file is followed."""
         return self._input.share()
 
-    def read(self, max_records: int, timeout: float) -> list[Raw]:
-        """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds."""
-        found: list[Raw] = []
+    def read(self, max_records: int, timeout: float) -> Raws:
+        """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds."""
+        found = Raws({"file": self.path}, ("line",))
         deadline = time.monotonic() + timeout
         left = timeout
         while len(found) < max_records:
@@ -183,12 +183,13 @@ class FileSource:
         self._unfinished = False
         return rest
 
-    def _take_lines(self, found: list[Raw], limit: int) -> None:
+    def _take_lines(self, found: Raws, limit: int) -> None:
         """Move records from the first block to ``found``."""
         lines, extra, _ = self._blocks[0]
         stop = min(len(lines), self._at + limit - len(found))
-        number, offset, path, arrival = self._line, self._offset, self.path, self._arrival
+        number, offset = self._line, self._offset
         done, end = self._done
+        data, places, before = found.data, found.places, len(found)
         for line in lines[self._at : stop]:
             number += 1
             offset += len(line) + 1
@@ -196,8 +197,10 @@ class FileSource:
                 continue
             if line[-1] == _RETURN:
                 line = line[:-1]
-            found.append(Raw(line, {"file": path, "line": number}, arrival))
+            data.append(line)
+            places.append(number)
             done, end = number, offset
+        found.arrivals += [self._arrival] * (len(data) - before)
         self._at = stop
         if stop == len(lines):
             offset += extra
@@ -207,7 +210,7 @@ class FileSource:
         self._line, self._offset = number, offset
         self._done = done, end
 
-    def _take_rows(self, found: list[Raw], limit: int) -> None:
+    def _take_rows(self, found: Raws, limit: int) -> None:
         """Move rows from the first block to ``found``, and the header to its place."""
         lines, extra, alone = self._blocks[0]
         rows, last, delimiter = self._rows, len(lines) - 1, self._delimiter.encode()
@@ -235,7 +238,7 @@ class FileSource:
                 return
         self._next_block()
 
-    def _take_row(self, data: bytes, lines: int, size: int, found: list[Raw]) -> None:
+    def _take_row(self, data: bytes, lines: int, size: int, found: Raws) -> None:
         first = self._line + 1
         self._line += lines
         self._offset += size
@@ -247,7 +250,9 @@ class FileSource:
         if self._header_due:
             self._use_header(data)
         else:
-            found.append(Raw(data, {"file": self.path, "line": first}, self._arrival))
+            found.data.append(data)
+            found.places.append(first)
+            found.arrivals.append(self._arrival)
 
     def _next_block(self) -> None:
         self._blocks.popleft()
@@ -256,7 +261,7 @@ class FileSource:
     def _wait_for_header(self) -> None:
         while self._header_due:
             if self._blocks:
-                self._take_rows([], 0)
+                self._take_rows(Raws({}, ()), 0)
             elif not self._fill(1.0) and self._ended:
                 raise SourceError(f"{self.path} has no header of columns: it is empty", Exit.BAD_DATA)
 
@@ -304,8 +309,8 @@ class FolderSource:
         """Whether the last file has come to its end."""
         return self._at == len(self._paths) - 1 and self._file.at_end
 
-    def read(self, max_records: int, timeout: float) -> list[Raw]:
-        """Return records of one file, at most ``max_records``; [] where it has none left."""
+    def read(self, max_records: int, timeout: float) -> Raws:
+        """Return records of one file, at most ``max_records``; none where it has none left."""
         while self._file.at_end and not self.at_end:
             self._go_to(self._at + 1)
         return self._file.read(max_records, timeout)

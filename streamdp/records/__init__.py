@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
 
 Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str | float]"
@@ -239,6 +237,103 @@ class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     template: str | msgspec.UnsetType = msgspec.UNSET
 
 
+Line: TypeAlias = "Assignment | Final"
+
+_assignment = msgspec.json.Decoder(Assignment).decode
+_final = msgspec.json.Decoder(Final).decode
+_encode_lines = msgspec.json.Encoder().encode_lines
+_FINALITY = b'{"final_through":'
+
+
+def _decoded(line: bytes) -> Line:
+    return _final(line) if line.startswith(_FINALITY) else _assignment(line)
+
+
+class Lines(Sequence[Line]):
+    """Assignments and finality in the order of a stream: as objects, or already written.
+
+    What is written is decoded where somebody asks for it, line by line.
+    """
+
+    def __init__(self, lines: Iterable[Line] = ()) -> None:
+        self.parts: list[list[Line] | bytes] = []
+        self._count = 0
+        self.extend(lines)
+
+    def append(self, line: Line) -> None:
+        """Add one as an object."""
+        self.extend((line,))
+
+    def extend(self, lines: Iterable[Line]) -> None:
+        """Add some as objects; of others that are :class:`Lines`, what is written stays so."""
+        if isinstance(lines, Lines):
+            for part in lines.parts:
+                if isinstance(part, bytes):
+                    self.write(part, part.count(b"\n"))
+                else:
+                    self.extend(part)
+            return
+        if not self.parts or isinstance(self.parts[-1], bytes):
+            self.parts.append([])
+        last = self.parts[-1]
+        assert isinstance(last, list)
+        before = len(last)
+        last.extend(lines)
+        self._count += len(last) - before
+
+    def __add__(self, other: Iterable[Line]) -> Lines:
+        found = Lines(self)
+        found.extend(other)
+        return found
+
+    def write(self, data: bytes, count: int) -> None:
+        """Add so many lines that are written, each with its newline."""
+        self.parts.append(data)
+        self._count += count
+
+    def apart(self) -> tuple[Lines, Lines]:
+        """The assignments, and the finality."""
+        answers, finality = Lines(), Lines()
+        for part in self.parts:
+            if isinstance(part, bytes):
+                for line in part.splitlines(keepends=True):
+                    (finality if line.startswith(_FINALITY) else answers).write(line, 1)
+            else:
+                for each in part:
+                    (finality if isinstance(each, Final) else answers).append(each)
+        return answers, finality
+
+    def encode(self) -> bytes:
+        """All of them as lines of JSON."""
+        return b"".join(part if isinstance(part, bytes) else _encode_lines(part) for part in self.parts)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Line]:
+        for part in self.parts:
+            yield from map(_decoded, part.splitlines()) if isinstance(part, bytes) else part
+
+    def __reversed__(self) -> Iterator[Line]:
+        for part in reversed(self.parts):
+            yield from map(_decoded, part.splitlines()[::-1]) if isinstance(part, bytes) else part[::-1]
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Line]: ...
+    def __getitem__(self, at: int | slice) -> Line | list[Line]:
+        return list(self)[at]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
 class Answers(msgspec.Struct, frozen=True, gc=False):
     """What a call of the engine produced, each list in processing order.
 
@@ -248,9 +343,13 @@ class Answers(msgspec.Struct, frozen=True, gc=False):
     99
     """
 
-    lines: list[Assignment | Final]
+    lines: Lines
     rejects: list[Reject]
     events: list[Event]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lines, Lines):
+            msgspec.structs.force_setattr(self, "lines", Lines(self.lines))
 
     @property
     def assignments(self) -> list[Assignment]:

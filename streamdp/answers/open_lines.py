@@ -1,0 +1,182 @@
+"""Answers that may still change, held as the lines that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.written import (
+    BESIDE,
+    FINAL_EVERY,
+    Frame,
+    Held,
+    Said,
+    announce,
+    revise,
+    take_over,
+    write_lines,
+)
+from streamdp.kernels.jit import Bound
+from streamdp.kernels.rows import made
+from streamdp.records import Assignment, Final, Lines
+from streamdp.records.raws import Raws
+from streamdp.records.texts import Texts
+
+
+class OpenLines:
+    """Answers to consecutive records that may still change, as lines.
+
+    ``linked`` says whether they have links, ``silent`` that each is said once, when it is final.
+    """
+
+    def __init__(self, *, linked: bool, silent: bool, final: int) -> None:
+        self._held = made(Held, {"lines": 64, "letters": 4096})
+        self._held.counters.final = final
+        self._said = made(Said, {"lines": 64, "moves": 64})
+        self._linked, self._silent = linked, silent
+        self._take_over, self._write = Bound(take_over), Bound(write_lines)
+        self._announce, self._revise = Bound(announce), Bound(revise)
+        self._raws: Raws | None = None
+        self._frame = _frame_of(Raws({}, ()), ())
+
+    def __len__(self) -> int:
+        return int(self._held.counters.used - self._held.counters.begin)
+
+    @property
+    def final(self) -> int:
+        """Answers up to this one were said to be final."""
+        return int(self._held.counters.final)
+
+    def add(self, first: int, answers: np.ndarray, numbers: np.ndarray, texts: Texts) -> None:
+        """Add the answers to texts, numbered from ``first``.
+
+        ``answers`` are the beam's; ``numbers`` what was rounded of them: probability, that of a new cluster,
+        log predictive and novelty, shape (4, n).
+        """
+        if texts.raws is not self._raws:
+            self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
+        n, columns = len(texts), texts.columns
+        spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
+        beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
+        lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE))
+        lines["seq"] = np.arange(first, first + n)
+        lines["label"], lines["founded"] = answers["label"], answers["founded"]
+        lines["link"] = answers["link"] if self._linked else -1
+        lines["revision"] = 0
+        for name, values in zip(_NUMBERS, numbers, strict=True):
+            lines[name] = values
+        self._take_over((self._frame, columns, self._held))
+
+    def add_objects(self, answers: Sequence[Assignment]) -> None:
+        """Add answers that are objects."""
+        parts = [part for answer in answers for part in _given(answer)]
+        ends = np.cumsum([0, *map(len, parts)])
+        lines = self._added(len(answers), int(ends[-1]))
+        counters = self._held.counters
+        ends += counters.written
+        self._held.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
+        counters.written = ends[-1]
+        lines["start"], lines["middle"], lines["stop"] = ends[:-1:2], ends[1::2], ends[2::2]
+        lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
+        lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
+        lines["link"] = [-1 if a.link is None else a.link for a in answers]
+        for name in _NUMBERS:
+            lines[name] = [getattr(answer, name) for answer in answers]
+
+    def _added(self, lines: int, letters: int) -> np.ndarray:
+        """New lines; there is room for so many letters."""
+        held = self._held
+        begin, used, written, _ = held.counters.tolist()
+        if used + lines > len(held.lines) or written + letters > len(held.letters):
+            kept = held.lines[begin:used]
+            start = int(kept["start"][0]) if len(kept) else written
+            room = max(len(held.lines), 2 * (len(kept) + lines))
+            size = max(len(held.letters), 2 * (written - start + letters))
+            self._held = made(Held, {"lines": room, "letters": size})
+            self._held.lines[: len(kept)] = kept
+            for name in ("start", "middle", "stop"):
+                self._held.lines[name][: len(kept)] -= start
+            self._held.letters[: written - start] = held.letters[start:written]
+            counters, used = self._held.counters, len(kept)
+            counters.written, counters.final = written - start, held.counters.final
+        self._held.counters.used = used + lines
+        return self._held.lines[used : used + lines]
+
+    def _room_for(self, lines: int, moves: int) -> Said:
+        """Nothing said yet, and room for so much."""
+        if lines > len(self._said.lines) or moves > len(self._said.moves):
+            self._said = made(Said, {"lines": 2 * lines, "moves": 2 * moves})
+        self._said.counters.clear()
+        return self._said
+
+    def announce(self, revisions: np.ndarray, through: np.ndarray, open_for: int) -> Said:
+        """Say the answers that were added last: see :func:`announce`."""
+        n = len(through) + len(revisions) + len(through) // FINAL_EVERY + 1
+        said = self._room_for(n + self._silent * len(self), len(revisions))
+        decided = np.ascontiguousarray(through)
+        self._announce((self._held, said), revisions, decided, open_for, self._linked, self._silent)
+        return said
+
+    def revise(self, revisions: np.ndarray) -> Said:
+        """Say revisions of answers."""
+        said = self._room_for(len(revisions), len(revisions))
+        self._revise((self._held, said), revisions, self._linked, self._silent)
+        return said
+
+    def write(self, said: Said, lines: Lines) -> None:
+        """Append what is said to ``lines``, written where numbers are not too large for that."""
+        rows = said.lines[: said.counters.lines]
+        size = int((rows["stop"] - rows["start"]).sum()) + BESIDE * len(rows)
+        out, length = np.empty(size, np.uint8), np.zeros(1, np.int64)
+        self._write((self._held,), rows, out, length)
+        if length[0] < 0:
+            lines.extend(self._objects(rows))
+        elif len(rows):
+            lines.write(out[: length[0]].tobytes(), len(rows))
+
+    def objects(self) -> list[Assignment]:
+        """All answers that may change, as objects."""
+        counters = self._held.counters
+        found = self._objects(self._held.lines[counters.begin : counters.used])
+        return [answer for answer in found if isinstance(answer, Assignment)]
+
+    def _objects(self, lines: np.ndarray) -> Iterator[Assignment | Final]:
+        for line in lines:
+            if line["revision"] < 0:
+                yield Final(int(line["seq"]))
+                continue
+            letters = self._held.letters[line["start"] : line["stop"]].tobytes()
+            link = int(line["link"])
+            yield Assignment(
+                seq=int(line["seq"]),
+                cluster=int(line["label"]),
+                new=bool(line["founded"]),
+                link=None if link < 0 else link,
+                revision=int(line["revision"]),
+                probability=float(line["probability"]),
+                new_probability=float(line["new_probability"]),
+                log_predictive=float(line["log_predictive"]),
+                novelty=float(line["novelty"]),
+                **msgspec.json.decode(b"{" + letters[1:] + b"}"),
+            )
+
+
+_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty")
+
+
+def _given(answer: Assignment) -> tuple[bytes, bytes]:
+    """What an answer has from its record, written: before the cluster, and kept fields."""
+    given = msgspec.json.encode({"id": answer.id, "position": answer.position, "time": answer.time})
+    more = b"" if answer.keep is msgspec.UNSET else b',"keep":' + msgspec.json.encode(answer.keep)
+    return b"," + given[1:-1], more
+
+
+def _frame_of(raws: Raws, keep: Sequence[str]) -> Frame:
+    return Frame(*_joined(raws.heads()), *_joined([msgspec.json.encode(name) + b":" for name in keep]))
+
+
+def _joined(parts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return np.frombuffer(b"".join(parts), np.uint8), ends

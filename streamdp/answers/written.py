@@ -1,0 +1,274 @@
+"""Answers as lines of JSON, as kernels write them: no object for each.
+
+What a line takes over from its record (id, position, time, kept fields) is written once, when the answer is
+first given, and held as long as the answer may change.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from streamdp.decode.grammar import INEXACT, decimal
+from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.rows import Counters, of, one, row_type, rows
+from streamdp.records.texts import Columns
+
+LINE = row_type(
+    "seq label founded link revision start middle stop", "probability new_probability log_predictive novelty"
+)
+"""An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to stop;
+finality is a line of revision -1, with the number of the last record in place of its own.
+"""
+
+MOVED = row_type("by seq before after")
+"""A record that has another label, since which record came."""
+
+FINAL_EVERY = 100
+"""Records between two finality lines."""
+
+DIGITS = 6
+"""Decimals of probabilities and log predictives in assignments."""
+
+
+class Frame(NamedTuple):
+    """What stands between the parts that lines have from their records, each end in bytes."""
+
+    heads: np.ndarray  # uint8[...] what comes before each number of a position
+    head_ends: np.ndarray  # int64[numbers]
+    names: np.ndarray  # uint8[...] the names of kept fields in JSON, each with its colon
+    name_ends: np.ndarray  # int64[fields]
+
+
+class Held(NamedTuple):
+    """Lines of answers that may change, and the letters that they have from their records.
+
+    The lines are those of consecutive records, from ``begin`` to ``used``; those before are final.
+    """
+
+    counters: Annotated[Counters, one("begin used written final", final=-1)]
+    lines: Annotated[np.ndarray, rows(LINE, "lines")]
+    letters: Annotated[np.ndarray, of(np.uint8, "letters")]
+
+
+class Said(NamedTuple):
+    """What there is to say of an announcement: lines, and which records have other labels."""
+
+    counters: Annotated[Counters, one("lines moves")]
+    lines: Annotated[np.ndarray, rows(LINE, "lines")]
+    moves: Annotated[np.ndarray, rows(MOVED, "moves")]
+
+
+def _bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+_SEQ, _ID, _POSITION, _TIME, _NULL = map(_bytes, ('{"seq":', ',"id":', ',"position":', ',"time":', "null"))
+_KEEP, _CLUSTER, _PROBABILITY = map(_bytes, (',"keep":{', ',"cluster":', ',"probability":'))
+_NEW_PROBABILITY, _NEW, _TRUE = map(_bytes, (',"new_probability":', ',"new":', "true"))
+_FALSE, _LINK, _LOG_PREDICTIVE = map(_bytes, ("false", ',"link":', ',"log_predictive":'))
+_NOVELTY, _REVISION, _FINAL = map(_bytes, (',"novelty":', ',"revision":', '{"final_through":'))
+BESIDE = 512
+"""Bytes of a line at most, but for what it has from its record."""
+
+
+@kernel
+def _put(out: np.ndarray, at: int, part: np.ndarray, start: int, stop: int) -> int:
+    for i in range(start, stop):
+        out[at + i - start] = part[i]
+    return at + stop - start
+
+
+@kernel
+def _put_all(out: np.ndarray, at: int, part: np.ndarray) -> int:
+    return _put(out, at, part, 0, part.shape[0])
+
+
+@kernel
+def _put_whole(out: np.ndarray, at: int, number: int) -> int:
+    if number < 0:
+        out[at] = 0x2D
+        return _put_whole_above(out, at + 1, -number)
+    return _put_whole_above(out, at, number)
+
+
+@kernel
+def _put_whole_above(out: np.ndarray, at: int, number: int) -> int:
+    digits, rest = 1, number // 10
+    while rest:
+        digits += 1
+        rest //= 10
+    for k in range(digits - 1, -1, -1):
+        out[at + k] = 0x30 + number % 10
+        number //= 10
+    return at + digits
+
+
+@kernel
+def _put_number(out: np.ndarray, at: int, number: float) -> int:
+    """Write a number of at most six decimals as JSON has it; one that is none as null."""
+    if not math.isfinite(number):
+        return _put_all(out, at, _NULL)
+    millionths = decimal(number)
+    if millionths < 0 or (millionths == 0 and math.copysign(1.0, number) < 0.0):
+        out[at] = 0x2D
+        at, millionths = at + 1, -millionths
+    if 0 < millionths < 10:
+        out[at], out[at + 1], out[at + 2], out[at + 3] = 0x30 + millionths, 0x65, 0x2D, 0x36
+        return at + 4
+    at = _put_whole_above(out, at, millionths // 1_000_000)
+    rest = millionths % 1_000_000
+    out[at] = 0x2E
+    for k in range(6, 0, -1):
+        out[at + k] = 0x30 + rest % 10
+        rest //= 10
+    end = at + 7
+    while end > at + 2 and out[end - 1] == 0x30:
+        end -= 1
+    return end
+
+
+@entry
+def take_over(frame: Frame, columns: Columns, held: Held) -> None:
+    """Write down what the lines that were added last have from their records."""
+    n = columns.ends.shape[0]
+    first, at, out = held.counters.used - n, held.counters.written, held.letters
+    for i in range(n):
+        row = held.lines[first + i]
+        row.start = at
+        at = _put_all(out, at, _ID)
+        if columns.ids[i, 0] < 0:
+            at = _put_all(out, at, _NULL)
+        else:
+            at = _put(out, at, columns.data, columns.ids[i, 0], columns.ids[i, 1])
+        at = _put_all(out, at, _POSITION)
+        begin = 0
+        for k in range(columns.places.shape[1]):
+            at = _put(out, at, frame.heads, begin, frame.head_ends[k])
+            at = _put_whole(out, at, columns.places[i, k])
+            begin = frame.head_ends[k]
+        out[at] = 0x7D
+        at = _put_all(out, at + 1, _TIME)
+        at = _put_number(out, at, columns.times[i])
+        row.middle = at
+        begin = 0
+        for k in range(columns.kept.shape[1]):
+            if k == 0:
+                at = _put_all(out, at, _KEEP)
+            if columns.kept[i, k, 0] >= 0:
+                if out[at - 1] != 0x7B:
+                    out[at] = 0x2C
+                    at += 1
+                at = _put(out, at, frame.names, begin, frame.name_ends[k])
+                at = _put(out, at, columns.data, columns.kept[i, k, 0], columns.kept[i, k, 1])
+            begin = frame.name_ends[k]
+        if columns.kept.shape[1]:
+            out[at] = 0x7D
+            at += 1
+        row.stop = at
+    held.counters.written = at
+
+
+@entry
+def write_lines(held: Held, lines: np.ndarray, out: np.ndarray, size: np.ndarray) -> None:
+    """Write lines of JSON; ``size[0]`` is how many bytes they take, -1 where numbers are too large for it."""
+    at = 0
+    for i in range(lines.shape[0]):
+        line = lines[i]
+        if line.revision < 0:
+            at = _put_all(out, at, _FINAL)
+            at = _put_whole(out, at, line.seq)
+        else:
+            if decimal(line.log_predictive) == INEXACT or decimal(line.novelty) == INEXACT:
+                size[0] = -1
+                return
+            at = _put_all(out, at, _SEQ)
+            at = _put_whole(out, at, line.seq)
+            at = _put(out, at, held.letters, line.start, line.middle)
+            at = _put_all(out, at, _CLUSTER)
+            at = _put_whole(out, at, line.label)
+            at = _put_all(out, at, _PROBABILITY)
+            at = _put_number(out, at, line.probability)
+            at = _put_all(out, at, _NEW_PROBABILITY)
+            at = _put_number(out, at, line.new_probability)
+            at = _put_all(out, at, _NEW)
+            at = _put_all(out, at, _TRUE if line.founded else _FALSE)
+            at = _put_all(out, at, _LINK)
+            at = _put_all(out, at, _NULL) if line.link < 0 else _put_whole(out, at, line.link)
+            at = _put_all(out, at, _LOG_PREDICTIVE)
+            at = _put_number(out, at, line.log_predictive)
+            at = _put_all(out, at, _NOVELTY)
+            at = _put_number(out, at, line.novelty)
+            at = _put_all(out, at, _REVISION)
+            at = _put_whole(out, at, line.revision)
+            at = _put(out, at, held.letters, line.middle, line.stop)
+        out[at], out[at + 1] = 0x7D, 0x0A
+        at += 2
+    size[0] = at
+
+
+@kernel
+def _say(said: Said, line: Any) -> None:
+    said.lines[said.counters.lines] = line
+    said.counters.lines += 1
+
+
+@kernel
+def _revise(held: Held, said: Said, revision: Any, linked: bool, silent: bool) -> None:
+    begin = held.counters.begin
+    line = held.lines[begin + revision.seq - held.lines[begin].seq]
+    move = said.moves[said.counters.moves]
+    said.counters.moves += 1
+    move.by, move.seq, move.before, move.after = revision.by, revision.seq, line.label, revision.label
+    line.label, line.founded = revision.label, revision.founded
+    line.link = revision.link if linked else -1
+    line.probability = np.rint(revision.probability * 1e6) / 1e6
+    line.revision += 1
+    if not silent:
+        _say(said, line)
+
+
+@entry
+def announce(
+    held: Held,
+    said: Said,
+    revisions: np.ndarray,
+    through: np.ndarray,
+    open_for: int,
+    linked: bool,
+    silent: bool,
+) -> None:
+    """Say the answers that were added last, each with the revisions that it brought, and what is final.
+
+    ``through`` is the last record that is decided behind each. ``silent`` says each answer once, when it is
+    final.
+    """
+    counters = held.counters
+    r, first = 0, counters.used - through.shape[0]
+    for i in range(through.shape[0]):
+        line = held.lines[first + i]
+        if not silent:
+            _say(said, line)
+        while r < revisions.shape[0] and revisions[r].by == line.seq:
+            _revise(held, said, revisions[r], linked, silent)
+            r += 1
+        decided = min(through[i], line.seq - open_for)
+        while counters.begin < counters.used and held.lines[counters.begin].seq <= decided:
+            if silent:
+                _say(said, held.lines[counters.begin])
+            counters.begin += 1
+        if (line.seq + 1) % FINAL_EVERY == 0 and decided > counters.final:
+            counters.final = decided
+            if not silent:
+                final = said.lines[said.counters.lines]
+                final.seq, final.revision, final.start, final.stop = decided, -1, 0, 0
+                said.counters.lines += 1
+
+
+@entry
+def revise(held: Held, said: Said, revisions: np.ndarray, linked: bool, silent: bool) -> None:
+    """Say revisions of answers."""
+    for r in range(revisions.shape[0]):
+        _revise(held, said, revisions[r], linked, silent)

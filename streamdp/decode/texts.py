@@ -1,0 +1,150 @@
+"""Events that are texts in JSON, read by a kernel; what it leaves is decoded one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.fields import PER_SECOND, Fields
+from streamdp.decode.grammar import INEXACT, decimal
+from streamdp.decode.scan import SCANNED, Found, Names, scan
+from streamdp.kernels.jit import Bound
+from streamdp.kernels.rows import new_rows
+from streamdp.records import Record, Reject
+from streamdp.records.raws import Raws
+from streamdp.records.texts import Columns, Texts
+
+_PATIENCE = 8
+"""Batches of which a kernel could read nothing, until it is not asked any more."""
+
+
+class TextReader:
+    """Reads rows as a decoder does, texts side by side."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder = decoder
+        fields = decoder.fields
+        self._keep = fields.keep
+        self._unit = 0.0 if fields.unit == "auto" else PER_SECOND[fields.unit]
+        self._scan, self._names = Bound(scan), _names(fields)
+        self._patience = _PATIENCE if decoder.has_texts else 0
+
+    def read(self, raws: Raws) -> Texts | list[Record | Reject]:
+        """What the events hold: texts side by side where all of them are such, else records."""
+        if not self._patience:
+            return [self._decoder.decode(raw) for raw in raws]
+        n, given = len(raws), raws.data
+        if raws.refused:  # what could not be read is not ordinary
+            given = [b"" if i in raws.refused else line for i, line in enumerate(given)]
+        buffer = np.frombuffer(b"".join(given), np.uint8)
+        ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
+        kept = np.empty((n, len(self._keep), 2), np.int64)
+        found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8))
+        self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
+        odd = np.flatnonzero(found.rows["ordinary"] == 0).tolist()
+        self._patience = self._patience - 1 if len(odd) == n else _PATIENCE
+        others = {i: self._decoder.decode(raws[i]) for i in odd}
+        texts = self._ordinary(raws, buffer, found, np.flatnonzero(found.rows["ordinary"]))
+        if not odd:
+            return texts
+        made = _with_others(texts, others)
+        if made is not None:
+            return made
+        ordinary = iter(texts)
+        return [others[i] if i in others else next(ordinary) for i in range(n)]
+
+    def _ordinary(self, raws: Raws, data: np.ndarray, found: Found, which: np.ndarray) -> Texts:
+        """The texts that a kernel has read."""
+        read = found.rows[which]
+        times = read["time"].copy()
+        if raws.times:
+            stamps = np.array([raws.times.get(i, np.nan) for i in which.tolist()])
+            times = np.where(np.isnan(times), stamps, times)
+        letters = found.letters[: int(read["end"][-1]) if len(read) else 0]
+        letters.setflags(write=False)
+        ids = np.stack([read["id_start"], read["id_stop"]], axis=1)
+        columns = Columns(
+            data, letters, read["end"].copy(), times, ids, found.kept[which], _places(raws)[which]
+        )
+        return Texts(columns, raws, which, self._keep)
+
+
+def _places(raws: Raws) -> np.ndarray:
+    """The numbers in the positions, shape (n, numbers)."""
+    return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
+
+
+def _names(fields: Fields) -> Names:
+    written = [name.encode() for name in (*fields.roles, *fields.keep)]
+    return Names(np.frombuffer(b"".join(written), np.uint8), np.cumsum([len(name) for name in written]))
+
+
+def _with_others(texts: Texts, others: Mapping[int, Record | Reject]) -> Texts | None:
+    """The same with other events among them, in order; None where one of those is no text like these."""
+    taken = {i: record for i, record in others.items() if isinstance(record, Record)}
+    try:
+        encoded = [str.encode(record.value) for record in taken.values()]  # type: ignore[arg-type]
+    except (TypeError, UnicodeEncodeError):  # no text, or none that can be written
+        return None
+    stamps = [np.nan if record.time is None else record.time for record in taken.values()]
+    if any(time == time and decimal(time) == INEXACT for time in stamps):
+        return None
+    numbers = np.array(sorted({*texts.numbers.tolist(), *taken}), np.int64)
+    if not len(numbers):
+        return None
+    columns, more = texts.columns, _Written(texts.columns.data)
+    ids = [more.span(record.id, record.id is not None) for record in taken.values()]
+    kept = [
+        [more.span((record.keep or {}).get(name), name in (record.keep or {})) for name in texts.keep]
+        for record in taken.values()
+    ]
+    places = np.searchsorted(texts.numbers, list(taken))  # before which of those that were read each comes
+    cuts = [0, *columns.ends.tolist()]
+    bounds = [0, *(cuts[place] for place in places.tolist()), len(columns.letters)]
+    pieces = [columns.letters[bounds[0] : bounds[1]].tobytes()]
+    for i, text in enumerate(encoded, 1):
+        pieces += text, columns.letters[bounds[i] : bounds[i + 1]].tobytes()
+    lengths = np.insert(np.diff(columns.ends, prepend=0), places, [len(text) for text in encoded])
+    joined = Columns(
+        more.data(),
+        np.frombuffer(b"".join(pieces), np.uint8),
+        np.cumsum(lengths),
+        np.insert(columns.times, places, stamps),
+        _inserted(columns.ids, places, ids),
+        _inserted(columns.kept, places, kept),
+        _inserted(columns.places, places, _places(texts.raws)[list(taken)]),
+    )
+    refused = [
+        (int(np.searchsorted(numbers, i)), reject)
+        for i, reject in others.items()
+        if isinstance(reject, Reject)
+    ]
+    return Texts(joined, texts.raws, numbers, texts.keep, refused)
+
+
+def _inserted(array: np.ndarray, places: np.ndarray, rows: Any) -> np.ndarray:
+    return np.insert(array, places, np.array(rows, np.int64).reshape(len(rows), *array.shape[1:]), axis=0)
+
+
+class _Written:
+    """Bytes, and values written in JSON behind them."""
+
+    def __init__(self, before: np.ndarray) -> None:
+        self._parts = [before.tobytes()]
+        self._size = len(before)
+
+    def span(self, value: Any, there: bool) -> tuple[int, int]:
+        """Write a value; where it stands."""
+        if not there:
+            return -1, -1
+        self._parts.append(msgspec.json.encode(value))
+        self._size += len(self._parts[-1])
+        return self._size - len(self._parts[-1]), self._size
+
+    def data(self) -> np.ndarray:
+        """All of it."""
+        return np.frombuffer(b"".join(self._parts), np.uint8)

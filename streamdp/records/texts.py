@@ -1,0 +1,159 @@
+"""Records that are texts, side by side: columns for kernels, records for whoever asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+import msgspec
+import numpy as np
+
+from streamdp.records import Record, Reject
+from streamdp.records.raws import Raws
+
+
+class Columns(NamedTuple):
+    """What kernels read of texts; a span is where in ``data`` something begins and ends."""
+
+    data: np.ndarray  # uint8[...] the records as they came, and what was written anew
+    letters: np.ndarray  # uint8[...] the texts in UTF-8, one after the other
+    ends: np.ndarray  # int64[n] where in letters each ends
+    times: np.ndarray  # float64[n] seconds, NaN where there is none
+    ids: np.ndarray  # int64[n, 2] spans of what is written of ids; begins below 0 where there is none
+    kept: np.ndarray  # int64[n, fields, 2] the same of kept fields
+    places: np.ndarray  # int64[n, numbers] what is counted in positions
+
+
+_BESIDE = ("times", "ids", "kept", "places")
+
+
+class Texts(Sequence[Record]):
+    """Texts that were read, and what was refused among them.
+
+    Parameters
+    ----------
+    columns
+        What was read of them.
+    raws
+        The events that they were, and ``numbers`` which of these, shape (n,).
+    keep
+        The names of kept fields; None where nothing is kept.
+    refused
+        What was refused, each before the text of so many before it.
+    begin
+        Where in ``letters`` the first text begins.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        raws: Raws,
+        numbers: np.ndarray,
+        keep: tuple[str, ...],
+        refused: Sequence[tuple[int, Reject]] = (),
+        begin: int = 0,
+    ) -> None:
+        self.columns, self.raws, self.numbers, self.keep = columns, raws, numbers, keep
+        self.refused, self.begin = refused, begin
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def came(self) -> int:
+        """How many events there were, what was refused among them."""
+        return len(self) + len(self.refused)
+
+    @property
+    def arrivals(self) -> np.ndarray:
+        """When each was read, in seconds since 1970: shape (n,)."""
+        found: np.ndarray = np.array(self.raws.arrivals)[self.numbers]
+        return found
+
+    def _part(self, start: int, stop: int) -> Texts:
+        columns, last = self.columns, stop == len(self)
+        parts = {name: getattr(columns, name)[start:stop] for name in ("ends", *_BESIDE)}
+        part = columns._replace(**parts)
+        begin = int(columns.ends[start - 1]) if start else self.begin
+        refused = [
+            (at - start, reject)
+            for at, reject in self.refused
+            if start <= at and (at < stop or (last and at == stop))
+        ]
+        return Texts(part, self.raws, self.numbers[start:stop], self.keep, refused, begin)
+
+    def take(self, which: np.ndarray) -> Texts:
+        """Some of the texts, by their numbers in order, without what was refused."""
+        columns = self.columns
+        starts = np.concatenate([[self.begin], columns.ends[:-1]])
+        pieces = [columns.letters[starts[i] : columns.ends[i]] for i in which.tolist()]
+        ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+        letters = np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+        letters.setflags(write=False)
+        part = columns._replace(
+            letters=letters,
+            ends=ends,
+            **{name: getattr(columns, name)[which] for name in _BESIDE},
+        )
+        return Texts(part, self.raws, self.numbers[which], self.keep)
+
+    def all(self) -> list[Record | Reject]:
+        """Records and what was refused, as they came."""
+        found: list[Record | Reject] = []
+        at = 0
+        for before, reject in self.refused:
+            found += self[at:before]
+            found.append(reject)
+            at = before
+        return [*found, *self[at:]]
+
+    def text(self, i: int) -> str:
+        """What one of them says."""
+        begin = self.columns.ends[i - 1] if i else self.begin
+        return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
+
+    def record(self, i: int) -> Record:
+        """One of them as a record."""
+        number = int(self.numbers[i])
+        raws, time = self.raws, float(self.columns.times[i])
+        return Record(
+            self.text(i),
+            raws.position(number),
+            None if time != time else time,
+            self._written(self.columns.ids[i]),
+            raws.arrivals[number],
+            self._kept(i),
+            raws.data[number],
+        )
+
+    def _kept(self, i: int) -> dict[str, Any] | None:
+        if not self.keep:
+            return None
+        spans = zip(self.keep, self.columns.kept[i], strict=True)
+        return {name: self._written(span) for name, span in spans if span[0] >= 0}
+
+    def _written(self, span: np.ndarray) -> Any:
+        start, stop = span.tolist()
+        return None if start < 0 else msgspec.json.decode(self.columns.data[start:stop].tobytes())
+
+    @overload
+    def __getitem__(self, at: int) -> Record: ...
+    @overload
+    def __getitem__(self, at: slice) -> Texts: ...
+    def __getitem__(self, at: int | slice) -> Record | Texts:
+        if isinstance(at, slice):
+            start, stop, _ = at.indices(len(self))
+            return self._part(start, max(start, stop))
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        return self.record(at % len(self))
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self.record, range(len(self)))
+
+
+def times_of(records: Sequence[Record]) -> list[float | None]:
+    """The time of each record."""
+    if isinstance(records, Texts):
+        return [time if time == time else None for time in records.columns.times.tolist()]
+    return [record.time for record in records]

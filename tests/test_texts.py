@@ -1,0 +1,286 @@
+"""Texts read side by side: what a kernel reads is what the decoder reads, and the answers are the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdp.answers.open_lines import OpenLines
+from streamdp.beam.data.state import REVISION
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.texts import TextReader
+from streamdp.encode.order import ReorderBuffer
+from streamdp.engine import Engine
+from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
+from streamdp.records.raws import Raws
+from streamdp.records.texts import Texts, times_of
+from streamdp.settings import Settings
+from tests.families import few
+
+KEEP = ("source", "n")
+LINES = [
+    b'{"text":"a b","id":12,"time":1700000000.25,"source":"x","n":null,"deep":{"a":[1,{"b":"c\\n"}],"e":1}}',
+    b'{"text":"h\\ud83d\\ude00i \\u00e9","id":"z","time":1.7e9,"source":true}',
+    b'{ "text" : "x\\ty" , "id" : null , "time" : -5.125, "source":123456789012345678 }',
+    '{"text":"Grüße aus Köln 😀","id":"ü","time":1700000000123,"source":"ä"}'.encode(),
+    b'{"text":"only","source":[1,2]}',
+    b'{"text":"iso","time":"2024-05-01T10:00:00Z","id":123456789012345678901234567890}',
+    b'{"text":"plain words here","time":12,"id":"a"}',
+]
+ALPHABET = (
+    b'{}[]":,\\u0123456789abcdefnrt-+.eE \t\n\xc3\xa9\xf0\x9f\x98\x80\xed\xa0\x80textidimesourcnulltrufals'
+)
+
+
+def raws_of(lines: Sequence[bytes], path: str = "in") -> Raws:
+    raws = Raws({"file": path}, ("line",))
+    raws.data = list(lines)
+    raws.places = list(range(1, len(lines) + 1))
+    raws.arrivals = [2e9] * len(lines)
+    return raws
+
+
+def mutated(rng: random.Random, line: bytes) -> bytes:
+    data = bytearray(line)
+    for _ in range(rng.choice([0, 0, 1, 1, 2, 3])):
+        i, j = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        match rng.randrange(4):
+            case 0:
+                del data[i : i + 1]
+            case 1:
+                data.insert(i, rng.choice(ALPHABET))
+            case 2:
+                data[i : i + 1] = bytes([rng.choice(ALPHABET)])
+            case _:
+                data[i:i] = data[i:j][:20]
+    return bytes(data)
+
+
+def all_of(found: Texts | list[Record | Reject]) -> list[Record | Reject]:
+    return found.all() if isinstance(found, Texts) else found
+
+
+@pytest.mark.parametrize("unit", ["auto", "s", "ms"])
+def test_what_is_ordinary_is_read_as_the_decoder_reads_it(unit: Any) -> None:
+    rng, decoder = random.Random(unit), Decoder("jsonl", keep=KEEP, time_unit=unit)
+    side_by_side = 0
+    for _ in range(600):
+        raws = raws_of([mutated(rng, rng.choice(LINES)) for _ in range(10)])
+        found = TextReader(decoder).read(raws)
+        assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
+        side_by_side += isinstance(found, Texts)
+    assert side_by_side > 100
+
+
+@pytest.mark.parametrize("line", LINES[:4] + LINES[6:])
+def test_these_lines_are_read_by_the_kernel(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Decoder, "decode", lambda *_: pytest.fail("it was left to Python"))
+    found = TextReader(Decoder("jsonl", keep=KEEP)).read(raws_of([line.replace(b"1.7e9", b"1700000000")]))
+    assert isinstance(found, Texts)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"text":"a","text":"b"}',
+        b'{"text":"\xed\xa0\x80 x"}',
+        b'{"text":"x \xc0\x80"}',
+        b'{"text":"x"}}',
+        b'{"text":"x","y":[1,]}',
+        b'{"text":"x","y":01}',
+        b'{"text":"x","y":"\\q"}',
+        b'{"text":"x\\ud800 y"}',
+        b'{"text":null}',
+        b'{"text":"  "}',
+        b'{"text":"x","vector":[1.0]}',
+        b'{"te\\u0078t":"x"}',
+        b'{"text":"x"',
+        b"",
+        b'{"text":"x\x01"}',
+        b'{"text":"x","y":' + 40 * b"[" + 40 * b"]" + b"}",
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
+    asked: list[bytes] = []
+    decoder = Decoder("jsonl")
+    decode = decoder.decode
+
+    def counted(raw: Raw) -> Record | Reject:
+        asked.append(raw.data)
+        return decode(raw)
+
+    decoder.decode = counted  # type: ignore[method-assign]
+    found = all_of(TextReader(decoder).read(raws_of([LINES[6], line])))
+    assert asked == [line]
+    assert repr(found[1]) == repr(decode(raws_of([b"", line])[1]))
+
+
+def test_a_record_that_the_source_could_not_read_stays_refused() -> None:
+    raws = raws_of([LINES[6], LINES[6], LINES[6]])
+    raws.refused[1] = "it is torn"
+    found = TextReader(Decoder("jsonl")).read(raws)
+    assert isinstance(found, Texts)
+    assert [type(each) for each in found.all()] == [Record, Reject, Record]
+    assert [record.value for record in found] == ["plain words here"] * 2
+
+
+def test_slices_and_choices_hold_the_same_records() -> None:
+    raws = raws_of([*LINES, b"{}", *LINES[:3]])
+    texts = TextReader(Decoder("jsonl", keep=KEEP)).read(raws)
+    assert isinstance(texts, Texts)
+    whole = list(texts)
+    assert list(texts[2:5][1:]) == whole[3:5]
+    assert list(texts.take(np.array([0, 3, 6]))) == [whole[0], whole[3], whole[6]]
+    assert list(texts[1:].take(np.array([2, 5]))) == [whole[3], whole[6]]
+    assert times_of(texts) == times_of(whole)
+    parts = [each for at in range(0, len(texts), 2) for each in texts[at : at + 2].all()]
+    assert list(map(repr, parts)) == list(map(repr, texts.all()))
+
+
+def stream(seed: int, n: int) -> Iterator[bytes]:
+    """Lines of a few topics; some late, some undated, some that are refused here or there."""
+    rng, words = random.Random(seed), [f"w{i}" for i in range(60)]
+    time = 0.0
+    for i in range(n):
+        time += rng.choice([0.0, 0.25, 1.0])
+        topic = rng.randrange(6)
+        text = " ".join(rng.choices(words[10 * topic : 10 * topic + 10], k=rng.randrange(1, 8)))
+        event: dict[str, Any] = {"id": i, "text": text, "time": time, "source": f"s{topic}"}
+        match rng.randrange(40):
+            case 0:
+                event["time"] = max(time - 30.0, 0.0)
+            case 1:
+                del event["time"]
+            case 2:
+                event["text"] = "a"  # no word of it counts
+            case 3:
+                event["text"] = 7
+            case 4:
+                event["time"] = time + 1e7
+            case 5:
+                event["n"] = {"of": [1.5, None]}
+        yield json.dumps(event).encode()
+
+
+SETTINGS = {
+    "usual": {},
+    "decided late": {"beam": 8, "retain": 0, "second_look": 0},
+    "links": {"prior": "distance-dependent", "distance": "records", "beam": 4},
+    "by seconds": {
+        "prior": "distance-dependent",
+        "distance": "seconds",
+        "decay_scale": 50.0,
+        "late": "refuse",
+    },
+    "waits": {"max_lateness": 2.0},
+    "stems": {"stem": "english", "ngrams": 2},
+}
+
+
+@pytest.mark.parametrize("final_only", [False, True])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_answers_do_not_depend_on_how_texts_are_read(name: str, final_only: bool) -> None:
+    settings = Settings(keep=KEEP, **SETTINGS[name])
+    decoder = Decoder("jsonl", keep=KEEP)
+    one = Engine(settings, final_only=final_only, with_events=True)
+    other = Engine(settings, final_only=final_only, with_events=True)
+    reader, raws, at = TextReader(decoder), raws_of(list(stream(5, 2500))), 0
+    for size in [300, 1, 17, 1000, 600, 400, 182]:
+        part = raws_of(raws.data[at : at + size])
+        part.places = raws.places[at : at + size]
+        at += size
+        texts = reader.read(part)
+        assert isinstance(texts, Texts) or size == 1
+        found, expected = one.advance(texts), other.advance(all_of(texts))
+        assert found.lines.encode() == expected.lines.encode()
+        assert list(found.lines) == list(expected.lines)
+        assert (found.rejects, found.events) == (expected.rejects, expected.events)
+        assert one.dumps() == other.dumps()
+        assert one.open_answers() == other.open_answers()
+        if size == 1000:  # a state is gone on with, whose open answers are objects
+            one = Engine.loads(one.dumps(), settings, final_only=final_only, with_events=True)
+    assert at == len(raws)
+    ended, expected = one.finish(), other.finish()
+    assert (ended.lines.encode(), ended.rejects) == (expected.lines.encode(), expected.rejects)
+
+
+numbers = st.integers(-(10**15), 10**15).map(lambda millionths: millionths / 1e6) | st.sampled_from(
+    [0.0, -0.0, 1e-6, -9e-6, 1e-5, 0.999999, 7.9e9, 8e9, -1e12, float("inf"), float("nan")]
+)
+
+
+@few
+@given(
+    numbers,
+    numbers,
+    st.floats(0, 1).map(lambda p: round(p, 6)),
+    st.booleans(),
+    st.none() | st.integers(0, 10**9),
+)
+def test_lines_are_written_as_they_are_encoded(
+    log_predictive: float, novelty: float, probability: float, new: bool, link: int | None
+) -> None:
+    answer = Assignment(
+        seq=2**40,
+        id='a"b',
+        position={"file": "é", "line": 3},
+        time=1.5,
+        cluster=7,
+        probability=probability,
+        new_probability=1.0 - probability,
+        new=new,
+        link=link,
+        log_predictive=log_predictive,
+        novelty=novelty,
+        keep={"k": [1.5, None]},
+    )
+    answer = msgspec.structs.replace(answer, new_probability=round(answer.new_probability, 6))
+    held = OpenLines(linked=True, silent=False, final=-1)
+    held.add_objects([answer])
+    lines = Lines()
+    held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)
+    assert lines.encode() == msgspec.json.encode(answer) + b"\n"
+
+
+def test_what_is_written_and_what_is_not_stay_in_order() -> None:
+    lines = Lines([Final(3)])
+    lines.write(b'{"final_through":4}\n', 1)
+    lines.extend([Final(5), Final(6)])
+    assert [line.final_through for line in lines] == [3, 4, 5, 6]  # type: ignore[union-attr]
+    assert [line.final_through for line in reversed(lines)] == [6, 5, 4, 3]  # type: ignore[union-attr]
+    assert (len(lines), lines[1], lines[-1]) == (4, Final(4), Final(6))
+    both = Lines()
+    both.extend(lines)
+    both.append(Final(7))
+    assert (len(both), len(lines), both == [*lines, Final(7)]) == (5, 4, True)
+    assert Answers(lines, [], []).final_through == 6
+    assert [part.encode() for part in lines.apart()] == [b"", lines.encode()]
+
+
+@few
+@given(
+    st.lists(st.none() | st.integers(0, 4000).map(float), min_size=20, max_size=80),
+    st.sampled_from([0.0, 3.0, float("inf")]),
+    st.sampled_from([50.0, 3600.0]),
+)
+def test_many_pass_as_they_would_one_by_one(times: list[float | None], place: float, leap: float) -> None:
+    one, other = ReorderBuffer(0.0, 1000.0, leap, place), ReorderBuffer(0.0, 1000.0, leap, place)
+    for buffer in (one, other):
+        for i in range(20):
+            buffer.push(Record("x", {"line": i}, 0.1 * i), [])
+    arrivals = np.full(len(times), 2500.0)
+    placed = one.pass_through(np.array([np.nan if time is None else time for time in times]), arrivals)
+    ready: Any = []
+    for time in times[: len(placed)]:
+        other.push(Record("x", {}, time, arrival=2500.0), ready)
+    assert [time for time, record in ready if isinstance(record, Record)] == placed.tolist()
+    assert len(ready) == len(placed)
+    assert (one.dump(), one.lateness.counts) == (other.dump(), other.lateness.counts)
