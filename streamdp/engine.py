@@ -21,7 +21,7 @@ from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
-from streamdp.records import Answers, Assignment, Lines, Record, Reject, Value, all_plain
+from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
@@ -203,6 +203,11 @@ class Engine:
     @stage.setter
     def stage(self, heard: Callable[[str], None]) -> None:
         self._stream.stage = heard
+
+    @property
+    def kind(self) -> Kind | None:
+        """What the records are, once that is known for good."""
+        return self._stream.kind
 
     @property
     def with_events(self) -> bool:

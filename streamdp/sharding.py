@@ -93,7 +93,7 @@ class Shard:
         one, to be refused with all the stream's rejects.
         """
         answers = self.engine.advance(records)
-        if self.engine.search is not None and not self.engine.search.sparse:
+        if self.engine.kind == "vectors":
             raise ConfigError("shards are for texts and categories")
         parts = {
             id(line.position): line.cluster * self._shards + self._number

@@ -103,7 +103,7 @@ def check(settings: Settings, file: str) -> int:
     if reader.decoder.header is not None:
         _say(f"columns: {', '.join(map(repr, reader.decoder.header))}")
     if taken:
-        _say(f"clustered by: {_kind(settings, taken[0], encoder)}")
+        _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         _report_times(settings, taken)
     if late:
         _say(f"order: {late}")
@@ -150,7 +150,7 @@ def _try(
     return taken, refused, encoder, lateness_line(order.lateness, late, settings.max_lateness)
 
 
-def _kind(settings: Settings, record: Record, encoder: Encoder | None) -> str:
+def _read_as(settings: Settings, record: Record, encoder: Encoder | None) -> str:
     if isinstance(record.value, str):
         return f"texts, from {settings.text_field!r}"
     if isinstance(record.value, dict):

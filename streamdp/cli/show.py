@@ -110,7 +110,7 @@ def _about(clusters: Sequence[ClusterSummary], words: str) -> str:
 
 
 def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> Table:
-    words = "telling values" if engine.settings.of_categories else "top words"
+    words = "telling values" if engine.kind == "categories" else "top words"
     return cluster_table(title, clusters, stories=True, words=words)
 
 

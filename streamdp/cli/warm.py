@@ -12,6 +12,7 @@ import msgspec
 from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
+from streamdp.decode.texts import TextReader
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -20,10 +21,13 @@ from streamdp.likelihoods.neighbours import FULL
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
-from streamdp.records import FieldNames, Value
+from streamdp.records import FieldNames, Record, Reject, Value
+from streamdp.records.raws import Raws
+from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.options import ConfigError
+from streamdp.settings.reading import decoder_of
 
 BEYOND = 2 * REVIEW_EVERY
 """Further records, so that the stream looks back at earlier ones."""
@@ -88,9 +92,21 @@ def _records(count: int, names: FieldNames) -> list[Value]:
     ]
 
 
+def _as_read(settings: Settings, texts: list[Value]) -> Texts | list[Record | Reject]:
+    """Texts as they are read from lines of JSON."""
+    raws = Raws({"file": ""}, ("line",))
+    for number, text in enumerate(texts):
+        raws.data.append(msgspec.json.encode({settings.text_field: text}))
+        raws.places.append(number)
+        raws.arrivals.append(0.0)
+    return TextReader(decoder_of(settings, "jsonl")).read(raws)
+
+
 def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
     engine = Engine(settings)
     engine.advance(values)
+    if isinstance(values[0], str):
+        engine.advance(_as_read(settings, values[:BEYOND]))
     engine.score(values[:2])
     if offline:
         plan = Plan(rounds=2, seconds=None)

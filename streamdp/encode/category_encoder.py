@@ -137,6 +137,8 @@ class CategoryEncoder(BagEncoder):
         :meth:`learn` divides the numbers of those that have come.
     """
 
+    kind = "categories"
+
     def __init__(
         self,
         vocabulary: Vocabulary,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
-from streamdp.records import FieldNames, Record, Reject, holds_categories
+from streamdp.records import FieldNames, Kind, Record, Reject, holds_categories
 from streamdp.registry import CATEGORICAL, LIKELIHOODS, find
 from streamdp.settings import Settings
 from streamdp.settings.schema import AUTO
@@ -40,6 +40,7 @@ class VectorEncoder:
 
     sparse = False
     waits = True
+    kind: ClassVar[Kind] = "vectors"
 
     def __init__(
         self, dimension: int, names: list[str] | None, likelihood: str = AUTO, *, normalise: bool = False

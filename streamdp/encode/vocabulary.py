@@ -13,7 +13,7 @@ from streamdp.encode.batch import BagArrays, Batch, join_bags
 from streamdp.encode.kernels import Spelling, copy_words, enter, new_spelling, sight, strike
 from streamdp.kernels.jit import Bound
 from streamdp.likelihoods.base import Moments
-from streamdp.records import Record, Reject
+from streamdp.records import Kind, Record, Reject
 
 EVICT_EVERY = 4096
 """Records between two looks for words to evict: a rule of the record number, not of the batch."""
@@ -169,6 +169,8 @@ class BagEncoder(ABC):
     """
 
     sparse: ClassVar[bool] = True
+    kind: ClassVar[Kind]
+    """What its records are."""
 
     def __init__(self, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
         self.vocabulary = vocabulary

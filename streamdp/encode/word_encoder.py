@@ -26,6 +26,8 @@ class WordEncoder(BagEncoder):
     first id that no word has (none has postings).
     """
 
+    kind = "texts"
+
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, frozen: bool = False) -> None:
         super().__init__(vocabulary, frozen=frozen)
         self.tokenizer = tokenizer

@@ -296,7 +296,7 @@ def where_to(engine: Engine, text: str) -> dict[str, Any]:
 
 
 def _value_of(engine: Engine, text: str) -> Any:
-    if engine.search is None or engine.search.sparse:
+    if engine.kind != "vectors":
         return text
     try:
         return msgspec.json.decode(text, type=list[float] | dict[str, float])

@@ -315,7 +315,7 @@ class View:
 
 def _of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:
     """What was chosen for records like those of the stream, once it is known what they are."""
-    other = {"texts": "vectors:", "vectors": "texts:"}.get(_kind(engine) or "")
+    other = {"texts": "vectors:", "categories": "vectors:", "vectors": "texts:"}.get(engine.kind or "")
     return [line for line in chosen if other is None or not line.startswith(other)]
 
 
@@ -323,21 +323,12 @@ def _rounded(value: float, digits: int) -> float | None:
     return None if np.isnan(value) else round(value, digits)
 
 
-def _kind(engine: Engine) -> str | None:
-    """What the records of a stream are, once it is known."""
-    if engine.settings.of_lines:
-        return "lines"
-    if engine.search is None:
-        return None
-    return "texts" if engine.search.sparse else "vectors"
-
-
 def _figures(engine: Engine) -> dict[str, Any]:
     """What the engine counts."""
     counts, levels, refined = engine.counters(), engine.levels(), engine.refined()
     adapted = engine.adapted
     return {
-        "kind": _kind(engine),
+        "kind": engine.kind,
         "records": engine.seq,
         "announced": counts.get("clusters_created", 0),
         "held_back": engine.held_back,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import msgspec
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = "str | Sequence[float] | np.ndarray | Mapping[str, float] | Mapping[str, str | float]"
 """A text, a vector, features that are numbers, or fields of several kinds: what is clustered."""
+
+Kind = Literal["texts", "categories", "vectors", "lines"]
+"""What the records of a stream are; features that are numbers are vectors, those that are counts texts."""
 
 Position = dict[str, Any]
 """Where a record stands in its source, as it is printed: ``{"file": ..., "line": n}`` or

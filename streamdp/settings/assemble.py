@@ -45,7 +45,7 @@ def is_sparse(settings: Settings) -> bool | None:
 
 def likelihood_class(settings: Settings, dimension: int | None) -> type[Likelihood]:
     """The family that the settings mean for vectors of this length, or for texts (None)."""
-    return _family(_kind(settings, dimension))
+    return _family(_name_of(settings, dimension))
 
 
 def build_prior(settings: Settings, sparse: bool) -> Prior:
@@ -70,7 +70,7 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
 
     Raises ConfigError.
     """
-    kind = _kind(settings, None if moments is None else len(moments.mean))
+    kind = _name_of(settings, None if moments is None else len(moments.mean))
     found = _family(kind)
     if found.sparse != (moments is None):
         what = "categories" if kind == CATEGORICAL else "texts" if found.sparse else "vectors"
@@ -148,7 +148,7 @@ def _named(settings: Settings) -> str:
     return DIRECTIONS if settings.likelihood == AUTO and settings.normalise else settings.likelihood
 
 
-def _kind(settings: Settings, dimension: int | None) -> str:
+def _name_of(settings: Settings, dimension: int | None) -> str:
     named = _named(settings)
     if named != AUTO:
         return named

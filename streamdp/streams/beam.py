@@ -25,7 +25,7 @@ from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent, Exponential
 from streamdp.priors.kinds import by_distance
-from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.texts import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
@@ -72,6 +72,11 @@ class BeamStream(Stream):
     def search(self) -> BeamSearch | None:
         """The beam, once it has begun."""
         return self._search
+
+    @property
+    def kind(self) -> Kind | None:
+        """What its records are, once the beam has begun."""
+        return None if self._search is None or self.encoder is None else self.encoder.kind
 
     @property
     def encoder(self) -> Encoder | None:

@@ -14,7 +14,7 @@ from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
-from streamdp.records import Answers, ClusterSummary, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.state.retained import Retained
@@ -61,6 +61,11 @@ class Stream(ABC):
     @abstractmethod
     def seq(self) -> int:
         """Number of the next record."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> Kind | None:
+        """What its records are, once that is known for good."""
 
     @property
     def waiting(self) -> int:

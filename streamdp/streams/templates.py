@@ -41,6 +41,7 @@ class TemplateStream(Stream):
     """
 
     announcer: LineAnnouncer
+    kind = "lines"
 
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
         super().__init__(settings, order, LineAnnouncer(Retained(settings.retain), final_only=final_only))
