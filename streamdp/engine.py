@@ -214,7 +214,7 @@ class Engine:
         """Whether cluster events are reported."""
         return self._stream.with_events
 
-    def tell_events(self) -> None:
+    def report_events(self) -> None:
         """Report cluster events from now on, whatever was asked for; the state stays as it would be."""
         self._stream.with_events = True
 

@@ -152,7 +152,7 @@ def test_a_cluster_keeps_its_colour_and_bands_share_none() -> None:
 @pytest.fixture(scope="module")
 def run() -> tuple[Engine, View]:
     engine, view = Engine(Settings(beam=4)), View("headlines")
-    engine.tell_events()
+    engine.report_events()
     view.begin(engine)
     records = headlines(1500, 3)
     for at in range(0, 1500, 300):
@@ -233,7 +233,7 @@ def test_pages_leave_no_trace_in_the_state() -> None:
     records = headlines(1300, 4)
     plain, watched = Engine(Settings(beam=4)), Engine(Settings(beam=4))
     view = View("watched")
-    watched.tell_events()
+    watched.report_events()
     lines = []
     for at in range(0, 1300, 130):
         view.taken(list(records[at : at + 130]))

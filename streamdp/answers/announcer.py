@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.answers.open_lines import OpenLines
 from streamdp.answers.samples import LONGEST, Joined, Samples, of_texts
-from streamdp.answers.written import DIGITS, FINAL_EVERY, Said
+from streamdp.answers.written import DIGITS, FINAL_EVERY, Report
 from streamdp.beam.data.state import Output
 from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Event, Final, Lines, Record
@@ -145,7 +145,7 @@ class Announcer:
 
     @property
     def final(self) -> int:
-        """Answers up to this one were said to be final, or will be where each is announced once."""
+        """Answers up to this one are reported as final, or will be where each is announced once."""
         return self._final if self._lines is None else self._lines.final
 
     def open_from(self, seq: int) -> int:
@@ -181,25 +181,27 @@ class Announcer:
                 return
             self._lines.add_objects(answers)
         revisions = out.revisions[: out.counters.revisions]
-        self._say(self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines)
+        self._report(
+            self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
+        )
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
         if self._lines is None:
-            self._lines = OpenLines(linked=self.linked, silent=self.final_only, final=self._final)
+            self._lines = OpenLines(linked=self.linked, final_only=self.final_only, final=self._final)
             self._lines.add_objects(list(self._open.values()))
             self._open.clear()
         return self._lines
 
-    def _say(self, said: Said, samples: Sequence[Joined], first: int, lines: Lines) -> None:
+    def _report(self, report: Report, samples: Sequence[Joined], first: int, lines: Lines) -> None:
         """Append what there is to say; ``samples`` are the records from number ``first`` on."""
         at = 0
-        for by, seq, before, after in said.moves[: said.counters.moves].tolist():
+        for by, seq, before, after in report.moves[: report.counters.moves].tolist():
             self.samples.extend(samples[at : by + 1 - first])
             at = max(by + 1 - first, at)
             self._move(seq, before, after)
         self.samples.extend(samples[at:])
-        self._as_lines().write(said, lines)
+        self._as_lines().write(report, lines)
 
     def _move(self, seq: int, before: int, after: int) -> None:
         """A record has another label."""
@@ -245,7 +247,7 @@ class Announcer:
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
         if self._lines is not None:
-            self._say(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
+            self._report(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
             return
         for r in range(int(out.counters.revisions)):
             self._revise(out, r, lines)

@@ -11,8 +11,8 @@ from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
     Frame,
-    Held,
-    Said,
+    Open,
+    Report,
     announce,
     revise,
     take_over,
@@ -28,26 +28,26 @@ from streamdp.records.texts import Texts
 class OpenLines:
     """Answers to consecutive records that may still change, as lines.
 
-    ``linked`` says whether they have links, ``silent`` that each is said once, when it is final.
+    ``linked`` says whether they have links, ``final_only`` that each is reported once, when it is final.
     """
 
-    def __init__(self, *, linked: bool, silent: bool, final: int) -> None:
-        self._held = made(Held, {"lines": 64, "letters": 4096})
-        self._held.counters.final = final
-        self._said = made(Said, {"lines": 64, "moves": 64})
-        self._linked, self._silent = linked, silent
+    def __init__(self, *, linked: bool, final_only: bool, final: int) -> None:
+        self._open = made(Open, {"lines": 64, "letters": 4096})
+        self._open.counters.final = final
+        self._report = made(Report, {"lines": 64, "moves": 64})
+        self._linked, self._final_only = linked, final_only
         self._take_over, self._write = Bound(take_over), Bound(write_lines)
         self._announce, self._revise = Bound(announce), Bound(revise)
         self._raws: Raws | None = None
         self._frame = _frame_of(Raws({}, ()), ())
 
     def __len__(self) -> int:
-        return int(self._held.counters.used - self._held.counters.begin)
+        return int(self._open.counters.used - self._open.counters.begin)
 
     @property
     def final(self) -> int:
-        """Answers up to this one were said to be final."""
-        return int(self._held.counters.final)
+        """Answers up to this one are reported as final."""
+        return int(self._open.counters.final)
 
     def add(self, first: int, answers: np.ndarray, numbers: np.ndarray, texts: Texts) -> None:
         """Add the answers to texts, numbered from ``first``.
@@ -67,16 +67,16 @@ class OpenLines:
         lines["revision"] = 0
         for name, values in zip(_NUMBERS, numbers, strict=True):
             lines[name] = values
-        self._take_over((self._frame, columns, self._held))
+        self._take_over((self._frame, columns, self._open))
 
     def add_objects(self, answers: Sequence[Assignment]) -> None:
         """Add answers that are objects."""
         parts = [part for answer in answers for part in _given(answer)]
         ends = np.cumsum([0, *map(len, parts)])
         lines = self._added(len(answers), int(ends[-1]))
-        counters = self._held.counters
+        counters = self._open.counters
         ends += counters.written
-        self._held.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
+        self._open.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
         counters.written = ends[-1]
         lines["start"], lines["middle"], lines["stop"] = ends[:-1:2], ends[1::2], ends[2::2]
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
@@ -87,50 +87,50 @@ class OpenLines:
 
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
-        held = self._held
+        held = self._open
         begin, used, written, _ = held.counters.tolist()
         if used + lines > len(held.lines) or written + letters > len(held.letters):
             kept = held.lines[begin:used]
             start = int(kept["start"][0]) if len(kept) else written
             room = max(len(held.lines), 2 * (len(kept) + lines))
             size = max(len(held.letters), 2 * (written - start + letters))
-            self._held = made(Held, {"lines": room, "letters": size})
-            self._held.lines[: len(kept)] = kept
+            self._open = made(Open, {"lines": room, "letters": size})
+            self._open.lines[: len(kept)] = kept
             for name in ("start", "middle", "stop"):
-                self._held.lines[name][: len(kept)] -= start
-            self._held.letters[: written - start] = held.letters[start:written]
-            counters, used = self._held.counters, len(kept)
+                self._open.lines[name][: len(kept)] -= start
+            self._open.letters[: written - start] = held.letters[start:written]
+            counters, used = self._open.counters, len(kept)
             counters.written, counters.final = written - start, held.counters.final
-        self._held.counters.used = used + lines
-        return self._held.lines[used : used + lines]
+        self._open.counters.used = used + lines
+        return self._open.lines[used : used + lines]
 
-    def _room_for(self, lines: int, moves: int) -> Said:
-        """Nothing said yet, and room for so much."""
-        if lines > len(self._said.lines) or moves > len(self._said.moves):
-            self._said = made(Said, {"lines": 2 * lines, "moves": 2 * moves})
-        self._said.counters.clear()
-        return self._said
+    def _room_for(self, lines: int, moves: int) -> Report:
+        """An empty report with room for so much."""
+        if lines > len(self._report.lines) or moves > len(self._report.moves):
+            self._report = made(Report, {"lines": 2 * lines, "moves": 2 * moves})
+        self._report.counters.clear()
+        return self._report
 
-    def announce(self, revisions: np.ndarray, through: np.ndarray, open_for: int) -> Said:
-        """Say the answers that were added last: see :func:`announce`."""
+    def announce(self, revisions: np.ndarray, through: np.ndarray, open_for: int) -> Report:
+        """Report the answers that were added last: see :func:`announce`."""
         n = len(through) + len(revisions) + len(through) // FINAL_EVERY + 1
-        said = self._room_for(n + self._silent * len(self), len(revisions))
+        report = self._room_for(n + self._final_only * len(self), len(revisions))
         decided = np.ascontiguousarray(through)
-        self._announce((self._held, said), revisions, decided, open_for, self._linked, self._silent)
-        return said
+        self._announce((self._open, report), revisions, decided, open_for, self._linked, self._final_only)
+        return report
 
-    def revise(self, revisions: np.ndarray) -> Said:
-        """Say revisions of answers."""
-        said = self._room_for(len(revisions), len(revisions))
-        self._revise((self._held, said), revisions, self._linked, self._silent)
-        return said
+    def revise(self, revisions: np.ndarray) -> Report:
+        """Report revisions of answers."""
+        report = self._room_for(len(revisions), len(revisions))
+        self._revise((self._open, report), revisions, self._linked, self._final_only)
+        return report
 
-    def write(self, said: Said, lines: Lines) -> None:
-        """Append what is said to ``lines``, written where numbers are not too large for that."""
-        rows = said.lines[: said.counters.lines]
+    def write(self, report: Report, lines: Lines) -> None:
+        """Append the report to ``lines``, written where numbers are not too large for that."""
+        rows = report.lines[: report.counters.lines]
         size = int((rows["stop"] - rows["start"]).sum()) + BESIDE * len(rows)
         out, length = np.empty(size, np.uint8), np.zeros(1, np.int64)
-        self._write((self._held,), rows, out, length)
+        self._write((self._open,), rows, out, length)
         if length[0] < 0:
             lines.extend(self._objects(rows))
         elif len(rows):
@@ -138,8 +138,8 @@ class OpenLines:
 
     def objects(self) -> list[Assignment]:
         """All answers that may change, as objects."""
-        counters = self._held.counters
-        found = self._objects(self._held.lines[counters.begin : counters.used])
+        counters = self._open.counters
+        found = self._objects(self._open.lines[counters.begin : counters.used])
         return [answer for answer in found if isinstance(answer, Assignment)]
 
     def _objects(self, lines: np.ndarray) -> Iterator[Assignment | Final]:
@@ -147,7 +147,7 @@ class OpenLines:
             if line["revision"] < 0:
                 yield Final(int(line["seq"]))
                 continue
-            letters = self._held.letters[line["start"] : line["stop"]].tobytes()
+            letters = self._open.letters[line["start"] : line["stop"]].tobytes()
             link = int(line["link"])
             yield Assignment(
                 seq=int(line["seq"]),

@@ -1,7 +1,7 @@
 """Answers as lines of JSON, as kernels write them: no object for each.
 
 What a line takes over from its record (id, position, time, kept fields) is written once, when the answer is
-first given, and held as long as the answer may change.
+first given, and opened as long as the answer may change.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Frame(NamedTuple):
     name_ends: np.ndarray  # int64[fields]
 
 
-class Held(NamedTuple):
+class Open(NamedTuple):
     """Lines of answers that may change, and the letters that they have from their records.
 
     The lines are those of consecutive records, from ``begin`` to ``used``; those before are final.
@@ -53,8 +53,8 @@ class Held(NamedTuple):
     letters: Annotated[np.ndarray, of(np.uint8, "letters")]
 
 
-class Said(NamedTuple):
-    """What there is to say of an announcement: lines, and which records have other labels."""
+class Report(NamedTuple):
+    """What is announced: lines, and which records have other labels."""
 
     counters: Annotated[Counters, one("lines moves")]
     lines: Annotated[np.ndarray, rows(LINE, "lines")]
@@ -131,12 +131,12 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
 
 
 @entry
-def take_over(frame: Frame, columns: Columns, held: Held) -> None:
+def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
     """Write down what the lines that were added last have from their records."""
     n = columns.ends.shape[0]
-    first, at, out = held.counters.used - n, held.counters.written, held.letters
+    first, at, out = opened.counters.used - n, opened.counters.written, opened.letters
     for i in range(n):
-        row = held.lines[first + i]
+        row = opened.lines[first + i]
         row.start = at
         at = _put_all(out, at, _ID)
         if columns.ids[i, 0] < 0:
@@ -168,11 +168,11 @@ def take_over(frame: Frame, columns: Columns, held: Held) -> None:
             out[at] = 0x7D
             at += 1
         row.stop = at
-    held.counters.written = at
+    opened.counters.written = at
 
 
 @entry
-def write_lines(held: Held, lines: np.ndarray, out: np.ndarray, size: np.ndarray) -> None:
+def write_lines(opened: Open, lines: np.ndarray, out: np.ndarray, size: np.ndarray) -> None:
     """Write lines of JSON; ``size[0]`` is how many bytes they take, -1 where numbers are too large for it."""
     at = 0
     for i in range(lines.shape[0]):
@@ -186,7 +186,7 @@ def write_lines(held: Held, lines: np.ndarray, out: np.ndarray, size: np.ndarray
                 return
             at = _put_all(out, at, _SEQ)
             at = _put_whole(out, at, line.seq)
-            at = _put(out, at, held.letters, line.start, line.middle)
+            at = _put(out, at, opened.letters, line.start, line.middle)
             at = _put_all(out, at, _CLUSTER)
             at = _put_whole(out, at, line.label)
             at = _put_all(out, at, _PROBABILITY)
@@ -203,72 +203,72 @@ def write_lines(held: Held, lines: np.ndarray, out: np.ndarray, size: np.ndarray
             at = _put_number(out, at, line.novelty)
             at = _put_all(out, at, _REVISION)
             at = _put_whole(out, at, line.revision)
-            at = _put(out, at, held.letters, line.middle, line.stop)
+            at = _put(out, at, opened.letters, line.middle, line.stop)
         out[at], out[at + 1] = 0x7D, 0x0A
         at += 2
     size[0] = at
 
 
 @kernel
-def _say(said: Said, line: Any) -> None:
-    said.lines[said.counters.lines] = line
-    said.counters.lines += 1
+def _add_line(report: Report, line: Any) -> None:
+    report.lines[report.counters.lines] = line
+    report.counters.lines += 1
 
 
 @kernel
-def _revise(held: Held, said: Said, revision: Any, linked: bool, silent: bool) -> None:
-    begin = held.counters.begin
-    line = held.lines[begin + revision.seq - held.lines[begin].seq]
-    move = said.moves[said.counters.moves]
-    said.counters.moves += 1
+def _revise(opened: Open, report: Report, revision: Any, linked: bool, final_only: bool) -> None:
+    begin = opened.counters.begin
+    line = opened.lines[begin + revision.seq - opened.lines[begin].seq]
+    move = report.moves[report.counters.moves]
+    report.counters.moves += 1
     move.by, move.seq, move.before, move.after = revision.by, revision.seq, line.label, revision.label
     line.label, line.founded = revision.label, revision.founded
     line.link = revision.link if linked else -1
     line.probability = np.rint(revision.probability * 1e6) / 1e6
     line.revision += 1
-    if not silent:
-        _say(said, line)
+    if not final_only:
+        _add_line(report, line)
 
 
 @entry
 def announce(
-    held: Held,
-    said: Said,
+    opened: Open,
+    report: Report,
     revisions: np.ndarray,
     through: np.ndarray,
     open_for: int,
     linked: bool,
-    silent: bool,
+    final_only: bool,
 ) -> None:
-    """Say the answers that were added last, each with the revisions that it brought, and what is final.
+    """Report the answers that were added last, each with the revisions that it brought, and what is final.
 
-    ``through`` is the last record that is decided behind each. ``silent`` says each answer once, when it is
-    final.
+    ``through`` is the last record that is decided behind each. ``final_only`` reports each answer once, when
+    it is final.
     """
-    counters = held.counters
+    counters = opened.counters
     r, first = 0, counters.used - through.shape[0]
     for i in range(through.shape[0]):
-        line = held.lines[first + i]
-        if not silent:
-            _say(said, line)
+        line = opened.lines[first + i]
+        if not final_only:
+            _add_line(report, line)
         while r < revisions.shape[0] and revisions[r].by == line.seq:
-            _revise(held, said, revisions[r], linked, silent)
+            _revise(opened, report, revisions[r], linked, final_only)
             r += 1
         decided = min(through[i], line.seq - open_for)
-        while counters.begin < counters.used and held.lines[counters.begin].seq <= decided:
-            if silent:
-                _say(said, held.lines[counters.begin])
+        while counters.begin < counters.used and opened.lines[counters.begin].seq <= decided:
+            if final_only:
+                _add_line(report, opened.lines[counters.begin])
             counters.begin += 1
         if (line.seq + 1) % FINAL_EVERY == 0 and decided > counters.final:
             counters.final = decided
-            if not silent:
-                final = said.lines[said.counters.lines]
+            if not final_only:
+                final = report.lines[report.counters.lines]
                 final.seq, final.revision, final.start, final.stop = decided, -1, 0, 0
-                said.counters.lines += 1
+                report.counters.lines += 1
 
 
 @entry
-def revise(held: Held, said: Said, revisions: np.ndarray, linked: bool, silent: bool) -> None:
-    """Say revisions of answers."""
+def revise(opened: Open, report: Report, revisions: np.ndarray, linked: bool, final_only: bool) -> None:
+    """Report revisions of answers."""
     for r in range(revisions.shape[0]):
-        _revise(held, said, revisions[r], linked, silent)
+        _revise(opened, report, revisions[r], linked, final_only)

@@ -73,7 +73,7 @@ class Interrupt:
     def _hung_up(self, number: int, frame: FrameType | None) -> None:
         if self._terminal and not _has_terminal():
             self._note(number, frame)
-            self._told.send(bytes([signal.SIGTERM]))  # for the listener, to whom a rotation is nothing
+            self._writer.send(bytes([signal.SIGTERM]))  # for the listener, to whom a rotation is nothing
         else:
             self.rotation_asked = True
 
@@ -109,10 +109,10 @@ class Interrupt:
         return "stopped without waiting any longer" if waited > self._limit else ""
 
     def __enter__(self) -> Interrupt:
-        self._heard, self._told = socket.socketpair()
-        self._told.setblocking(False)
+        self._heard, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
         self._closed = threading.Event()
-        self._wakeup = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
+        self._wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         threading.Thread(target=self._listen, daemon=True).start()
         for number in (signal.SIGTERM, signal.SIGINT):
             self._before[number] = signal.signal(number, self._note)
@@ -128,7 +128,7 @@ class Interrupt:
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.signal(signal.SIGHUP, self._unhung)
         signal.set_wakeup_fd(self._wakeup)
-        self._told.close()
+        self._writer.close()
         self._heard.close()
 
 

@@ -254,7 +254,7 @@ class Progress:
         self._plan = plan
         self._lock = threading.Lock()
         self._began = working_time()
-        self._told = [0.0] * plan.chains
+        self._reported = [0.0] * plan.chains
         self._before = [0.0] * plan.chains
         self._records = [0] * plan.chains
         self._shown = sys.stderr.isatty() and plan.method in SAMPLERS
@@ -290,12 +290,12 @@ class Progress:
     def __call__(self, number: int, chain: Chain, trace: Trace) -> None:
         """After every round."""
         now = time.monotonic()
-        if not self._shown or now - self._told[number] < EVERY:
+        if not self._shown or now - self._reported[number] < EVERY:
             return
         with self._lock:
             elapsed = working_time() - self._began
             done = elapsed if self._plan.seconds else len(trace.seconds)
-            self._told[number] = now
+            self._reported[number] = now
             self._bar.update(
                 self._tasks[number],
                 completed=done,

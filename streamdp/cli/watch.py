@@ -228,7 +228,7 @@ class LivePage(Watch):
         """Answer questions of pages, and update them once a second."""
         if not self._begun:
             self._begun = True
-            engine.tell_events()
+            engine.report_events()
             self.page.view.chosen = automatic(engine.settings)  # of a state, where there is one
             self.page.view.begin(engine)
         self.page.questions.answer(engine)

@@ -64,7 +64,7 @@ def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
 
 
 @kernel
-def _tell(state: State, best: int, out: np.ndarray, row: Any, terms: Terms) -> None:
+def _answer(state: State, best: int, out: np.ndarray, row: Any, terms: Terms) -> None:
     """Answer a line that has been weighed."""
     row.probability = math.exp(out[1] - out[0])
     row.new_probability = math.exp(out[2] - out[0])
@@ -133,7 +133,7 @@ def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> 
 def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: Any, terms: Terms) -> int:
     """Let a line never seen join a template or found one; which it is."""
     best, log_p0 = _weigh(state, scratch, n, words, terms)
-    _tell(state, best, scratch.weighed, row, terms)
+    _answer(state, best, scratch.weighed, row, terms)
     cluster = best
     if best < 0:
         cluster = _found(state, scratch, n, log_p0)
@@ -280,7 +280,7 @@ def score(
         tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False)
         best, _ = _weigh(state, scratch, n, words, terms)
-        _tell(state, best, scratch.weighed, row, terms)
+        _answer(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1
         row.cluster = best
         state.counters.tokens = tokens

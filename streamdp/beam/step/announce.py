@@ -1,4 +1,4 @@
-"""What is told of records: the label of the newest, and what was told of others and no longer holds."""
+"""What is reported of records: the label of the newest, and corrected labels of earlier ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _find_affected(state: State, walk: Walk, count: int, heir: int) -> None:
 
 @kernel
 def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
-    """Tell of the undecided records whose label is another one now, oldest first."""
+    """Report the undecided records whose label has changed, oldest first."""
     seq = state.beam.counters.seq
     mask = state.announced.shape[0] - 1
     for back in range(count, 0, -1):
@@ -55,7 +55,7 @@ def _revise(state: State, out: Output, walk: Walk, count: int) -> None:
 
 @kernel
 def change_head(state: State, out: Output, walk: Walk, heir: int) -> None:
-    """The newest record makes another hypothesis the best: revise what was told of earlier records.
+    """The newest record makes another hypothesis the best: revise what was reported of earlier records.
 
     Called before the record joins a cluster; ``HEAD`` is still the last one.
     """

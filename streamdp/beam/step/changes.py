@@ -1,7 +1,7 @@
-"""What a change of the best hypothesis did to the clusters that were told of.
+"""What a change of the best hypothesis did to the clusters that were reported.
 
 A label that was minted has *split* off from others. One that no record has any more has *merged* into the
-one cluster that has all of them now, or has *vanished* into several. Both are told before the record that
+one cluster that has all of them now, or has *vanished* into several. Both are reported before the record that
 caused the change joins a cluster: all hypotheses still hold what they held, so that every cluster concerned,
 of the last head and of its heir, has its slot and its statistics.
 """
@@ -99,7 +99,7 @@ def _report_ends(state: State, out: Output, walk: Walk, count: int, pairs: int) 
 
 @kernel
 def report_changes(state: State, out: Output, walk: Walk, count: int, heir: int, minted: int) -> None:
-    """Tell what it means that hypothesis ``heir`` becomes the head: ``count`` undecided earlier records.
+    """Report what it means that hypothesis ``heir`` becomes the head: ``count`` undecided earlier records.
 
     Their lineages are labelled already, with new labels from ``minted`` on; the labels announced stand yet.
     """

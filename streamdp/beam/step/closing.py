@@ -58,7 +58,7 @@ def discard_slot(state: State, slot: int) -> None:
 
 @kernel
 def announce_closed(state: State, out: Output, slot: int, retired: bool) -> None:
-    """All hypotheses agree on a closed cluster: tell its end and free it."""
+    """All hypotheses agree on a closed cluster: report its end and free it."""
     label = state.lineages.rows[state.pool.slots[slot].lineage].label
     kind = RETIRED_EVENT if retired else CLOSED_EVENT
     emit_event(state, out, kind, slot, label)
