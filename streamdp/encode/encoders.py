@@ -17,8 +17,8 @@ from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.likelihoods.base import Moments
 from streamdp.records import FieldNames, Record, Reject, holds_categories
-from streamdp.registry import CATEGORICAL, LIKELIHOODS, find
 from streamdp.settings import Settings
+from streamdp.settings.registry import CATEGORICAL, LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
 HUGE = 1e100

@@ -14,8 +14,8 @@ from streamdp.errors import Exit, StreamdpError
 from streamdp.likelihoods import Likelihood
 from streamdp.priors.base import Prior
 from streamdp.priors.decays import Decay
-from streamdp.registry import find
 from streamdp.settings import Settings
+from streamdp.settings.registry import find
 
 HEAD = b"streamdp model 1\n"
 SUM = 4

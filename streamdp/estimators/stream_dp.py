@@ -30,11 +30,11 @@ from streamdp.estimators.reading import (
 )
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
-from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import ConfigError
+from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
 
 

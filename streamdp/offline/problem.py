@@ -17,10 +17,10 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.schedule import Trace
 from streamdp.priors.base import Prior
 from streamdp.priors.kinds import by_distance
-from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR
 from streamdp.settings.assemble import build_likelihood, build_prior, likelihood_class
+from streamdp.settings.registry import CATEGORICAL
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,8 +15,8 @@ from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.neighbours import FULL
 from streamdp.priors import Prior
 from streamdp.priors.kinds import by_distance
-from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.load import ConfigError
+from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.schema import AUTO, Settings
 
 WORDS, VECTORS, LONG_VECTORS = "hierarchical-pitman-yor", "normal-inverse-wishart", "normal-inverse-gamma"
@@ -58,8 +58,11 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
     kind = PRIOR if settings.prior == AUTO else settings.prior
     found = _class(PRIORS, kind, Prior)
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
+    given = _given(settings, found.settings)
     try:
-        prior: Prior = found.automatic(_given(settings, found.settings), like_texts)
+        if "decay" in given:
+            given["decay"] = find(DECAYS, given["decay"])
+        prior: Prior = found.automatic(given, like_texts)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     return prior

@@ -13,7 +13,6 @@ from streamdp.beam.data.model import Model
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
-from streamdp.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.assemble import (
     ANY,
     build_likelihood,
@@ -25,6 +24,7 @@ from streamdp.settings.assemble import (
     warmup_length,
 )
 from streamdp.settings.load import ConfigError, checked
+from streamdp.settings.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.schema import AUTO, Settings
 
 
