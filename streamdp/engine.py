@@ -19,13 +19,14 @@ from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
+from streamdp.encode.sound import check_order
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained
-from streamdp.state.sound import check_order, refusing
+from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream

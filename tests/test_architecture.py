@@ -15,11 +15,11 @@ from benchmarks.shape import circles, counts, imported, read
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
-    "_version errors records checks",
+    "_version errors records",
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",
-    "encode settings.reading",
+    "encode",
     "beam.data",
     "beam.step",
     "beam.clusters",
@@ -47,7 +47,7 @@ A room is a module of ``streamdp``, or a folder without the rooms inside it that
 
 ONLY = {
     "offline.kernels": ("streamdp.kernels", "streamdp.priors", "streamdp.likelihoods"),
-    "likelihoods": ("streamdp.kernels", "streamdp.checks"),
+    "likelihoods": ("streamdp.kernels",),
     "lines": ("streamdp.kernels",),
     "streamdp_connectors": (
         "streamdp.errors",

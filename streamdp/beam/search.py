@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.beginning import SLOTS, new_state
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import Choice
 from streamdp.beam.data.clock import prior_at
@@ -16,7 +15,7 @@ from streamdp.beam.data.pool import VACANT
 from streamdp.beam.data.scores import Scores, WordScores
 from streamdp.beam.data.state import COMPLETE, GROW, Output, State
 from streamdp.beam.data.walk import Walk
-from streamdp.beam.growth import make_room
+from streamdp.beam.growth import SLOTS, make_room, new_state
 from streamdp.beam.step.advance import Records, advance, score_only
 from streamdp.beam.step.weigh import weigh
 from streamdp.encode.batch import Batch

@@ -19,7 +19,7 @@ from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_state
 from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
@@ -32,7 +32,6 @@ from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input, Outputs, Results
 from streamdp.state.snapshot import StateFolder
 

@@ -9,24 +9,18 @@ from pathlib import Path
 
 import msgspec
 
-from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.cache import cache_folder
-from streamdp.likelihoods.neighbours import FULL
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Value
 from streamdp.settings import Settings
-from streamdp.settings.assemble import is_sparse
-from streamdp.settings.options import ConfigError
-
-BEYOND = 2 * REVIEW_EVERY
-"""Further records, so that the stream looks back at earlier ones."""
+from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 
 FEW = 60
 """Records that are fitted."""
@@ -55,14 +49,14 @@ def _kernels_in(folder: Path) -> int:
 def _streams(settings: Settings) -> Iterator[list[Value]]:
     """Records of each kind that the settings may be for."""
     sparse = True if settings.of_lines else is_sparse(settings)
-    count = max(settings.second_look, settings.refine_every) + BEYOND
+    count = records_for_all(settings)
     if settings.of_categories:
         yield _records(count, settings.field_names)
         return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]
     if sparse is not True:
-        for dimension in (8, FULL + 1):
+        for dimension in (8, LONG):
             yield _vectors(count, dimension)
 
 

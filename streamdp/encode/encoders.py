@@ -1,4 +1,4 @@
-"""Records to batches: word counts, or vectors of one fixed length."""
+"""Records to batches, by the settings: word counts, or vectors of one fixed length."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.errors import ConfigError
 from streamdp.likelihoods.base import Moments
 from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.settings import Settings
@@ -200,6 +202,28 @@ def kind_of(record: Record) -> str | int:
     if holds_categories(value):
         return CATEGORICAL
     return len(value) if isinstance(value, list) else type(value).__name__
+
+
+def decoder_of(settings: Settings, input_format: Format) -> Decoder:
+    """What reads records of a format, as the settings name their fields. Raises ConfigError."""
+    settings.check()
+    try:
+        return Decoder(
+            input_format,
+            text_field=settings.text_field,
+            vector_field=settings.vector_field,
+            features_field=settings.features_field,
+            time_field=settings.time_field,
+            time_unit=settings.time_unit,
+            id_field=settings.id_field,
+            keep=settings.keep,
+            max_bytes=settings.max_record_bytes,
+            timestamp_format=settings.timestamp_format,
+            pattern=settings.pattern,
+            categories=settings.field_names if settings.of_categories else None,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def tokenizer_of(settings: Settings) -> Tokenizer:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
 from streamdp.likelihoods.words import (
     Learned,

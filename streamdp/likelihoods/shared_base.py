@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.checks import discount_in_range, not_negative, positive
+from streamdp.kernels.checks import discount_in_range, not_negative, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import WORD_SPACE, Learned, WordFamily, learned_from
 

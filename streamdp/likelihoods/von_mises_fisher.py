@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamdp.checks import not_negative
+from streamdp.kernels.checks import not_negative
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
 from streamdp.likelihoods.directions import ROW, VonMisesFisherTerms

@@ -13,6 +13,7 @@ import numpy as np
 
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import MERGED, SPLIT, VANISHED, Output
+from streamdp.beam.labels import inherit
 from streamdp.beam.looks.rearrange import found_clusters, keep_head, move_records, report_change, tidy
 from streamdp.beam.looks.review import by_label, gather_recent, run_looks
 from streamdp.beam.looks.second_look import LEAST_GAIN
@@ -21,7 +22,7 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.proposal import Proposal
 from streamdp.offline.samplers.gibbs import sweep
-from streamdp.offline.task import Stream, Task, inherit, task_over
+from streamdp.offline.task import Stream, Task, task_over
 from streamdp.priors import DistanceDependent
 from streamdp.priors.kinds import by_distance
 

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamdp.checks import whole_or_none
 from streamdp.kernels.rows import grown
 from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.offline.chain import canonical
@@ -52,39 +51,90 @@ _MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": SUPPORT}
 _LOOKS = {"replica": REPLICA, "predictive": PREDICTIVE}
 
 
-class Search:
-    """A tree of clusterings of the first records, grown where most is expected of it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Options:
+    """What A* maximises, and how. ValueError for what it has not.
 
-    See :func:`astar` for the parameters.
+    Parameters
+    ----------
+    queue
+        Most states that wait, the worst being dropped: 1 is greedy search. 0: no bound, so that time and
+        memory may grow exponentially with N.
+    score
+        The look-ahead. "admissible": no less than any clustering can add, so that a queue without a bound
+        ends with the best for certain. "trivial" or "constant": none; as certain where no record can have
+        a density above 1. "replica": each of the R records left after R - 1 copies of itself, in the
+        cluster where it then does best. "predictive": each in all clusters, by the weights that the prior
+        gives these for the next record. "inadmissible": each in a cluster of its own; finds good
+        clusterings fast.
+    mode
+        "joint". "count_prior": under ``CRP``, with the probability of how many clusters there are of each
+        size in place of p(z); what that can still add is a guess, namely the better of all records in the
+        largest cluster, and each in one of its own. "likelihood_only": log p(x | z), for all z that the
+        prior allows.
+    order
+        "given"; or, where the prior is exchangeable, "random", or by log H of each record alone,
+        "ascending" or "descending".
+    seed
+        Of the random order.
+    base
+        p_w by word, shape (V,), of the hierarchical families; None: that of the family, or else learned
+        from the records.
+    distances
+        d(i, j) of a ``DistanceDependent`` prior in place of its own, shape (N, N), read where j < i.
+    max_states
+        Once so many have entered the queue, only the best goes on, greedily; None: no limit.
+    until
+        Asked every now and then; once it says so, the same happens.
     """
 
-    def __init__(
-        self,
-        data: Data,
-        likelihood: Likelihood,
-        prior: Prior,
-        *,
-        queue: int = 0,
-        score: Score = "admissible",
-        mode: Mode = "joint",
-        order: Order = "given",
-        seed: int = 0,
-        base: np.ndarray | None = None,
-        distances: np.ndarray | None = None,
-        max_states: int | None = None,
-        until: Callable[[], bool] | None = None,
-    ) -> None:
-        self.until = until
-        _check(prior, queue, score, mode, order, max_states)
-        self.bound, self.limit = queue, NO_LIMIT if max_states is None else max_states
+    queue: int = 0
+    score: Score = "admissible"
+    mode: Mode = "joint"
+    order: Order = "given"
+    seed: int = 0
+    base: np.ndarray | None = None
+    distances: np.ndarray | None = None
+    max_states: int | None = None
+    until: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("score", Score), ("mode", Mode), ("order", Order)):
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(get_args(kind))}, not {getattr(self, name)!r}"
+                )
+        for name, least, other in (("queue", 0, ""), ("max_states", 1, ", or None")):
+            value = getattr(self, name)
+            if not (value is None and other) and (
+                not isinstance(value, int) or isinstance(value, bool) or value < least
+            ):
+                raise ValueError(f"{name} must be an integer of at least {least}{other}, not {value!r}")
+
+    def check(self, prior: Prior) -> None:
+        """ValueError where they do not go with a prior."""
+        name = type(prior).__name__
+        if self.order != "given" and not prior.exchangeable:
+            raise ValueError(f"order must be 'given' under {name}: it is part of the model")
+        if self.mode == "count_prior" and not prior.ewens:
+            raise ValueError(f"mode 'count_prior' is for CRP, not for {name}")
+
+
+class Search:
+    """A tree of clusterings of the first records, grown where most is expected of it."""
+
+    def __init__(self, data: Data, likelihood: Likelihood, prior: Prior, options: Options) -> None:
+        options.check(prior)
+        score, base, self.until = options.score, options.base, options.until
+        self.bound, self.limit = options.queue, options.max_states or NO_LIMIT
         self.store = new_store(data, likelihood, base)
         if score == "replica" and likelihood.sparse:
             self.store = with_long_tables(self.store, likelihood, base)
         prepare(self.store)
         store: Any = self.store
         fresh = store.fresh
-        self.order = _placed(fresh + log_coefficients(self.store, likelihood), order, seed)
-        self.link_weights = all_link_weights(prior, data, distances)
+        self.order = _placed(fresh + log_coefficients(self.store, likelihood), options)
+        self.link_weights = all_link_weights(prior, data, options.distances)
         if isinstance(likelihood, BagFamily):
             given = store.terms, store.offsets, store.words, store.counts
             most = likelihood.upper_bounds(*given)[self.order]
@@ -94,13 +144,13 @@ class Search:
         ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
         look = _LOOKS.get(score, SUMS)
         self.heuristic, root = new_heuristic(
-            prior, _MODES[mode], look, from_each_on(ahead), self.link_weights
+            prior, _MODES[options.mode], look, from_each_on(ahead), self.link_weights
         )
         self.workspace = new_workspace(self.order, len(self.store.size))
         self.tree = new_tree(root, FIRST_STATES)
         learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
         bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
-        self.exact = bounded and queue == 0 and mode == "joint" and not learned
+        self.exact = bounded and options.queue == 0 and options.mode == "joint" and not learned
         """Whether the next complete state is the best; not once ``max_states`` is reached."""
 
     def next_best(self) -> np.ndarray | None:
@@ -141,27 +191,13 @@ class Search:
         return labels
 
 
-def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max_states: int | None) -> None:
-    for name, value, kind in (("score", score, Score), ("mode", mode, Mode), ("order", order, Order)):
-        if value not in get_args(kind):
-            raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
-    if not isinstance(queue, int) or isinstance(queue, bool) or queue < 0:
-        raise ValueError(f"queue must be an integer of at least 0, not {queue!r}")
-    whole_or_none("max_states", max_states)
-    name = type(prior).__name__
-    if order != "given" and not prior.exchangeable:
-        raise ValueError(f"order must be 'given' under {name}: it is part of the model")
-    if mode == "count_prior" and not prior.ewens:
-        raise ValueError(f"mode 'count_prior' is for CRP, not for {name}")
-
-
-def _placed(fresh: np.ndarray, order: Order, seed: int) -> np.ndarray:
+def _placed(fresh: np.ndarray, options: Options) -> np.ndarray:
     """The records in the order they are placed in."""
-    if order == "random":
-        return np.random.default_rng(seed).permutation(len(fresh))
-    if order == "given":
+    if options.order == "random":
+        return np.random.default_rng(options.seed).permutation(len(fresh))
+    if options.order == "given":
         return np.arange(len(fresh))
-    return np.argsort(fresh if order == "ascending" else -fresh, kind="stable")
+    return np.argsort(fresh if options.order == "ascending" else -fresh, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,60 +226,12 @@ class AStarResult:
     expanded: int
 
 
-def astar(
-    data: Data,
-    likelihood: Likelihood,
-    prior: Prior,
-    *,
-    queue: int = 0,
-    score: Score = "admissible",
-    mode: Mode = "joint",
-    order: Order = "given",
-    seed: int = 0,
-    base: np.ndarray | None = None,
-    distances: np.ndarray | None = None,
-    max_states: int | None = None,
-    until: Callable[[], bool] | None = None,
-) -> AStarResult:
+def astar(data: Data, likelihood: Likelihood, prior: Prior, **options: Any) -> AStarResult:
     """Search for the clustering of largest log p(z, x), one record after the other, best first.
 
     A state is a clustering of the first records. It waits in a queue by their log joint, plus the most
-    that the prior can add for the other records, plus a look-ahead at their likelihood. ``ValueError``
-    where the arguments do not go together.
-
-    Parameters
-    ----------
-    data, likelihood, prior
-        The model; every prior is served.
-    queue
-        Most states that wait, the worst being dropped: 1 is greedy search. 0: no bound, so that time and
-        memory may grow exponentially with N.
-    score
-        The look-ahead. "admissible": no less than any clustering can add, so that a queue without a bound
-        ends with the best for certain. "trivial" or "constant": none; as certain where no record can have
-        a density above 1. "replica": each of the R records left after R - 1 copies of itself, in the
-        cluster where it then does best. "predictive": each in all clusters, by the weights that the prior
-        gives these for the next record. "inadmissible": each in a cluster of its own; finds good
-        clusterings fast.
-    mode
-        "joint". "count_prior": under ``CRP``, with the probability of how many clusters there are of each
-        size in place of p(z); what that can still add is a guess, namely the better of all records in the
-        largest cluster, and each in one of its own. "likelihood_only": log p(x | z), for all z that the
-        prior allows.
-    order
-        "given"; or, where the prior is exchangeable, "random", or by log H of each record alone,
-        "ascending" or "descending".
-    seed
-        Of the random order.
-    base
-        p_w by word, shape (V,), of the hierarchical families; None: that of the family, or else learned
-        from the records.
-    distances
-        d(i, j) of a ``DistanceDependent`` prior in place of its own, shape (N, N), read where j < i.
-    max_states
-        Once so many have entered the queue, only the best goes on, greedily; None: no limit.
-    until
-        Asked every now and then; once it says so, the same happens.
+    that the prior can add for the other records, plus a look-ahead at their likelihood. Every prior is
+    served; ``options`` are those of :class:`Options`. ``ValueError`` where the arguments do not go together.
 
     Notes
     -----
@@ -251,31 +239,19 @@ def astar(
     through the links of a distance dependent prior; here all links that make the same clustering are one
     state.
     """
-    states = Search(
-        data,
-        likelihood,
-        prior,
-        queue=queue,
-        score=score,
-        mode=mode,
-        order=order,
-        seed=seed,
-        base=base,
-        distances=distances,
-        max_states=max_states,
-        until=until,
-    )
+    chosen = Options(**options)
+    states = Search(data, likelihood, prior, chosen)
     found = states.next_best()
     if found is None:
         raise ValueError("no clustering has a finite score")
     labels = canonical(found)
     log_likelihood = _log_likelihood(states.store, labels)
-    if distances is not None and (linked := by_distance(prior)) is not None:
+    if chosen.distances is not None and (linked := by_distance(prior)) is not None:
         log_joint = log_likelihood + linked.log_probability_by(states.link_weights, labels)
     else:
         times = None if data.times is None else data.times.tolist()
         log_joint = log_likelihood + prior.log_probability(labels.tolist(), times)
-    maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(mode)
+    maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(chosen.mode)
     if maximised is None:
         maximised = log_likelihood + log_count_prior(prior, labels)
     counters = states.tree.counters

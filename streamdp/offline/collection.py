@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from streamdp.encode.encoders import Encoded, Encoder, encode_all
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.load import ConfigError
 
 
 class NothingLeftError(ConfigError):

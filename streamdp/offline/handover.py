@@ -12,10 +12,10 @@ from streamdp.encode.vocabulary import BagEncoder
 from streamdp.engine import Engine
 from streamdp.offline.task import Stream
 from streamdp.settings import Settings
+from streamdp.settings.blueprint import Blueprint, new_search
 from streamdp.settings.load import model_settings
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
-from streamdp.streams.beam import new_search
 
 
 def stream_of(engine: Engine) -> Stream:
@@ -44,7 +44,7 @@ def engine_of(
     """
     batch, moments = encoded.batch, encoded.moments
     encoder = copy.deepcopy(encoded.encoder)  # what this engine learns is no business of another
-    search = new_search(meant_for(settings, encoder), moments)
+    search = new_search(Blueprint(meant_for(settings, encoder)), moments)
     first = np.unique(labels, return_index=True)[1]
     if isinstance(encoder, BagEncoder):
         search.ensure_words(encoder.vocabulary.unknown + 1)

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.labels import inherit
 from streamdp.kernels.sound import finite, require, within
 from streamdp.offline.problem import Solution
-from streamdp.offline.task import Task, inherit
+from streamdp.offline.task import Task
 from streamdp.priors.kinds import by_distance
 from streamdp.state.retained import pack, unpack
 

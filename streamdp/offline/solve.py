@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.astar import astar
 from streamdp.offline.chain import Chain, recount
@@ -21,7 +21,6 @@ from streamdp.offline.samplers import METHODS, Move
 from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import beam_labels, one_cluster, random_clusters, sequential, singletons
-from streamdp.settings.load import ConfigError
 
 MOST_DRAWS = 200
 
@@ -170,8 +169,8 @@ def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Soluti
         problem.likelihood,
         problem.prior,
         queue=plan.queue,
-        score=plan.score,  # type: ignore[arg-type]
-        order=plan.order,  # type: ignore[arg-type]
+        score=plan.score,
+        order=plan.order,
         seed=problem.settings.seed,
         base=problem.base,
         distances=problem.distances,

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from streamdp.beam.search import BeamSearch
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
@@ -22,7 +22,6 @@ from streamdp.priors import CRP
 from streamdp.priors.base import Weights
 from streamdp.priors.kinds import by_distance
 from streamdp.settings.assemble import build_model
-from streamdp.settings.load import ConfigError
 
 PLAIN, COUNTED, LINKED = range(3)
 

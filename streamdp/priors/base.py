@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import whole_or_none
+from streamdp.kernels.checks import whole_or_none
 from streamdp.kernels.jit import generic
 
 LIMITS = {"retire_after": "retire_after", "max_clusters": "max_clusters"}

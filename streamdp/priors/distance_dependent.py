@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import Prior, found_weight
 from streamdp.priors.decays import Decay, Exponential
 

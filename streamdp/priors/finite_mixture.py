@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from streamdp.checks import positive, whole
+from streamdp.kernels.checks import positive, whole
 from streamdp.priors.base import SizedPrior, cluster_sizes, found_weight, join_weight
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import LIMITS, Retiring, found_weight, founders, join_weight
 
 

@@ -9,10 +9,15 @@ from typing import Any
 
 import msgspec
 
+from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.data.model import Model
+from streamdp.beam.facts import state_of
+from streamdp.beam.search import BeamSearch
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
+from streamdp.priors.decays import Decay
 from streamdp.settings.assemble import (
     ANY,
     build_likelihood,
@@ -23,9 +28,12 @@ from streamdp.settings.assemble import (
     second_look_of,
     warmup_length,
 )
-from streamdp.settings.load import ConfigError, checked
+from streamdp.settings.load import checked
 from streamdp.settings.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.schema import AUTO, Settings
+
+PARTS = Prior, Likelihood, Decay
+"""What a model is made of."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,15 @@ class Blueprint:
     def model(self, likelihood: Likelihood) -> Model:
         """What the beam's kernels read."""
         return build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
+
+
+def new_search(blueprint: Blueprint, moments: Moments | None, facts: Facts | None = None) -> BeamSearch:
+    """The beam that is meant, for words where there are no moments of vectors.
+
+    It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
+    """
+    model = blueprint.model(likelihood := blueprint.likelihood_for(moments))
+    return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
 def _named(settings: Settings, field: str, given: Any, kind: type, known: Mapping[str, str]) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit
-from streamdp.settings.options import AUTO, RENAMED, ConfigError, Option, options_of
+from streamdp.errors import ConfigError, Exit
+from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Settings, setting_fields
 

@@ -11,10 +11,9 @@ import numpy as np
 from streamdp.answers import describe
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census, events_of
-from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.beam.data.state import Output
-from streamdp.beam.facts import facts_of, state_of
+from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.review import review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
@@ -28,7 +27,7 @@ from streamdp.priors import DistanceDependent, Exponential
 from streamdp.priors.kinds import by_distance
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.blueprint import Blueprint, new_search
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.streams.intake import Intake
@@ -37,18 +36,6 @@ from streamdp.streams.stream import Stream
 if TYPE_CHECKING:
     from streamdp.offline.passes import Passes
     from streamdp.offline.task import Stream as Refinable
-
-
-def new_search(
-    settings: Settings | Blueprint, moments: Moments | None, facts: Facts | None = None
-) -> BeamSearch:
-    """The beam that the settings mean, for words where there are no moments of vectors.
-
-    It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
-    """
-    blueprint = settings if isinstance(settings, Blueprint) else Blueprint(settings)
-    model = blueprint.model(likelihood := blueprint.likelihood_for(moments))
-    return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 
 
 class BeamStream(Stream):

@@ -17,12 +17,12 @@ from streamdp.encode.encoders import (
     tokenizer_of,
 )
 from streamdp.encode.order import Ready, dump_record, load_record
+from streamdp.encode.sound import check_encoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import pack, unpack
-from streamdp.state.sound import check_encoder
 
 Waiting = list[tuple[float, Record]]
 
