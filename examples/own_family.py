@@ -18,8 +18,8 @@ import numpy as np
 from streamdp.engine import Engine
 from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import (
+    Row,
     VectorFamily,
     add,
     log_marginal,

@@ -17,9 +17,8 @@ from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
+from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
-from streamdp.encode.sound import check_order
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from commands import assignments, call, fail, parsed, start, succeed, wait_for, write_headlines
 
-from streamdp.beam.labels import inherit
+from streamdp.beam.search import inherit
 from streamdp.offline.plan import SAMPLERS
 from streamdp.offline.samplers import METHODS
 from streamdp.scoring.agreement import agreement

@@ -17,8 +17,7 @@ from streamdp.beam.data.pool import ALIVE
 from streamdp.engine import Engine
 from streamdp.likelihoods import VectorFamily, WordFamily
 from streamdp.offline import passes
-from streamdp.offline.adopt import arrangement_of, carry_out
-from streamdp.offline.proposal import Proposal
+from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
 from streamdp.offline.task import Stream
 from streamdp.records import Record
 from streamdp.settings import Settings

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from streamdp import Engine, Record, Settings
-from streamdp.lines.model import USUAL
+from streamdp.lines.base import USUAL
 from streamdp.records import Answers, Assignment, Reject
 from streamdp.settings.assemble import template_bounds
 from streamdp.settings.load import ConfigError

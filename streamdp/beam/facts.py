@@ -18,8 +18,7 @@ import numpy as np
 
 from streamdp.beam.cluster_facts import Facts, clusters_of, facts_of_clusters
 from streamdp.beam.data.clock import CLOCK
-from streamdp.beam.data.expiry import Expiry
-from streamdp.beam.data.members import Members
+from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, CLOSED, VACANT, Beam, Pool
 from streamdp.beam.data.state import State

@@ -13,8 +13,7 @@ import numpy as np
 
 from streamdp.answers.describe import events_of
 from streamdp.beam.data.state import Output
-from streamdp.beam.labels import inherit
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import BeamSearch, inherit
 from streamdp.beam.single import Single, next_label
 from streamdp.encode.encoders import HUGE, VectorEncoder, choose_encoder
 from streamdp.engine import Engine

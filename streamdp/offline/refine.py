@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.beam.labels import inherit
+from streamdp.beam.search import inherit
 from streamdp.engine import Engine
 from streamdp.offline.handover import engine_of, stream_of
 from streamdp.offline.plan import Plan, check

@@ -12,9 +12,8 @@ from streamdp.beam.data.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY,
 from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood, VectorFamily
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.neighbours import FULL
-from streamdp.lines.model import USUAL, Bounds, Terms
+from streamdp.likelihoods.base import FULL, Moments
+from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.priors import DistanceDependent, Prior
 from streamdp.priors.kinds import by_distance
 from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find

@@ -10,6 +10,7 @@ from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
     VectorEncoder,
+    check_encoder,
     encode_all,
     kind_of,
     load_encoder,
@@ -17,7 +18,6 @@ from streamdp.encode.encoders import (
     tokenizer_of,
 )
 from streamdp.encode.order import Ready, dump_record, load_record
-from streamdp.encode.sound import check_encoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject

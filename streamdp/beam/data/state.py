@@ -7,8 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from streamdp.beam.data.clock import CLOCK
-from streamdp.beam.data.expiry import Expiry
-from streamdp.beam.data.members import Members
+from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.pool import Beam, Pool
 from streamdp.beam.data.trellis import Lineages, Trellis
 from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
