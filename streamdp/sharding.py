@@ -19,9 +19,8 @@ from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
-from streamdp.settings import Settings
+from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
-from streamdp.settings.load import ConfigError
 from streamdp.streams.beam import BeamStream
 
 NEVER = 1e300

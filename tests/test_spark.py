@@ -25,8 +25,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from streamdp import Engine, Record, Settings
-from streamdp.errors import StreamdpError
-from streamdp.settings.load import ConfigError
+from streamdp.errors import ConfigError, StreamdpError
 from streamdp.sharding import Sharded
 from streamdp.spark import cluster, export_states
 from streamdp.spark.keeping import Live, body_of, packed, token_after

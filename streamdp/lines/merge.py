@@ -90,32 +90,30 @@ def _related(state: State, a: int, b: int) -> bool:
 
 
 @kernel
+def _outer(state: State, cluster: int, backwards: bool) -> tuple[int, int]:
+    """The first two constants with a letter before the first hole, from either end; -1 for none."""
+    row, first, second = state.clusters[cluster], -1, -1
+    for i in range(row.length):
+        slot = state.slots[row.slot + (row.length - 1 - i if backwards else i)]
+        if slot.distinct > 1 or second >= 0:
+            break
+        if lettered(state, slot.founder):
+            if first < 0:
+                first = slot.founder
+            else:
+                second = slot.founder
+    return first, second
+
+
+@kernel
 def _family_keys(state: State, cluster: int, keys: np.ndarray) -> None:
     """Keys that templates which are related share at least one of, or -1.
 
     Of the constants with a letter before the first hole the first two, of those behind the last hole the last
     two, and the first and the last.
     """
-    row = state.clusters[cluster]
-    a, b, y, z = -1, -1, -1, -1
-    for i in range(row.length):
-        slot = state.slots[row.slot + i]
-        if slot.distinct > 1 or b >= 0:
-            break
-        if lettered(state, slot.founder):
-            if a < 0:
-                a = slot.founder
-            else:
-                b = slot.founder
-    for i in range(row.length - 1, -1, -1):
-        slot = state.slots[row.slot + i]
-        if slot.distinct > 1 or y >= 0:
-            break
-        if lettered(state, slot.founder):
-            if z < 0:
-                z = slot.founder
-            else:
-                y = slot.founder
+    a, b = _outer(state, cluster, False)
+    z, y = _outer(state, cluster, True)
     _pair_key(keys, 0, a, b)
     _pair_key(keys, 1, a, z)
     _pair_key(keys, 2, y, z)

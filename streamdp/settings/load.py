@@ -18,19 +18,6 @@ from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Settings, setting_fields
 
-__all__ = [
-    "ConfigError",
-    "Settings",
-    "checked",
-    "differences",
-    "gather",
-    "load",
-    "model_settings",
-    "resumed",
-    "setting_fields",
-    "stored_settings",
-]
-
 CONFIG_FILE = "streamdp.toml"
 """The file read from the working directory when no path is given; it need not exist."""
 
@@ -48,11 +35,6 @@ _FREE_TO_CHANGE = frozenset(
 
 LAYERED: tuple[type[msgspec.Struct], ...] = (Settings, Input, Outputs, Serving)
 """Structs whose options come from the environment and the file too, where a command takes them."""
-
-
-def load(flags: dict[str, Any], environ: Mapping[str, str], path: str | None) -> Settings:
-    """Put the settings together: ``gather`` for the settings alone."""
-    return Settings(**gather((Settings,), flags, environ, path))
 
 
 def gather(
