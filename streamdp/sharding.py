@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
 from streamdp.engine import Engine

@@ -129,7 +129,7 @@ def test_the_command_shows_what_is_counted() -> None:
         ("cli", "streamdp.offline.fit", True),
         ("engine", "streamdp.cli.app", False),
         ("priors", "streamdp.likelihoods.base", False),
-        ("likelihoods", "streamdp.beam.data.model", False),
+        ("likelihoods", "streamdp.beam.data.state", False),
         ("settings", "streamdp.settings.assemble", False),
         ("settings.assemble", "streamdp.settings.load", True),
         ("offline", "streamdp.offline.kernels.store", True),

@@ -13,7 +13,7 @@ from algebra import empty, log_predictive
 from commands import call, newest_lines, parsed, succeed
 from feeds import feed, nothing, record
 
-from streamdp.beam.data.model import MAX_SLACK
+from streamdp.beam.data.state import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.cluster_facts import Facts, clusters_of, facts_of_clusters
-from streamdp.beam.data.clock import CLOCK
 from streamdp.beam.data.members import Expiry, Members
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, CLOSED, VACANT, Beam, Pool
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import CLOCK, Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, Lineages, Trellis, in_preorder
 from streamdp.beam.growth import SLOTS, new_clusters
 from streamdp.kernels.blocks import blocks_for, places_of

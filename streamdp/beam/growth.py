@@ -12,9 +12,7 @@ from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import more_classes, new_sizes
 from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.clock import ROWS, new_clock
-from streamdp.beam.data.model import Model
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import ROWS, Model, State, new_clock
 from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.rows import Counters, grown, made, power_of_two

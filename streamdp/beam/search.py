@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.choice import Choice, Scores, WordScores
-from streamdp.beam.data.clock import prior_at
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import VACANT
-from streamdp.beam.data.state import COMPLETE, GROW, Output, State
-from streamdp.beam.data.walk import Walk
+from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State, prior_at
 from streamdp.beam.growth import SLOTS, make_room, new_state
 from streamdp.beam.step.advance import Records, advance, score_only, weigh
 from streamdp.encode.batch import Batch

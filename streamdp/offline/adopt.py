@@ -23,8 +23,7 @@ from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.problem import Solution
 from streamdp.offline.samplers.gibbs import sweep
 from streamdp.offline.task import Stream, Task, task_over
-from streamdp.priors import DistanceDependent
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import DistanceDependent, by_distance
 from streamdp.state.retained import pack, unpack
 
 

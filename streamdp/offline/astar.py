@@ -27,9 +27,9 @@ from streamdp.offline.kernels.astar import (
 from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, WordStore, prepare
 from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
+from streamdp.priors import by_distance, by_order
 from streamdp.priors.base import Prior, cluster_sizes
 from streamdp.priors.distance_dependent import MOST
-from streamdp.priors.kinds import by_distance, by_order
 
 
 def from_each_on(terms: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocati
 from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.store import FIRST_SLOT, prepare
 from streamdp.offline.prepare import Data, counts_of, new_store, new_terms
+from streamdp.priors import by_distance
 from streamdp.priors.base import Prior, Weights
-from streamdp.priors.kinds import by_distance
 
 NONE = np.zeros(0, np.int64)
 

@@ -26,7 +26,7 @@ from streamdp.offline.schedule import Trace, mixing
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.offline.solve import Report, solve
 from streamdp.offline.starts import sureness
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import by_distance
 from streamdp.records import Assignment, ClusterSummary, Record, Reject, Value
 from streamdp.settings import Settings
 

@@ -14,8 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from streamdp.beam.data.model import REVIEW_EVERY
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.kernels.sound import require
 from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
 from streamdp.offline.plan import Plan

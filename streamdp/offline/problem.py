@@ -11,14 +11,12 @@ import numpy as np
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded, Encoder, encode_all, meant_for
 from streamdp.errors import ConfigError, Exit
-from streamdp.likelihoods import BagFamily
-from streamdp.likelihoods.base import Likelihood
+from streamdp.likelihoods import BagFamily, Likelihood
 from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.chain import Chain
 from streamdp.offline.schedule import Trace
-from streamdp.priors.base import Prior
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import Prior, by_distance
 from streamdp.records import Record, Reject, Value, all_plain
 from streamdp.settings import Settings
 from streamdp.settings.assemble import PRIOR as STREAM_PRIOR

@@ -17,9 +17,8 @@ from streamdp.offline.kernels.store import Store, prepare, score
 from streamdp.offline.prepare import log_coefficients
 from streamdp.offline.problem import Problem
 from streamdp.offline.samplers.links import links_of
-from streamdp.priors import CRP
+from streamdp.priors import CRP, by_distance
 from streamdp.priors.base import Weights
-from streamdp.priors.kinds import by_distance
 from streamdp.settings.assemble import build_model
 
 PLAIN, COUNTED, LINKED = range(3)

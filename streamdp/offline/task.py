@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.clock import clocks_at
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import State, clocks_at
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded
@@ -24,9 +23,7 @@ from streamdp.likelihoods.vectors import clear_entry, remove_entry
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.kernels.links import Held
 from streamdp.offline.problem import Problem
-from streamdp.priors import DistanceDependent
-from streamdp.priors.base import Prior
-from streamdp.priors.kinds import by_distance, by_order
+from streamdp.priors import DistanceDependent, Prior, by_distance, by_order
 from streamdp.settings import Settings
 from streamdp.state.retained import Labelled
 

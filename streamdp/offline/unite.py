@@ -34,10 +34,9 @@ from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation
 from streamdp.offline.kernels.links import Held, held_weight
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, group_of_slot, score_group
-from streamdp.priors import DistanceDependent, Uniform
+from streamdp.priors import DistanceDependent, Uniform, by_distance, by_order
 from streamdp.priors.base import Weights
 from streamdp.priors.decays import weigh_earlier
-from streamdp.priors.kinds import by_distance, by_order
 
 
 class Company(NamedTuple):

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.data.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
+from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.beam.looks.adapt import LEAST
 from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.lines.base import USUAL, Bounds, Terms
-from streamdp.priors import DistanceDependent, Prior
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import DistanceDependent, Prior, by_distance
 from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.schema import AUTO, Settings
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from streamdp.beam.cluster_facts import Facts
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.state import Model
 from streamdp.beam.facts import state_of
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import ConfigError

@@ -11,8 +11,7 @@ import numpy as np
 from streamdp.answers import describe
 from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census, events_of
-from streamdp.beam.data.model import REVIEW_EVERY
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.review import review
@@ -23,8 +22,7 @@ from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import DistanceDependent, Exponential
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import DistanceDependent, Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint, new_search

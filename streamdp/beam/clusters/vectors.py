@@ -8,9 +8,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from streamdp.beam.data.choice import Choice, Scores
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, Pool
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import offer_slot
 from streamdp.beam.step.clusters import clear_slot

@@ -22,9 +22,8 @@ from streamdp.beam.clusters.places import Places, least_value, offer_place, offe
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
 from streamdp.beam.data.choice import GUARD, NEW, Choice, Scores, rounded
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.step.capacity import need

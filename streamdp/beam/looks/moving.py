@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.beam.data.choice import Scores
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import Pool, add_joint
-from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Output, State
+from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Model, Output, State
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.step.aging import weigh_joined, weigh_left
 from streamdp.beam.step.announce import add_move

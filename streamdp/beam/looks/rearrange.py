@@ -11,9 +11,8 @@ import numpy as np
 
 from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.members import drop_expiry, release_members
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import add_joint
-from streamdp.beam.data.state import COMPLETE, Incoming, Output, State
+from streamdp.beam.data.state import COMPLETE, Incoming, Model, Output, State
 from streamdp.beam.looks.moving import (
     leave,
     place_record,

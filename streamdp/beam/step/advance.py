@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.choice import NEW, Choice, Scores
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import NEW, Choice, Scores, Walk
 from streamdp.beam.data.pool import ALIVE, add_evidence
-from streamdp.beam.data.state import Incoming, Output, State
-from streamdp.beam.data.walk import Walk
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.aging import begin_record, scale_at
 from streamdp.beam.step.announce import announce, change_head, label_if_asked, weigh_revisions
 from streamdp.beam.step.capacity import room_before, room_for_choice

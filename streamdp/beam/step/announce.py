@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.data.choice import Walk, distinct_pairs, label_of, lineage_of, pack
 from streamdp.beam.data.pool import VACANT, Pool, holds_slot
 from streamdp.beam.data.state import BORN, MERGED, SPLIT, VANISHED, Output, State
 from streamdp.beam.data.trellis import Lineages
-from streamdp.beam.data.walk import Walk, distinct_pairs, label_of, lineage_of, pack
 from streamdp.beam.step.closing import emit_event
 from streamdp.kernels.jit import kernel
 

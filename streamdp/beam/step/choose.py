@@ -25,9 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.data.choice import NEW, Choice, Scores, rounded
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import Beam, Pool
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.step.candidates import gather, log_value_of_new, rank_parents
 from streamdp.beam.step.greedy import best_of_greedy, start_again
 from streamdp.kernels.heap import before, order_last_first, sift, swap

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from streamdp.beam.data.choice import Choice
 from streamdp.beam.data.members import drop_expiry, release_members
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, CLOSED, add_joint, free_slot, take_slot
-from streamdp.beam.data.state import CLOSED_EVENT, RETIRED_EVENT, Output, State
+from streamdp.beam.data.state import CLOSED_EVENT, RETIRED_EVENT, Model, Output, State
 from streamdp.beam.data.trellis import (
     add_node,
     advance_root,

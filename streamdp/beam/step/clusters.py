@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from streamdp.beam.data.choice import Choice, Scores
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import Pool
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.kernels.jit import generic
 
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 
 from streamdp.beam.data.choice import NEW, Choice, Scores, rounded
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import ALIVE, Beam, holds_slot
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.step.candidates import log_offer, log_value_of_new
 from streamdp.beam.step.clusters import value_of
 from streamdp.kernels.jit import kernel

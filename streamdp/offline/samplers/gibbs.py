@@ -18,8 +18,8 @@ from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.chain import Chain, Sampler
 from streamdp.offline.kernels.allocation import Allocation, choose, is_held, leave, redraw
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, score
+from streamdp.priors import by_order
 from streamdp.priors.base import Prior, Weights
-from streamdp.priors.kinds import by_order
 
 NOBODY, BEFORE = -1, -2
 """In place of a first member: not found yet, a frozen record."""

@@ -19,9 +19,8 @@ from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leav
 from streamdp.offline.kernels.links import Held, Links, held_weight, link_weight
 from streamdp.offline.kernels.rng import draw_log, uniform
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, add_to_group, empty_group, score_group
-from streamdp.priors.base import Prior
+from streamdp.priors import Prior, by_distance
 from streamdp.priors.decays import WindowTerms
-from streamdp.priors.kinds import by_distance
 
 
 @kernel
