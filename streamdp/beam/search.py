@@ -331,16 +331,6 @@ class BeamSearch:
             "trellis_nodes": int(self.state.trellis.counters.used),
         }
 
-    def history(self, rank: int) -> dict[int, int]:
-        """Founder of every undecided record under a hypothesis."""
-        trellis, lineages = self.state.trellis, self.state.lineages.rows
-        node = int(self.state.beam.leaf[rank])
-        founders: dict[int, int] = {}
-        while trellis.nodes["seq"][node] > self.decided:
-            founders[int(trellis.nodes["seq"][node])] = int(lineages["founder"][trellis.lineage[node]])
-            node = int(trellis.parent[node])
-        return founders
-
 
 NONE = np.zeros(0, np.int64)
 

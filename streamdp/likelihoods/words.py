@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -28,9 +28,6 @@ from streamdp.likelihoods.base import Likelihood
 
 Words: TypeAlias = tuple[np.ndarray, np.ndarray]
 """A record: word ids and their counts, each at least 1."""
-
-BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
-"""p_w by word."""
 
 NO_WORDS = np.zeros(0, np.int32)
 

@@ -133,16 +133,8 @@ def solve(
 ) -> Solution:
     """Cluster. Raises ConfigError where method and model do not go together.
 
-    Parameters
-    ----------
-    problem, plan
-        What and how.
-    report
-        Called with (number of the chain, chain, trace) after every round of a sampler.
-    stop
-        Set from outside to end samplers early.
-    labels
-        Where samplers start, instead of ``plan.start``.
+    ``report`` and ``stop`` are as for :func:`streamdp.offline.fit.fit`; ``labels`` are where samplers start,
+    instead of ``plan.start``.
     """
     if problem.anchors is not None and plan.method in SEARCHES:
         raise ConfigError(
