@@ -58,13 +58,14 @@ ONLY = {
 }
 """Rooms that know less than their layer lets them: modules, or folders with all that is in them."""
 
-LONGEST = 400
+LONGEST = 396
 
 
 LIMITS = {
-    "files": 284,
-    "functions of more than 60 lines": 6,
-    "functions of 10 parameters or more": 5,
+    "files": 253,
+    "functions of more than 60 lines": 5,
+    "functions of 10 parameters or more": 2,
+    "arrows between rooms": 130,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,
@@ -181,6 +182,7 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
         "files": 3,
         "functions of more than 60 lines": 0,
         "functions of 10 parameters or more": 1,
+        "arrows between rooms": 2,
         "circles of imports": 1,
         "`meta[...]`": 2,
         "`isinstance(prior, ...)` outside priors/": 1,

@@ -21,6 +21,7 @@ from streamdp.settings.load import (
     checked,
     differences,
     gather,
+    load,
     model_settings,
     resumed,
     stored_settings,
@@ -32,10 +33,6 @@ from streamdp.settings.schema import Stem, setting_fields
 @pytest.fixture(autouse=True)
 def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def load(flags: dict[str, Any], environ: dict[str, str], path: str | None) -> Settings:
-    return Settings(**gather((Settings,), flags, environ, path))
 
 
 def write(text: str | bytes, name: str = "streamdp.toml") -> str:
