@@ -78,7 +78,7 @@ def by_queue(problem: Problem, queue: int, score: str) -> tuple[AStarResult, Ans
         problem.likelihood,
         problem.prior,
         queue=queue,
-        score=score,  # type: ignore[arg-type]
+        score=score,
         max_states=MOST_STATES,
     )
     return found, Answer(found.log_joint, found.expanded, time.monotonic() - began)

@@ -19,7 +19,7 @@ import psutil
 from benchmarks.log_lines import SETS, Fresh, accuracy, drain, log_lines, made_templates
 from benchmarks.workloads import show
 from streamdp.decode.log import FIRST, LogLines
-from streamdp.lines.model import USUAL, Bounds, Terms
+from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
 from streamdp.scoring.agreement import agreement
 

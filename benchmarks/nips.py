@@ -22,7 +22,7 @@ from benchmarks.papers import (
     warm,
 )
 from benchmarks.workloads import show, timed
-from streamdp.beam.data.model import MAX_SLACK
+from streamdp.beam.data.state import MAX_SLACK
 from streamdp.offline.chain import Chain
 from streamdp.offline.samplers import Gibbs, Move
 from streamdp.offline.starts import Order, one_cluster, order_of, random_clusters, sequential, singletons

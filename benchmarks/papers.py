@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.workloads import data_folder
-from streamdp.beam.data.model import MAX_SLACK
+from streamdp.beam.data.state import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.likelihoods import DirichletMultinomial, Gaussian, Likelihood
 from streamdp.offline.chain import Chain

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import llvmlite.binding
 
-from streamdp.kernels.baseline import baselines_of
+from streamdp.kernels.cache import baselines_of
 
 ROOT = Path(__file__).resolve().parents[1]
 STREAMS = ((), ("--format", "log"))

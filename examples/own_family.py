@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import PerDimension, positive, positive_per_dimension
 from streamdp.engine import Engine
+from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import (
+    Row,
     VectorFamily,
     add,
     log_marginal,

@@ -17,7 +17,7 @@ from streamdp.answers.describe import Candidate, Census, described, of_closed
 from streamdp.answers.listing import ClusterList
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.encoders import Encoder, order_of, tokenizer_of
+from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
@@ -26,7 +26,7 @@ from streamdp.records.texts import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained
-from streamdp.state.sound import check_order, refusing
+from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream

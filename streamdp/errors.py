@@ -40,3 +40,10 @@ class StreamdpError(Exception):
         super().__init__(message)
         self.message = message
         self.exit_code = exit_code
+
+
+class ConfigError(StreamdpError):
+    """Settings or options that cannot be used; the message names the place."""
+
+    def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
+        super().__init__(message, exit_code)

@@ -14,20 +14,14 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.looks.review import slots_of
 from streamdp.beam.search import BeamSearch
-from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
-from streamdp.priors import DistanceDependent
-from streamdp.priors.kinds import by_distance
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
-from streamdp.settings import Settings
-from streamdp.settings.assemble import build_prior, is_sparse
-from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.load import ConfigError
+from streamdp.settings import ConfigError, Settings
+from streamdp.settings.assemble import distance_prior, is_sparse
 from streamdp.streams.beam import BeamStream
-from streamdp.streams.stream import Stream
 
 NEVER = 1e300
 """Seconds that nothing is beyond."""
@@ -45,7 +39,13 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
 
     Raises ConfigError for what cannot be in shards.
     """
-    prior = _prior(settings)
+    if settings.of_lines or is_sparse(settings) is False:
+        raise ConfigError("shards are for texts and categories")
+    if settings.numbers:
+        raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
+    prior = distance_prior(settings, sparse=True)
+    if prior is None:
+        raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
     distance = prior.decay.scale
     return msgspec.structs.replace(
         settings,
@@ -61,17 +61,6 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
         max_leap=NEVER,
         late="place",
     )
-
-
-def _prior(settings: Settings) -> DistanceDependent:
-    if settings.of_lines or is_sparse(settings) is False:
-        raise ConfigError("shards are for texts and categories")
-    if settings.numbers:
-        raise ConfigError("numbers are divided by the records that one engine has seen: not in shards")
-    prior = by_distance(build_prior(settings, sparse=True))
-    if prior is None:
-        raise ConfigError(f"shards are for the distance-dependent prior, not {settings.prior}")
-    return prior
 
 
 def shard_of(data: bytes, shards: int) -> int:
@@ -173,8 +162,8 @@ class Merger(Engine):
     def __init__(self, settings: Settings | None = None, **options: Any) -> None:
         super().__init__(merge_settings(settings or Settings()), **options)
 
-    def _stream_of(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> Stream:
-        return _Joining(blueprint, order, final_only=final_only)
+    def _stream_of(self, *given: Any, **modes: Any) -> _Joining:
+        return _Joining(*given, **modes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A merger that is pickled or copied goes on from the same state."""

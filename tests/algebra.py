@@ -40,9 +40,8 @@ from streamdp.likelihoods.vectors import (
     remove_entry,
 )
 from streamdp.likelihoods.words import WORD_SPACE, Words, gain, whole
-from streamdp.priors import Prior
+from streamdp.priors import Prior, by_distance
 from streamdp.priors.base import found_weight, join_weight
-from streamdp.priors.kinds import by_distance
 
 BaseMeasure: TypeAlias = Mapping[int, float] | Sequence[float] | np.ndarray
 """p_w by word."""

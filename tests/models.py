@@ -14,7 +14,7 @@ from oracle.beam import Beam
 
 from streamdp import likelihoods as lk
 from streamdp import priors as pr
-from streamdp.beam.data.model import FREQUENT_POSTINGS, MAX_SLACK, TRIAL_NATS, Model
+from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, TRIAL_NATS, Model
 from streamdp.beam.search import BeamSearch
 
 PRIORS = (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from streamdp.registry import LIKELIHOODS
+from streamdp.settings.registry import LIKELIHOODS
 
 N = 300
 REFUSED_AT = 100

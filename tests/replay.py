@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 from feeds import Told
 
-from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.records import Assignment, ClusterSummary, Event, Record, holds_categories
 
 Pairs = list[tuple[int, int]]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 
 SparseRecord = list[tuple[int, int]]
@@ -45,3 +46,14 @@ def random_stream(rng: np.random.Generator, n: int, dense: bool, words: int) -> 
             records.append(ordered([(w, int(counts[w])) for w in found]))
     times = np.cumsum(rng.choice([0.0, 0.4, 1.0, 2.5], size=n)).tolist()
     return records, times
+
+
+def history(search: BeamSearch, rank: int) -> dict[int, int]:
+    """Founder of every undecided record under a hypothesis."""
+    trellis, lineages = search.state.trellis, search.state.lineages.rows
+    node = int(search.state.beam.leaf[rank])
+    founders: dict[int, int] = {}
+    while trellis.nodes["seq"][node] > search.decided:
+        founders[int(trellis.nodes["seq"][node])] = int(lineages["founder"][trellis.lineage[node]])
+        node = int(trellis.parent[node])
+    return founders

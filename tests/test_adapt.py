@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from feeds import feed, nothing, record, texts
 
-from streamdp.beam.data.clock import ROWS, change_clock, clocks_at, concentrations_at, new_clock
-from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import REVIEW_EVERY, ROWS, change_clock, clocks_at, concentrations_at, new_clock
 from streamdp.beam.looks.adapt import LEAST, STEP
 from streamdp.engine import Engine
 from streamdp.errors import StreamdpError

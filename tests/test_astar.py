@@ -30,7 +30,7 @@ from streamdp.likelihoods import (
     VonMisesFisher,
 )
 from streamdp.offline import astar as astar_module
-from streamdp.offline.astar import AStarResult, Search, astar
+from streamdp.offline.astar import AStarResult, Options, Search, astar
 from streamdp.offline.prepare import Data, log_coefficients
 from streamdp.priors import (
     CRP,
@@ -201,15 +201,14 @@ class Instance:
             "data": self.data,
             "likelihood": self.likelihood,
             "prior": self.prior,
-            "base": self.base,
-            "distances": self.distances,
         }
 
     def solve(self, **options: Any) -> AStarResult:
-        return astar(**self.model(), **options)
+        return astar(**self.model(), base=self.base, distances=self.distances, **options)
 
     def search(self, **options: Any) -> Search:
-        return Search(**self.model(), **options)
+        chosen = Options(base=self.base, distances=self.distances, **options)
+        return Search(**self.model(), options=chosen)
 
 
 def clusters(z: Prefix) -> list[Prefix]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import DENSE, WORDS, pair, pairs, shaped
 from oracle.announce import Announcer, Change
-from streams import encode, ordered, random_stream
+from streams import encode, history, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
 from streamdp.beam.clusters.categories import CategoryClusters
@@ -29,7 +29,7 @@ def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:
     width = len(beam.log_joints)
     result = []
     for rank in range(width):
-        recent = beam.history(rank)
+        recent = history(beam, rank)
         result.append(decided + [recent[seq] for seq in sorted(recent)])
     return result
 

@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from streamdp.beam.data.model import TRIAL_NATS
 from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import TRIAL_NATS
 from streamdp.beam.facts import facts_of, state_of
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch

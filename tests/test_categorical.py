@@ -21,13 +21,13 @@ from streamdp.beam.search import BeamSearch
 from streamdp.decode.decoder import Decoder
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import FIELD, UNKNOWN, learned_from_records
 from streamdp.offline.plan import Plan
 from streamdp.records import FieldNames, Raw, Record, Reject
 from streamdp.scoring.agreement import agreement
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.load import ConfigError
 from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 

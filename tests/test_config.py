@@ -14,21 +14,20 @@ from commands import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.errors import ConfigError
+from streamdp.settings import Settings
 from streamdp.settings.load import (
     LAYERED,
-    ConfigError,
-    Settings,
     checked,
     differences,
     gather,
     load,
     model_settings,
     resumed,
-    setting_fields,
     stored_settings,
 )
 from streamdp.settings.options import RENAMED
-from streamdp.settings.schema import Stem
+from streamdp.settings.schema import Stem, setting_fields
 
 
 @pytest.fixture(autouse=True)

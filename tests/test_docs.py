@@ -16,7 +16,7 @@ from pages import PAGES, blocks, failures, prepare
 from streamdp.answers.describe import KINDS
 from streamdp.priors.base import LIMITS
 from streamdp.records import Event
-from streamdp.registry import DECAYS, LIKELIHOODS, PRIORS, find
+from streamdp.settings.registry import DECAYS, LIKELIHOODS, PRIORS, find
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = (ROOT / "docs" / "model.md").read_text("utf-8")

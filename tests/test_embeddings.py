@@ -13,10 +13,11 @@ from algebra import empty, log_predictive
 from commands import call, newest_lines, parsed, succeed
 from feeds import feed, nothing, record
 
-from streamdp.beam.data.model import MAX_SLACK
+from streamdp.beam.data.state import MAX_SLACK
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import VonMisesFisher
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.von_mises_fisher import concentration_of
@@ -26,7 +27,6 @@ from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.load import ConfigError
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:

@@ -12,13 +12,13 @@ from feeds import headlines, record, texts, vectors
 from streamdp.encode.encoders import VectorEncoder, choose_encoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods.base import Moments
-from streamdp.offline.collection import Collection
 from streamdp.offline.handover import engine_of, stream_of
+from streamdp.offline.problem import Collection
 from streamdp.records import Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.load import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from engine_cases import CASES, case
 from feeds import Told, feed, nothing, record, texts, vectors
 from oracle.enumeration import founders_of
+from streams import history
 
 from streamdp.engine import Engine
 from streamdp.records import Assignment, Final
@@ -56,7 +57,7 @@ def test_labels_as_revised_are_the_best_clustering(name: str) -> None:
         if search is None:
             continue
         newest = told.newest()
-        founders = search.history(search.head)
+        founders = history(search, search.head)
         assert sorted(founders) == list(range(search.decided + 1, engine.seq))
         undecided = [newest[seq] for seq in sorted(founders)]
         assert founders_of(undecided) == founders_of([founders[seq] for seq in sorted(founders)])

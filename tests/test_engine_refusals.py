@@ -12,10 +12,9 @@ from feeds import feed, record
 from streamdp.beam import growth
 from streamdp.beam.data.trellis import LINEAGE_BITS
 from streamdp.engine import Engine
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 
 def reasons(settings: Settings, values: Sequence[Record]) -> list[tuple[int, str]]:

@@ -14,10 +14,9 @@ from streamdp_connectors.protocol import SinkError, SourceError
 
 import streamdp
 from streamdp.cli.errors import report
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.monitor.health import HealthError
 from streamdp.scoring.score import ScoreError
-from streamdp.settings.load import ConfigError
 from streamdp.state.snapshot import SnapshotError
 
 

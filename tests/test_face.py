@@ -19,7 +19,7 @@ from engine_cases import CASES, case
 from feeds import feed, headlines
 
 import streamdp
-from streamdp.settings.load import ConfigError
+from streamdp.errors import ConfigError
 
 
 def test_importing_it_costs_nothing() -> None:

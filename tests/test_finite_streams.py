@@ -13,11 +13,11 @@ from oracle.enumeration import log_sum_exp, partitions
 from posterior import Problem
 
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_prior
-from streamdp.settings.load import ConfigError
 
 ROWS = np.array([[0.0, 9.0], [1.0, 8.0], [30.0, 0.0], [7.0, 7.0], [28.0, 2.0], [0.0, 40.0], [2.0, 2.0]])
 

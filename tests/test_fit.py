@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from commands import assignments, call, fail, parsed, start, succeed, wait_for, write_headlines
 
+from streamdp.beam.search import inherit
 from streamdp.offline.plan import SAMPLERS
 from streamdp.offline.samplers import METHODS
-from streamdp.offline.task import inherit
 from streamdp.scoring.agreement import agreement
 
 

@@ -26,7 +26,7 @@ from numba.core import event
 
 import streamdp
 from streamdp.kernels import cache, compilation
-from streamdp.kernels.baseline import V2, V3, baselines_of
+from streamdp.kernels.cache import V2, V3, baselines_of
 from streamdp.kernels.compiler import InnerDispatcher
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, generic, kernel

@@ -25,7 +25,7 @@ from streamdp.likelihoods import (
     NormalInverseWishart,
     VonMisesFisher,
 )
-from streamdp.registry import LIKELIHOODS, find
+from streamdp.settings.registry import LIKELIHOODS, find
 
 
 def draw(case: Case, data: st.DataObject, least: int = 0) -> list[Any]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from streamdp.lines.model import Bounds, Terms
+from streamdp.lines.base import Bounds, Terms
 from streamdp.lines.state import USED
 from streamdp.lines.stream import LineStream
 from streamdp.state.sound import check_lines

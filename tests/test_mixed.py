@@ -24,6 +24,7 @@ from streamdp import Engine, Settings, StreamDP, fit
 from streamdp.decode.decoder import Decoder
 from streamdp.encode.category_encoder import LEVELS, CategoryEncoder, Intervals
 from streamdp.encode.vocabulary import Vocabulary
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import Categorical
 from streamdp.likelihoods.categorical import TEXT, UNKNOWN, learned_from_records
 from streamdp.offline.astar import astar
@@ -33,7 +34,6 @@ from streamdp.offline.refine import refine
 from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.records import FieldNames, Raw, Record, Reject, plain
 from streamdp.scoring.agreement import agreement
-from streamdp.settings.load import ConfigError
 from streamdp.sharding import shard_settings
 
 NAMES = FieldNames(("product",), ("title", "body"), ("amount",))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from streamdp.engine import Engine
 from streamdp.likelihoods import NormalInverseGamma, NormalInverseWishart
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.neighbours import AMONG, ENOUGH, FULL, LEAST, PER, ROUNDS, SAMPLE, within
+from streamdp.likelihoods.base import AMONG, ENOUGH, FULL, LEAST_WITHIN, PER, ROUNDS, SAMPLE, Moments, within
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood
@@ -47,7 +46,7 @@ def by_hand(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
             gaps += [unit[i] - unit[j] for j in sorted(range(n), key=far.__getitem__)[:near]]
         raw = np.mean([np.outer(gap, gap) for gap in gaps], axis=0) / 2.0
         off = len(gaps) / (len(gaps) + d)
-        scatter = np.where(np.eye(d) == 1.0, raw + LEAST, off * raw)
+        scatter = np.where(np.eye(d) == 1.0, raw + LEAST_WITHIN, off * raw)
         metric = np.linalg.inv(scatter)
     root = np.diag(np.sqrt(variance))
     if d < ENOUGH:
@@ -106,7 +105,7 @@ def test_whatever_comes_there_is_a_covariance(count: int, dimension: int, seed: 
     moments = Moments.of(vectors)
     np.testing.assert_array_equal(moments.within, moments.within.T)
     unit = moments.within / np.sqrt(np.outer(moments.variance, moments.variance))
-    assert np.linalg.eigvalsh(unit).min() >= 0.5 * LEAST
+    assert np.linalg.eigvalsh(unit).min() >= 0.5 * LEAST_WITHIN
     family = build_likelihood(Settings(), moments)
     assert np.isfinite(log_predictive(family, empty(family), vectors[0]))
 

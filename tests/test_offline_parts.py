@@ -17,7 +17,7 @@ from streamdp.offline import starts
 from streamdp.offline.chain import canonical
 from streamdp.offline.held_out import left_to_right
 from streamdp.offline.hyper import Hyper, slice_sample, west
-from streamdp.offline.samplers import Gibbs, LinkGibbs, SequentiallyAllocated
+from streamdp.offline.samplers import Gibbs, LinkGibbs
 from streamdp.offline.samplers.permutation import Permutation
 from streamdp.offline.schedule import Budget, Draws, Hybrid, run, run_chains
 
@@ -38,25 +38,24 @@ def greedy(problem: Problem, log_weight: object) -> list[int]:
     return [next(k for k, m in enumerate(members) if i in m) for i in range(problem.n)]
 
 
-def tempered_weight(prior: pr.Prior, temper: float, times: list[float]) -> object:
-    """The log weight of a choice under a prior taken to a power."""
+def weight_under(prior: pr.Prior, times: list[float]) -> object:
+    """The log weight of a choice under a prior."""
 
     def log_weight(members: list[list[int]], k: int, i: int) -> float:
         joins, new = weights(prior, members, i, times)
         weight = [*joins, new][k]
-        return temper * math.log(weight) if weight > 0.0 else -math.inf
+        return math.log(weight) if weight > 0.0 else -math.inf
 
     return log_weight
 
 
 @pytest.mark.parametrize("prior", [*EXCHANGEABLE.values(), *ORDERED.values()], ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("temper", [1.0, 0.3])
-def test_sequential_greedy_by_definition(prior: pr.Prior, temper: float) -> None:
+def test_sequential_greedy_by_definition(prior: pr.Prior) -> None:
     for seed in range(5):
         problem = Problem("multinomial", 7, seed)
         chain = problem.chain(prior)
-        starts.sequential(chain, temper=temper)
-        expected = greedy(problem, tempered_weight(prior, temper, problem.data.times.tolist()))
+        starts.sequential(chain)
+        expected = greedy(problem, weight_under(prior, problem.data.times.tolist()))
         assert chain.labels.tolist() == canonical(expected).tolist()
         drift = chain.log_joint - problem.log_likelihood(chain.labels.tolist()) - chain.log_prior()
         assert abs(drift) < 1e-9
@@ -294,14 +293,10 @@ def test_schedules() -> None:
     assert best.log_joint == max([best.log_joint, *trace.log_joint])
     joint = problem.log_likelihood(best.labels.tolist()) + best.prior.log_probability(best.labels.tolist())
     assert best.log_joint == pytest.approx(joint)
-    SequentiallyAllocated(proposals=1)(chain)  # compiled
-    shared = Hybrid([Gibbs(), SequentiallyAllocated(proposals=50)], [1.0, 3.0])
-    run(chain, shared, Budget(seconds=0.5))
-    assert shared.used[1] / shared.used.sum() == pytest.approx(0.75, abs=0.1)
     with pytest.raises(ValueError, match="say when to stop"):
         Budget()
-    with pytest.raises(ValueError, match="share"):
-        Hybrid([Gibbs()], [0.5, 0.5])
+    with pytest.raises(ValueError, match="at least one move"):
+        Hybrid([])
 
 
 def test_budgets() -> None:
@@ -327,7 +322,7 @@ def test_chains_side_by_side_are_those_one_after_the_other() -> None:
         return run(problem.chain(EXCHANGEABLE["crp"], seed=seed), Gibbs(), Budget(rounds=50))
 
     alone = [job(seed) for seed in range(4)]
-    together = run_chains([lambda seed=seed: job(seed) for seed in range(4)], threads=2)  # type: ignore[misc]
+    together = run_chains([lambda seed=seed: job(seed) for seed in range(4)])  # type: ignore[misc]
     assert [t.log_joint for t, _ in together] == [t.log_joint for t, _ in alone]  # type: ignore[attr-defined]
 
 

@@ -22,6 +22,7 @@ from toys.power_law import PowerLaw
 from toys.square_root import SquareRoot
 
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods.base import Moments
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
@@ -30,7 +31,6 @@ from streamdp.priors import CRP, DistanceDependent
 from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_prior
-from streamdp.settings.load import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILY, PRIOR, DECAY = "own_family:ExponentialGamma", "toys.square_root:SquareRoot", "toys.power_law:PowerLaw"

@@ -15,14 +15,13 @@ from feeds import Told, feed, headlines, nothing, record, texts
 from streamdp.beam.clusters.sizes import Sizes
 from streamdp.beam.data.pool import ALIVE
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import VectorFamily, WordFamily
 from streamdp.offline import passes
-from streamdp.offline.adopt import arrangement_of, carry_out
-from streamdp.offline.proposal import Proposal
+from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
 from streamdp.offline.task import Stream
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 PRIORS: dict[str, dict[str, Any]] = {
     "crp": {"prior": "crp"},

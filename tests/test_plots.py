@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from streamdp.cli.plot import Place, check_pictures
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.plots import (
@@ -45,7 +45,6 @@ from streamdp.plots.stream import _outline, smoothed
 from streamdp.plots.style import filled, look, plain, style, styles_of
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 
 def size_of(path: Path) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streamdp.errors import ConfigError
 from streamdp.priors import (
     CRP,
     DistanceDependent,
@@ -18,7 +19,6 @@ from streamdp.priors import (
 )
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_prior
-from streamdp.settings.load import ConfigError
 
 
 def built(sparse: bool = True, **given: Any) -> Prior:

@@ -30,7 +30,7 @@ from streamdp.priors import (
 )
 from streamdp.priors.base import SizedPrior, found_weight, join_weight
 from streamdp.priors.decays import decay_weight
-from streamdp.registry import DECAYS, PRIORS, find
+from streamdp.settings.registry import DECAYS, PRIORS, find
 
 TIMES = [0.0, 0.7, 0.7, 1.9, 4.0, 4.2]
 PARTITIONS = en.partitions(len(TIMES))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 
 def vectors(values: list[Any], **settings: Any) -> tuple[int, list[str]]:

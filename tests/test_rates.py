@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from streamdp import Engine, Settings
 from streamdp.answers.rates import LINES, QUIET, Rates, Turn
+from streamdp.errors import ConfigError
 from streamdp.kernels.sound import UnsoundError
 from streamdp.records import Event, Record
-from streamdp.settings.load import ConfigError
 from streamdp.state.retained import pack, unpack
 
 

@@ -12,6 +12,7 @@ from algebra import add, empty
 from feeds import record, texts, vectors
 
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.offline.chain import recount
 from streamdp.offline.fit import fit
@@ -21,7 +22,6 @@ from streamdp.offline.refine import Task, refine, task_of
 from streamdp.offline.schedule import Best
 from streamdp.records import Assignment
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError
 
 FEW = Plan(rounds=6, seconds=None)
 SHORT = Plan(rounds=6, seconds=None, hyper=False)

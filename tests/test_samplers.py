@@ -38,9 +38,9 @@ from streamdp import likelihoods as lk
 from streamdp import priors as pr
 from streamdp.likelihoods.vectors import add_entry, merge_entry
 from streamdp.offline.chain import Chain, canonical
+from streamdp.offline.kernels.allocation import sweep
 from streamdp.offline.prepare import Data
 from streamdp.offline.samplers import Gibbs, LinkGibbs, Move, SequentiallyAllocated, SplitMerge
-from streamdp.offline.samplers.gibbs import gibbs_sweep
 from streamdp.offline.samplers.permutation import Permutation, integrated
 
 DRAWS = 3_000
@@ -392,7 +392,7 @@ def leaking(chain: Chain) -> int:
     store, terms, nobody = chain.store, chain.likelihood.terms(), empty(chain.likelihood)
     for i in [*range(chain.size)] * 2:
         slot = chain.allocation.labels[i]
-        gibbs_sweep(chain.store, chain.allocation, chain.weights, chain.random, np.array([i]), 0, 1)
+        sweep(chain.weights, chain.store, chain.allocation, chain.random, np.array([i]), 0)
         if chain.allocation.labels[i] != slot and store.size[slot]:
             row, count = store.block[slot], store.block[slot][0]
             add_entry(terms, row, store.vectors[i])

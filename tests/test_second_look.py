@@ -15,10 +15,9 @@ from algebra import WordStatistics, add, empty, log_predictive
 from feeds import feed, headlines, nothing, record, texts
 
 from streamdp.beam.clusters.places import PLACES, WORTH, Places, find_places
-from streamdp.beam.data.clock import change_clock, prior_at
+from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Output, State, change_clock, prior_at
 from streamdp.beam.looks import review as reviewing
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.looks.review import gather_recent, run_looks

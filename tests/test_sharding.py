@@ -19,9 +19,9 @@ from streamdp import Engine, Record, Settings
 from streamdp.beam.search import BeamSearch
 from streamdp.demo.stream import demo_stream
 from streamdp.encode.batch import Batch
+from streamdp.errors import ConfigError
 from streamdp.records import Assignment, Reject
 from streamdp.scoring.agreement import agreement
-from streamdp.settings.load import ConfigError
 from streamdp.sharding import Merger, Shard, Sharded, merge_settings, shard_of, shard_settings
 
 SETTINGS = Settings(beam=2, second_look=256, retain=1024)

@@ -25,8 +25,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from streamdp import Engine, Record, Settings
-from streamdp.errors import StreamdpError
-from streamdp.settings.load import ConfigError
+from streamdp.errors import ConfigError, StreamdpError
 from streamdp.sharding import Sharded
 from streamdp.spark import cluster, export_states
 from streamdp.spark.keeping import Live, body_of, packed, token_after
@@ -91,7 +90,7 @@ def _write(path: Path, records: list[dict[str, Any]]) -> None:
 
 def expected(stream: Path, tenant: str, *, finish: bool) -> Told:
     """What an engine says of one tenant's records."""
-    engine, intake = Engine(SETTINGS, with_events=True), Intake(SETTINGS, "jsonl")
+    engine, intake = Engine(SETTINGS, with_events=True), Intake(SETTINGS)
     lines = (stream / f"{tenant}.jsonl").read_bytes().splitlines()
     _, records = intake.take(Given(line, (n,), None, 0, 0, None) for n, line in enumerate(lines))
     answers = nothing()
@@ -212,7 +211,7 @@ def test_a_checkpoint_goes_on_with_rows_that_have_more_columns(
 def test_shards_answer_as_they_do_in_one_process(
     spark: SparkSession, stream: Path, sharded: Path, tmp_path: Path
 ) -> None:
-    intake, engines, answers = Intake(WHOLE, "jsonl"), Sharded(WHOLE, SHARDS, with_events=True), nothing()
+    intake, engines, answers = Intake(WHOLE), Sharded(WHOLE, SHARDS, with_events=True), nothing()
     for n in range(6):
         lines = (stream / "in" / f"{n}.json").read_bytes().splitlines()
         _, records = intake.take(Given(line, (), None, 0, 0, None) for line in lines)
@@ -228,7 +227,7 @@ def test_shards_answer_as_they_do_in_one_process(
 def test_a_table_in_shards_is_answered_to_the_end(spark: SparkSession, stream: Path) -> None:
     found = cluster(spark.read.text(str(stream / "in")), WHOLE, shards=SHARDS).collect()
     lines = [line for n in range(6) for line in (stream / "in" / f"{n}.json").read_bytes().splitlines()]
-    _, records = Intake(WHOLE, "jsonl").take(Given(line, (), None, 0, 0, None) for line in lines)
+    _, records = Intake(WHOLE).take(Given(line, (), None, 0, 0, None) for line in lines)
     engines, answers = Sharded(WHOLE, SHARDS, with_events=True), nothing()
     answers.add(engines.advance(records))
     answers.add(engines.finish())
@@ -513,7 +512,7 @@ def test_rows_are_ordered_whatever_order_they_come_in() -> None:
         return row._replace(**where)
 
     def values(rows: list[Given]) -> list[Any]:
-        _, records = Intake(Settings(), "jsonl").take(rows)
+        _, records = Intake(Settings()).take(rows)
         assert all(isinstance(record, Record) for record in records)
         return [record.value for record in records if isinstance(record, Record)]
 

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from streamdp import Engine, Record, Settings
-from streamdp.lines.model import USUAL
+from streamdp.errors import ConfigError
+from streamdp.lines.base import USUAL
 from streamdp.records import Answers, Assignment, Reject
-from streamdp.settings.load import ConfigError
-from streamdp.settings.reading import template_bounds
+from streamdp.settings.assemble import template_bounds
 from streamdp.state.retained import pack, unpack
 from streamdp.state.snapshot import SnapshotError
 from tests.logs import TEMPLATES, lines

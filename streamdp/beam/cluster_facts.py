@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.beginning import SLOTS
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import Sizes, rehash
@@ -15,6 +14,7 @@ from streamdp.beam.clusters.vectors import VectorClusters
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.beam.data.state import State
+from streamdp.beam.growth import SLOTS
 from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs

@@ -16,15 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.beginning import SLOTS, new_clusters
 from streamdp.beam.cluster_facts import Facts, clusters_of, facts_of_clusters
-from streamdp.beam.data.clock import CLOCK
-from streamdp.beam.data.expiry import Expiry
-from streamdp.beam.data.members import Members
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.members import Expiry, Members
 from streamdp.beam.data.pool import ALIVE, CLOSED, VACANT, Beam, Pool
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import CLOCK, Model, State
 from streamdp.beam.data.trellis import LINEAGE_BITS, Lineages, Trellis, in_preorder
+from streamdp.beam.growth import SLOTS, new_clusters
 from streamdp.kernels.blocks import blocks_for, places_of
 from streamdp.kernels.rows import made, power_of_two
 from streamdp.kernels.sound import (

@@ -1,15 +1,56 @@
-"""Making the arrays of a state larger: always by a rule of the state alone, so that two runs that saw
-the same records hold the same arrays, however the records came in batches."""
+"""The arrays of a beam: as they begin, and made larger, always by a rule of the state alone.
+
+So two runs that saw the same records hold the same arrays, however the records came in batches.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.clusters.sizes import more_classes
-from streamdp.beam.data.state import State
-from streamdp.beam.data.trellis import LINEAGE_BITS
+from streamdp.beam.clusters.categories import CategoryClusters
+from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.sizes import more_classes, new_sizes
+from streamdp.beam.clusters.vectors import VectorClusters
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.state import ROWS, Model, State, new_clock
+from streamdp.beam.data.trellis import LINEAGE_BITS, new_trellis
 from streamdp.errors import Exit, StreamdpError
-from streamdp.kernels.rows import Counters, grown, power_of_two
+from streamdp.kernels.rows import Counters, grown, made, power_of_two
+from streamdp.likelihoods import Categorical, Likelihood, VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned
+from streamdp.likelihoods.words import Learned
+
+SLOTS = 64
+"""Clusters that there is room for."""
+
+SIZES = {
+    **dict.fromkeys(("slots", "columns", "lineages", "times", "announced", "words"), SLOTS),
+    **dict.fromkeys(("postings", "entries"), 16 * SLOTS),
+}
+
+
+def new_clusters(likelihood: Likelihood) -> WordClusters | VectorClusters:
+    """No cluster's statistics."""
+    if isinstance(likelihood, VectorFamily):
+        empty = likelihood.empty_row()
+        sizes = {**SIZES, "width": len(empty), "coarse": likelihood.coarse}
+        return made(VectorClusters, sizes, empty=empty, block=np.tile(empty, (SLOTS, 1)))
+    index, by_size = made(Index, SIZES), new_sizes(SLOTS, SLOTS, 16 * SLOTS)
+    if isinstance(likelihood, Categorical):
+        return CategoryClusters(index, by_size, made(FieldsLearned, SIZES))
+    return WordClusters(index, by_size, made(Learned, SIZES))
+
+
+def new_state(model: Model, likelihood: Likelihood) -> State:
+    """The state of a beam before the first record."""
+    return made(
+        State,
+        {**SIZES, "beam": model.beam, "clock": ROWS},
+        clusters=new_clusters(likelihood),
+        trellis=new_trellis(16 * SLOTS),
+        clock=new_clock(getattr(model.prior, "concentration", 0.0)),
+    )
+
 
 MOST_LINEAGES = 1 << LINEAGE_BITS
 """Clusters of all hypotheses and of the undecided records, as far as founders differ, that can be named."""
@@ -21,12 +62,12 @@ def _announced(state: State, size: int) -> State:
     seqs = np.arange(state.beam.counters.seq - old, state.beam.counters.seq)
     seqs = seqs[seqs >= 0]
     larger = grown(state, "announced", size)
-    for made, before in (
+    for longer, before in (
         (larger.announced, state.announced),
         (larger.announced_founder, state.announced_founder),
     ):
-        made[:] = 0
-        made[seqs & (size - 1)] = before[seqs & (old - 1)]
+        longer[:] = 0
+        longer[seqs & (size - 1)] = before[seqs & (old - 1)]
     return larger
 
 

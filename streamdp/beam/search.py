@@ -7,18 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.beginning import SLOTS, new_state
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.choice import Choice
-from streamdp.beam.data.clock import prior_at
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
 from streamdp.beam.data.pool import VACANT
-from streamdp.beam.data.scores import Scores, WordScores
-from streamdp.beam.data.state import COMPLETE, GROW, Output, State
-from streamdp.beam.data.walk import Walk
-from streamdp.beam.growth import make_room
-from streamdp.beam.step.advance import Records, advance, score_only
-from streamdp.beam.step.weigh import weigh
+from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State, prior_at
+from streamdp.beam.growth import SLOTS, make_room, new_state
+from streamdp.beam.step.advance import Records, advance, score_only, weigh
 from streamdp.encode.batch import Batch
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import grown, made, power_of_two
@@ -337,12 +331,37 @@ class BeamSearch:
             "trellis_nodes": int(self.state.trellis.counters.used),
         }
 
-    def history(self, rank: int) -> dict[int, int]:
-        """Founder of every undecided record under a hypothesis."""
-        trellis, lineages = self.state.trellis, self.state.lineages.rows
-        node = int(self.state.beam.leaf[rank])
-        founders: dict[int, int] = {}
-        while trellis.nodes["seq"][node] > self.decided:
-            founders[int(trellis.nodes["seq"][node])] = int(lineages["founder"][trellis.lineage[node]])
-            node = int(trellis.parent[node])
-        return founders
+
+NONE = np.zeros(0, np.int64)
+
+
+def inherit(
+    before: np.ndarray, after: np.ndarray, kept: np.ndarray = NONE, minted: int = 0
+) -> tuple[np.ndarray, int]:
+    """The label of each new cluster: by largest overlap, one to one, the older label on ties.
+
+    Parameters
+    ----------
+    before, after
+        Labels, and numbers of clusters, of the same records.
+    kept
+        Labels of the first clusters, which keep them.
+    minted
+        Labels below it are taken, as are those of ``before``.
+
+    Returns labels by the number of the cluster, and the first label that is free.
+    """
+    pairs, overlap = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    minted = max(int(before.max(initial=-1)) + 1, minted)
+    names = np.full(max(int(after.max(initial=-1)) + 1, len(kept)), -1)
+    names[: len(kept)] = kept
+    taken: set[int] = set(kept.tolist())
+    for p in np.lexsort((pairs[:, 1], pairs[:, 0], -overlap)):
+        label, cluster = int(pairs[p, 0]), int(pairs[p, 1])
+        if names[cluster] < 0 and label not in taken:
+            names[cluster] = label
+            taken.add(label)
+    for cluster in np.flatnonzero(names < 0).tolist():
+        names[cluster] = minted
+        minted += 1
+    return names, minted

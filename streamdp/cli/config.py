@@ -16,20 +16,21 @@ from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import Exit
-from streamdp.likelihoods.neighbours import FULL
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     ANY,
+    LONG,
     build_likelihood,
     build_prior,
     is_sparse,
     likelihood_class,
+    template_bounds,
+    template_terms,
     warmup_length,
 )
 from streamdp.settings.options import AUTO, Option, grouped
 from streamdp.settings.places import Input
-from streamdp.settings.reading import template_bounds, template_terms
 from streamdp.settings.schema import setting_fields
 
 
@@ -59,8 +60,8 @@ def automatic(settings: Settings) -> list[str]:
     if sparse is not True:
         held = warmup_length(settings)
         scale = f", its scale learned from the first {held} vectors" if held else ""
-        few, many = type(build_likelihood(settings, ANY)), likelihood_class(settings, FULL + 1)
-        beyond = "" if few is many else f" ({many.__name__} beyond {FULL} dimensions)"
+        few, many = type(build_likelihood(settings, ANY)), likelihood_class(settings, LONG)
+        beyond = "" if few is many else f" ({many.__name__} beyond {LONG - 1} dimensions)"
         found.append(f"vectors: {few.__name__}{beyond}{scale}, {build_prior(settings, False)}")
     return found
 

@@ -19,20 +19,18 @@ from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_state
 from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.compilation import working_time
-from streamdp.offline.collection import Collection, NothingLeftError
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save as save_engine
 from streamdp.offline.plan import check
-from streamdp.offline.problem import Solution, problem_of
+from streamdp.offline.problem import Collection, NothingLeftError, Solution, problem_of
 from streamdp.offline.refine import need_all_records, refine_task, task_of
 from streamdp.offline.solve import solve
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
-from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input, Outputs, Results
 from streamdp.state.snapshot import StateFolder
 

@@ -13,19 +13,11 @@ import typer
 from msgspec import Meta
 
 from streamdp.cli.errors import warn
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.offline.plan import Estimate, Method, Plan, Start
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
-from streamdp.settings.options import (
-    GROUPS,
-    RENAMED,
-    ConfigError,
-    Option,
-    option,
-    options_of,
-    refuse_meaningless,
-)
+from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless
 
 Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")

@@ -13,13 +13,12 @@ from streamdp.cli.errors import say
 from streamdp.cli.show import open_state
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.plots.data import Answered, DrawError, read_answers, read_events
 from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, lives_of_events
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
-from streamdp.settings.options import ConfigError
 from streamdp.state.snapshot import MAGIC
 
 if TYPE_CHECKING:

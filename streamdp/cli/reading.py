@@ -19,15 +19,14 @@ from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.decode.texts import TextReader
-from streamdp.errors import Exit
+from streamdp.encode.encoders import decoder_of
+from streamdp.errors import ConfigError, Exit
 from streamdp.monitor.metrics import PartitionLag, Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
 from streamdp.records.raws import Raws
 from streamdp.records.texts import Texts
 from streamdp.settings import Settings
-from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input
-from streamdp.settings.reading import decoder_of
 
 BOOTSTRAP = "localhost:9092"
 COLUMNS = ("csv", "tsv")

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
 from streamdp.decode.texts import TextReader
 from streamdp.demo.stream import demo_stream
+from streamdp.encode.encoders import decoder_of
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.cache import cache_folder
-from streamdp.likelihoods.neighbours import FULL
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
@@ -25,12 +24,7 @@ from streamdp.records import FieldNames, Record, Reject, Value
 from streamdp.records.raws import Raws
 from streamdp.records.texts import Texts
 from streamdp.settings import Settings
-from streamdp.settings.assemble import is_sparse
-from streamdp.settings.options import ConfigError
-from streamdp.settings.reading import decoder_of
-
-BEYOND = 2 * REVIEW_EVERY
-"""Further records, so that the stream looks back at earlier ones."""
+from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 
 FEW = 60
 """Records that are fitted."""
@@ -59,14 +53,14 @@ def _kernels_in(folder: Path) -> int:
 def _streams(settings: Settings) -> Iterator[list[Value]]:
     """Records of each kind that the settings may be for."""
     sparse = True if settings.of_lines else is_sparse(settings)
-    count = max(settings.second_look, settings.refine_every) + BEYOND
+    count = records_for_all(settings)
     if settings.of_categories:
         yield _records(count, settings.field_names)
         return
     if sparse is not False:
         yield [record.text for record in demo_stream(count, 0)]
     if sparse is not True:
-        for dimension in (8, FULL + 1):
+        for dimension in (8, LONG):
             yield _vectors(count, dimension)
 
 
@@ -106,7 +100,7 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
     engine = Engine(settings)
     engine.advance(values)
     if isinstance(values[0], str):
-        engine.advance(_as_read(settings, values[:BEYOND]))
+        engine.advance(_as_read(settings, values))
     engine.score(values[:2])
     if offline:
         plan = Plan(rounds=2, seconds=None)

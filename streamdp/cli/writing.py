@@ -19,9 +19,8 @@ from streamdp_connectors.protocol import Marked, Sink, SinkError
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, LineFormat, lines_for
 from streamdp.cli.reading import Client
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
-from streamdp.settings.options import ConfigError
 from streamdp.settings.places import Input, Outputs
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError

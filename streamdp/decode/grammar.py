@@ -21,6 +21,17 @@ LARGEST = 8e9
 """Below it, six decimals of a double can be told apart."""
 
 
+def _meanings() -> np.ndarray:
+    """The character that one after a backslash means; 0 for none."""
+    found = np.zeros(256, np.uint8)
+    for escaped, meant in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
+        found[escaped] = meant
+    return found
+
+
+_MEANT = _meanings()
+
+
 @shared
 def decimal(number: float) -> int:
     """The number in millionths; ``INEXACT`` where they are not all of it."""
@@ -113,29 +124,11 @@ def _after_escaped(data: np.ndarray, i: int, stop: int) -> int:
                 if code < 0 or 0xD800 <= code <= 0xDFFF:
                     return NOWHERE
                 i += 5
-            elif _meant(data[i]) == 0:
+            elif _MEANT[data[i]] == 0:
                 return NOWHERE
             else:
                 i += 1
     return NOWHERE
-
-
-@kernel
-def _meant(byte: int) -> int:
-    """The character that one after a backslash means; 0 for none."""
-    if byte in (QUOTE, ESCAPE, 0x2F):
-        return byte
-    if byte == 0x62:
-        return 0x08
-    if byte == 0x66:
-        return 0x0C
-    if byte == 0x6E:
-        return 0x0A
-    if byte == 0x72:
-        return 0x0D
-    if byte == 0x74:
-        return 0x09
-    return 0
 
 
 @kernel
@@ -203,7 +196,7 @@ def put_text(data: np.ndarray, i: int, stop: int, letters: np.ndarray, at: int) 
         if i >= stop:
             return NOWHERE, at
         if data[i] != 0x75:
-            code = _meant(data[i])
+            code = _MEANT[data[i]]
             if code == 0:
                 return NOWHERE, at
             i += 1

@@ -1,4 +1,4 @@
-"""Records to batches: word counts, or vectors of one fixed length."""
+"""Records to batches, by the settings: word counts, or vectors of one fixed length."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
+from streamdp.decode.decoder import Decoder, Format
 from streamdp.encode.batch import Batch
-from streamdp.encode.category_encoder import CategoryEncoder
+from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.errors import ConfigError
+from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import Moments
+from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Kind, Record, Reject, holds_categories
-from streamdp.registry import CATEGORICAL, LIKELIHOODS, find
 from streamdp.settings import Settings
+from streamdp.settings.registry import CATEGORICAL, LIKELIHOODS, find
 from streamdp.settings.schema import AUTO
 
 HUGE = 1e100
@@ -203,6 +207,28 @@ def kind_of(record: Record) -> str | int:
     return len(value) if isinstance(value, list) else type(value).__name__
 
 
+def decoder_of(settings: Settings, input_format: Format) -> Decoder:
+    """What reads records of a format, as the settings name their fields. Raises ConfigError."""
+    settings.check()
+    try:
+        return Decoder(
+            input_format,
+            text_field=settings.text_field,
+            vector_field=settings.vector_field,
+            features_field=settings.features_field,
+            time_field=settings.time_field,
+            time_unit=settings.time_unit,
+            id_field=settings.id_field,
+            keep=settings.keep,
+            max_bytes=settings.max_record_bytes,
+            timestamp_format=settings.timestamp_format,
+            pattern=settings.pattern,
+            categories=settings.field_names if settings.of_categories else None,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
 def tokenizer_of(settings: Settings) -> Tokenizer:
     """How the settings want texts to be cut. ValueError for a language without a stemmer."""
     return Tokenizer(
@@ -274,3 +300,70 @@ def meant_for(settings: Settings, encoder: Encoder | None) -> Settings:
     if isinstance(encoder, CategoryEncoder) and settings.likelihood == AUTO:
         return msgspec.structs.replace(settings, likelihood=CATEGORICAL)
     return settings
+
+
+def check_order(order: ReorderBuffer) -> None:
+    """Raise UnsoundError unless what waits for its turn is sound."""
+    for name in ("latest", "released", "first"):
+        require(isinstance(getattr(order, name), float), f"{name} of another type")
+    for name in ("arrivals", "timed"):
+        value = getattr(order, name)
+        require(type(value) is int and 0 <= value < 1 << 62, f"{name} out of range")
+    require(isinstance(order.dated, bool), "dated of another type")
+    require(all(isinstance(time, float) for time in order.streak), "a time of another type")
+    for time, number, _ in [*order.heap, *order.leaps]:
+        require(isinstance(time, float) and type(number) is int, "a waiting record of another type")
+    numbers = [number for _, number, _ in [*order.heap, *order.leaps]]
+    require(len(set(numbers)) == len(numbers), "two waiting records of one number")
+
+
+def _check_vocabulary(vocabulary: Vocabulary) -> None:
+    words, free = vocabulary.words, vocabulary.free
+    require(isinstance(words, list) and isinstance(free, list), "words of another type")
+    require(
+        type(vocabulary.limit) is int and 0 < vocabulary.limit <= 1 << 20, "the words' limit is out of range"
+    )
+    require(all(word is None or isinstance(word, str) for word in words), "a word of another type")
+    gone = [i for i, word in enumerate(words) if word is None]
+    require(len(vocabulary.ids) == len(words) - len(gone) <= vocabulary.limit, "a word comes twice")
+    require(sorted(free) == gone, "the free words are others")
+    for count in (vocabulary.dropped, vocabulary.evicted):
+        require(type(count) is int and 0 <= count < 1 << 62, "a count of words is out of range")
+
+
+def _check_fields(encoder: CategoryEncoder) -> None:
+    known = encoder.vocabulary.words
+    require(known[:1] == [EVERY], "records without a word of their own")
+    require(not encoder.names.texts or known[TEXT] is not None, "texts without a word of their own")
+    require(all(type(name) is str for kind in encoder.names for name in kind), "a field is no name")
+    if not encoder.waits:
+        cuts = encoder.cuts
+        require(cuts is not None and cuts.keys() == set(encoder.names.numbers), "intervals of other fields")
+        for found in (cuts or {}).values():
+            require(sound_cuts(found), "intervals that do not follow each other")
+
+
+def _check_dimension(dimension: Any, names: Any, moments: Moments | None) -> None:
+    require(type(dimension) is int and dimension > 0, "the dimension is out of range")
+    if names is not None:
+        require(
+            isinstance(names, list) and all(isinstance(name, str) for name in names), "names of another type"
+        )
+        require(len(set(names)) == len(names) == dimension, "the names are not one a dimension")
+    if moments is not None:
+        shapes = ((dimension,), (dimension,), (dimension, dimension), ())
+        for moment, shape in zip(moments, shapes, strict=True):
+            require(moment.dtype == np.float64 and moment.shape == shape, "moments of another shape")
+            finite(moment, "a moment")
+        require((moments.variance > 0.0).all(), "a variance is not positive")
+
+
+def check_encoder(encoder: Encoder | None, moments: Moments | None) -> None:
+    """Raise UnsoundError unless an encoder is sound, and goes with the moments of vectors."""
+    if isinstance(encoder, BagEncoder):
+        require(moments is None, "words with moments")
+        _check_vocabulary(encoder.vocabulary)
+        if isinstance(encoder, CategoryEncoder):
+            _check_fields(encoder)
+    elif encoder is not None:
+        _check_dimension(encoder.dimension, encoder.names, moments)

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.hashing import mix
+from streamdp.kernels.hashing import hash_of, mix, put, take
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.probing import hash_of, put, take
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)

@@ -244,6 +244,10 @@ class ReorderBuffer:
             self.released, _, record = heapq.heappop(self.heap)
             ready.append((self.released, record))
 
+    def time_of(self, record: Record) -> float:
+        """The time of a record that may come next."""
+        return self.latest if record.time is None else record.time
+
     def drain(self, ready: Ready) -> None:
         """Release everything: the stream has ended, or is silent."""
         self._release_until(math.inf, ready)

@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
-from streamdp.likelihoods import Likelihood
-from streamdp.priors.base import Prior
-from streamdp.priors.decays import Decay
-from streamdp.registry import find
 from streamdp.settings import Settings
+from streamdp.settings.blueprint import PARTS
+from streamdp.settings.registry import find
 
 HEAD = b"streamdp model 1\n"
 SUM = 4
@@ -66,7 +64,7 @@ def _plain(value: Any) -> Any:
     """Objects of a model by their class and fields."""
     if isinstance(value, Settings):
         return {"settings!": msgspec.to_builtins(value)}
-    if isinstance(value, Prior | Likelihood | Decay):
+    if isinstance(value, PARTS):
         own: Any = value
         fields = {f.name: _plain(getattr(own, f.name)) for f in dataclasses.fields(own) if f.init}
         return {"object!": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
@@ -92,6 +90,6 @@ def _made(value: Any) -> Any:
     if "pairs!" in value:
         return {_made(key): _made(each) for key, each in value["pairs!"]}
     found = find({}, value["object!"])
-    if not (isinstance(found, type) and issubclass(found, Prior | Likelihood | Decay)):
+    if not (isinstance(found, type) and issubclass(found, PARTS)):
         raise StreamdpError(f"{value['object!']} is no part of a model", Exit.BAD_DATA)
     return found(**{name: _made(each) for name, each in value["fields"].items()})

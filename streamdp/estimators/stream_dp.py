@@ -17,6 +17,7 @@ from streamdp.answers.listing import ClusterList
 from streamdp.beam.search import BeamSearch
 from streamdp.beam.single import next_label, shares_of_head
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.estimators import stored
 from streamdp.estimators.reading import (
     categories_of,
@@ -30,11 +31,10 @@ from streamdp.estimators.reading import (
 )
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
-from streamdp.registry import CATEGORICAL
 from streamdp.settings import Settings
 from streamdp.settings.assemble import WORDS
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.load import ConfigError
+from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
 
 

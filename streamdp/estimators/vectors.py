@@ -13,18 +13,13 @@ import numpy as np
 
 from streamdp.answers.describe import events_of
 from streamdp.beam.data.state import Output
-from streamdp.beam.search import BeamSearch
+from streamdp.beam.search import BeamSearch, inherit
 from streamdp.beam.single import Single, next_label
 from streamdp.encode.encoders import HUGE, VectorEncoder, choose_encoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
-from streamdp.likelihoods.vectors import VectorFamily
-from streamdp.offline.task import inherit
 from streamdp.records import Event, Record
 from streamdp.settings.blueprint import Blueprint
-
-_AS_THEY_ARE: Any = vars(VectorFamily)["read"].__func__
-"""How a family reads vectors that takes them as they are."""
 
 STAGES = (10, 20, 50, 100)
 """Records after which scales are learned, before the warm-up ends."""
@@ -112,12 +107,10 @@ class Vectors:
     def _go_on(self) -> None:
         """Take one record at a time from here."""
         search = self._search()
-        family = search.likelihood
-        assert isinstance(family, VectorFamily)
+        family: Any = search.likelihood
         self._single = Single(search, family.dimension, with_events=True)
         self._single.time[0] = self._time
-        as_they_are: Any = type(family).read
-        self._plain = as_they_are.__func__ is _AS_THEY_ARE and not self._settings.normalise
+        self._plain = family.reads_all and not self._settings.normalise
         self._pack = struct.Struct(f"{family.dimension}d").pack_into
 
     def _search(self) -> BeamSearch:

@@ -4,32 +4,127 @@ They are kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder). T
 digest of all that the kernel depends on (see ``digest``): a change of any of it compiles that kernel anew,
 and no other. A wheel may bring kernels along, under the same names. Neither paths nor times of files
 matter, so a folder may be copied to another machine.
+
+One process at a time compiles a kernel; others that want the same wait for it, and find it done. Kernels are
+compiled for a baseline of CPUs that many share, not the one model at hand. So they can be shipped, and every
+machine of a baseline gives the same answers, byte by byte, as long as its C library computes logarithms
+alike. NUMBA_CPU_NAME, where it is set, stands.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import logging
 import os
 import pickle
+import platform
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import llvmlite
+import llvmlite.binding
 import numba
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from streamdp.kernels import compiler, held
+from streamdp.kernels.compilation import elsewhere
 from streamdp.kernels.digest import digest_of
 from streamdp.kernels.held import HeldType
-from streamdp.kernels.turn import Turn
+
+V2 = frozenset(["cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"])
+V3 = V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
+
+BASELINES = {"x86-64-v3": V3, "x86-64-v2": V2}
+"""What a CPU must be able to, by the name of the baseline (levels of the x86-64 psABI); the best first."""
+
+
+def baselines_of(machine: str, features: Mapping[str, bool]) -> list[str]:
+    """The baselines that a CPU has, the best first; none for architectures without names for them.
+
+    Parameters
+    ----------
+    machine
+        The architecture, as ``platform.machine()`` says it.
+    features
+        What LLVM knows of the CPU.
+    """
+    if machine == "aarch64":
+        return ["generic"]
+    if machine not in ("x86_64", "AMD64"):
+        return []
+    able = {name for name, has in features.items() if has}
+    return [name for name, needed in BASELINES.items() if needed <= able]
+
+
+def settle() -> None:
+    """Have numba compile for the best baseline; without effect once it has compiled something."""
+    config: Any = numba.config
+    if config.CPU_NAME is None and config.CPU_FEATURES is None:
+        found = baselines_of(platform.machine(), dict(llvmlite.binding.get_host_cpu_features()))
+        if found:
+            config.CPU_NAME, config.CPU_FEATURES = found[0], ""
+
+
+PATIENCE = 300.0
+"""Seconds after which a process compiles what another one has begun, and may have stopped at."""
+
+_LOOK = 0.05
+
+
+class Turn:
+    """The right to compile, of one kernel at a time, among the processes that share a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder
+        self._fd = -1
+
+    def take(self, name: str) -> bool:
+        """Wait for those who compile a kernel already; whether any did, so that it may be there by now.
+
+        Where locks cannot be had, nobody waits.
+        """
+        self.end()
+        self._path = self._folder / f".{name}.lock"
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:
+            return False
+        if self._lock():
+            return False
+        deadline = time.monotonic() + PATIENCE
+        with elsewhere(name.partition("-")[0].rpartition(".")[2]):
+            while not self._lock() and time.monotonic() < deadline:
+                time.sleep(_LOOK)
+        return True
+
+    def _lock(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks
+            return True
+        return True
+
+    def end(self) -> None:
+        """It is done; again is harmless."""
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            os.close(self._fd)
+            self._fd = -1
+
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PREBUILT = PACKAGE / "prebuilt"

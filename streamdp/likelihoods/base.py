@@ -2,17 +2,18 @@
 
 A family is a value: parameters, their checks, and what follows from them. Its statistics and kernels
 stand in the same file, and serve the stream and the offline side alike.
+
+And how wide clusters are and how far apart, where that is unknown: near neighbours mostly share theirs.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-
-from streamdp.likelihoods.neighbours import common, within
 
 WITHIN = 0.2
 """Share of the variance of all vectors that is expected inside a cluster, where scales are automatic."""
@@ -26,8 +27,8 @@ class Moments(NamedTuple):
     """What automatic parameters of families of vectors follow from.
 
     ``mean`` and ``variance`` of the vectors are of shape (D,); ``within`` is the covariance to be expected
-    inside a cluster, of :func:`~streamdp.likelihoods.neighbours.within`. ``common``, of shape (), is the
-    cosine to be expected between different clusters, of :func:`~streamdp.likelihoods.neighbours.common`.
+    inside a cluster, of :func:`~streamdp.likelihoods.base.within`. ``common``, of shape (), is the
+    cosine to be expected between different clusters, of :func:`~streamdp.likelihoods.base.common`.
     """
 
     mean: np.ndarray
@@ -71,3 +72,128 @@ class Likelihood(ABC):
     @abstractmethod
     def log_marginal(self, records: Sequence[Any], base: Any = None) -> float:
         """log H of records as one cluster, in nats; ``base`` is p_w by word where the family needs it."""
+
+
+SAMPLE = 200
+"""Vectors that are compared with each other, at most."""
+PER = 40
+"""One neighbour of each is looked at for so many vectors: five of 200."""
+ROUNDS = 3
+"""Times that neighbours are sought, each by the distance that the last ones suggest."""
+FULL = 100
+"""Dimensions up to which covariances are learned, too: of more, 200 vectors say too little."""
+SINGLE = 0.2
+"""Share of the variance within a cluster where one vector has no neighbours."""
+LEAST_WITHIN = 1e-3
+"""Share of the variance that is within clusters at least, though all neighbours be equal."""
+AMONG = 0.07
+"""Share of a cluster's members that are taken to be the near neighbours of one."""
+ENOUGH = 10
+"""Dimensions from which on near neighbours are far enough apart."""
+
+
+def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """The covariance to be expected inside a cluster.
+
+    Half the mean square of the differences between vectors and their nearest neighbours, where "near" is
+    first by the variance in each dimension, then by what such differences have come to, so that directions
+    which tell clusters apart count for more (cf. Hastie and Tibshirani 1996). Neighbours are nearer than two
+    members of a cluster are on average, so it is rather too small: a cluster learns that it is wider, while
+    nothing parts two clusters that began as one. In less than ten dimensions they would be nearer by far, so
+    their differences are taken to be as large as in ten.
+
+    Parameters
+    ----------
+    vectors
+        Of shape (N, D); of more than 200, 200 are looked at, evenly spaced.
+    variance
+        Of each dimension, > 0, of shape (D,).
+
+    Returns
+    -------
+    Of shape (D, D), symmetric and positive definite, in the square of the data's unit; of shape (D,), the
+    diagonal, for more than 100 dimensions.
+    """
+    vectors = _sample(vectors)
+    count, dimension = vectors.shape
+    if count < 2:
+        share = np.full(dimension, SINGLE)
+        return np.diag(share * variance) if dimension <= FULL else share * variance
+    deviation = np.sqrt(variance)
+    unit = (vectors - vectors.mean(axis=0)) / deviation
+    least = np.where(np.ptp(vectors, axis=0) > 0.0, LEAST_WITHIN, 1.0)
+    near = -(-count // PER)
+    scatter = np.ones(dimension)
+    for _ in range(ROUNDS):
+        gaps = (unit[:, None] - unit[nearest(_whitened(unit, scatter), near)]).reshape(-1, dimension)
+        scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
+    if dimension < ENOUGH:
+        scatter *= nearness(ENOUGH) / nearness(dimension)
+    return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
+
+
+def nearness(dimension: int) -> float:
+    """Mean square of the difference of near neighbours, as a share of that of any two of a Gaussian cluster.
+
+    The density of the difference is taken to be what it is at 0: with p = ``AMONG``, D dimensions and half
+    the squared difference x in units of the variance, p = (x / 2)^(D/2) / Gamma(D/2 + 1) within radius x,
+    whose mean there is D / (D + 2) of the largest.
+    """
+    half = dimension / 2.0
+    return (AMONG * math.gamma(half + 1.0)) ** (1.0 / half) / (half + 1.0)
+
+
+def common(vectors: np.ndarray) -> float:
+    """The lower quartile of the cosines between vectors, shape (N, D); 0 where there are no two.
+
+    Where clusters are several, a quarter of all pairs and more are of different ones: so it tells what these
+    have in common, whatever the few clusters are like that the vectors happen to be of. Of more than 200
+    vectors, 200 are compared, evenly spaced.
+    """
+    vectors = _sample(vectors)
+    if len(vectors) < 2:
+        return 0.0
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    scaled = vectors / np.where(largest > 0.0, largest, 1.0)
+    lengths = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+    units = scaled / np.where(lengths > 0.0, lengths, 1.0)
+    cosines = np.einsum("id,jd->ij", units, units)  # without BLAS, as below
+    return float(np.quantile(cosines[np.triu_indices(len(units), 1)], 0.25))
+
+
+def _sample(vectors: np.ndarray) -> np.ndarray:
+    """So many of the vectors as are compared, evenly spaced."""
+    found = len(vectors)
+    return vectors if found <= SAMPLE else vectors[np.arange(SAMPLE) * found // SAMPLE]
+
+
+def nearest(vectors: np.ndarray, near: int) -> np.ndarray:
+    """The nearest other vectors of each, nearest first (ties: the earlier), of shape (N, ``near``)."""
+    found = np.empty((len(vectors), near), np.int64)
+    for i, vector in enumerate(vectors):
+        squares = np.square(vectors - vector).sum(axis=1)
+        squares[i] = np.inf
+        found[i] = np.argsort(squares, kind="stable")[:near]
+    return found
+
+
+def _scatter(gaps: np.ndarray) -> np.ndarray:
+    """Half the mean square of differences; the more it is drawn to its diagonal, the fewer they are."""
+    # einsum without BLAS, whose sums may depend on the number of threads
+    count, dimension = gaps.shape
+    squares = 0.5 * np.square(gaps).mean(axis=0)
+    if dimension > FULL:
+        return np.asarray(squares)
+    products = np.einsum("nd,ne->de", gaps, gaps) / (2.0 * count)
+    share = dimension / (dimension + count)
+    return np.asarray((1.0 - share) * products + share * np.diag(squares))
+
+
+def _whitened(vectors: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+    """Vectors of which the squared distances are those under the inverse of ``scatter``."""
+    if scatter.ndim == 1:
+        return np.asarray(vectors / np.sqrt(scatter))
+    factor, seen = np.linalg.cholesky(scatter), np.empty_like(vectors)
+    for d in range(len(factor)):
+        seen[:, d] = (vectors[:, d] - (seen[:, :d] * factor[d, :d]).sum(axis=1)) / factor[d, d]
+    return seen

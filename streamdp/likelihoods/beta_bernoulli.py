@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.rows import Row, dot
 from streamdp.likelihoods.vectors import VectorFamily, add, log_marginal, merge, predictive, remove, settle

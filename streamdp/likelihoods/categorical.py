@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.checks import not_negative, positive
+from streamdp.kernels.checks import not_negative, positive
 from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, one
 from streamdp.likelihoods.words import BagFamily, count_word, gain, learn, totals_of, whole

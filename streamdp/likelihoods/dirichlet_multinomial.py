@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.checks import positive
-from streamdp.checks import whole as whole_number
+from streamdp.kernels.checks import positive
+from streamdp.kernels.checks import whole as whole_number
 from streamdp.likelihoods.words import (
     WORD_SPACE,
     Learned,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import PerDimension, positive_per_dimension
+from streamdp.kernels.checks import PerDimension, positive_per_dimension
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.rows import Row, add_exactly

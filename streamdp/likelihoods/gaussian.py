@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
 from streamdp.likelihoods.rows import Row, squared_distance

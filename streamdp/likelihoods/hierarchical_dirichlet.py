@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.checks import positive
-from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
+from streamdp.kernels.checks import positive
 from streamdp.likelihoods.words import (
+    SETTINGS,
     Learned,
+    SharedBase,
     base_measure,
     count_word,
     gain,
     learn,
     log_gamma_table,
     shape_of,
+    shared_measure,
     whole,
 )
 
@@ -52,7 +54,7 @@ class HierarchicalDirichlet(SharedBase):
         Concentration of a document level below the clusters, > 0: small when a word tends to be
         repeated within a record. None: no such level.
     smoothing, discount, escape, base
-        See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
+        See :class:`~streamdp.likelihoods.words.SharedBase`.
 
     Examples
     --------

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamdp.checks import discount_in_range, positive
-from streamdp.likelihoods.shared_base import SETTINGS, SharedBase, shared_measure
+from streamdp.kernels.checks import discount_in_range, positive
 from streamdp.likelihoods.words import (
+    SETTINGS,
     Learned,
+    SharedBase,
     base_measure,
     count_word,
     gain,
     learn,
     log_gamma_table,
     shape_of,
+    shared_measure,
     whole,
 )
 
@@ -53,7 +55,7 @@ class HierarchicalPitmanYor(SharedBase):
     word_discount
         d, taken from the count of every word that a cluster holds, in [0, 1).
     smoothing, discount, escape, base
-        See :class:`~streamdp.likelihoods.shared_base.SharedBase`.
+        See :class:`~streamdp.likelihoods.words.SharedBase`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from streamdp.checks import PerDimension, positive
+from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.base import WITHIN, Moments
 from streamdp.likelihoods.rows import Row, clear_row

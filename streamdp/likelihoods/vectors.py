@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import PerDimension, per_dimension, whole
+from streamdp.kernels.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.likelihoods.rows import Row, clear_row
@@ -227,6 +227,11 @@ class VectorFamily(Likelihood):
     def read(cls, values: np.ndarray) -> np.ndarray:
         """The records as the kernels take them, shape (N, D); ValueError for what is none."""
         return values
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether vectors are read as they are."""
+        return getattr(self.read, "__func__", None) is vars(VectorFamily)["read"].__func__
 
     @cached_property
     def _terms(self) -> Any:

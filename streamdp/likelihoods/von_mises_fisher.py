@@ -6,15 +6,245 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import not_negative
+from streamdp.kernels.checks import not_negative
+from streamdp.kernels.jit import kernel, sum_kernel
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.bessel import log_vmf_normaliser
-from streamdp.likelihoods.directions import ROW, VonMisesFisherTerms
-from streamdp.likelihoods.vectors import TOLERANCE, VectorFamily
+from streamdp.likelihoods.rows import Row, add_exactly, dot, squared_length
+from streamdp.likelihoods.vectors import (
+    TOLERANCE,
+    Asked,
+    Rows,
+    VectorFamily,
+    add,
+    coarsen,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    remove,
+    score_rows,
+    settle,
+)
+
+ROW = Row("count", "length", "along", "log_h", "total[d]", "rest[d]")
+COUNT, LENGTH, ALONG, LOG_H, SUMS = ROW
+"""``length`` is the squared length of the sum, ``along`` its product with the prior mean, ``rest`` what
+rounding has cut off it."""
+
+BLUR = 1e-4
+"""Error, in lengths of a sum, that its product with a record may have in single precision; and, in parts of
+its size, that what is derived from it may have."""
+
+NEGLIGIBLE = 40.0
+"""Nats below the best concentration of a cluster at which another one adds nothing to a double."""
+
+
+class VonMisesFisherTerms(NamedTuple):
+    """What the kernels read: concentrations and their log normalisers, the prior's, the prior mean."""
+
+    grid: np.ndarray
+    normalisers: np.ndarray
+    mean_concentration: float
+    log_start: float
+    mean: np.ndarray
+
+
+@kernel
+def _log_normaliser(dimension: int, k: float) -> float:
+    return log_vmf_normaliser(dimension, k)
+
+
+@kernel
+def _square(family: VonMisesFisherTerms, g: int, length: float, along: float) -> float:
+    """|kappa s + c0 m0|^2 of the g-th concentration."""
+    kappa, c0 = family.grid[g], family.mean_concentration
+    return max(kappa * kappa * length + 2.0 * kappa * c0 * along + c0 * c0, 0.0)
+
+
+@kernel
+def _log_h_under(family: VonMisesFisherTerms, g: int, n: float, length: float, along: float) -> float:
+    """log H of n vectors under the g-th concentration alone."""
+    resultant = math.sqrt(_square(family, g, length, along))
+    end = _log_normaliser(family.mean.shape[0], resultant)
+    return n * family.normalisers[g] + family.log_start - end
+
+
+@kernel
+def _count_in(total: float, peak: float, value: float) -> tuple[float, float]:
+    """Add exp(``value``) to ``total`` times exp(``peak``)."""
+    if value > peak:
+        return total * math.exp(peak - value) + 1.0, value
+    return total + math.exp(value - peak), peak
+
+
+@kernel
+def _log_h(family: VonMisesFisherTerms, n: float, length: float, along: float) -> float:
+    """log H of n vectors from the squared length of their sum and its product with the prior mean."""
+    if n == 0.0:
+        return 0.0
+    total, peak = 0.0, -math.inf
+    for g in range(family.grid.shape[0]):
+        total, peak = _count_in(total, peak, _log_h_under(family, g, n, length, along))
+    return peak + math.log(total / family.grid.shape[0])
+
+
+@coarsen.of(VonMisesFisherTerms)
+def _coarsen(family: VonMisesFisherTerms, row: np.ndarray, coarse: np.ndarray) -> None:
+    """The sum; and a line over the record's product with it, above the predictive under each concentration.
+
+    -log C_D(r) is concave in r^2, its derivative I_{D/2}(r) / (2 r I_{D/2-1}(r)) = C_D(r) / (4 pi C_{D+2}(r))
+    falling in r; and r^2 is linear in the product. So the tangent at a right angle to the sum, where most
+    records of other clusters are, is never below it.
+    """
+    dimension = family.mean.shape[0]
+    sums = row[SUMS : SUMS + dimension]
+    for d in range(dimension):
+        coarse[d] = sums[d]
+    for g in range(family.grid.shape[0]):
+        kappa = family.grid[g]
+        r = math.sqrt(_square(family, g, row[LENGTH] + 1.0, row[ALONG]))
+        end = _log_normaliser(dimension, r)
+        rise = math.exp(end - _log_normaliser(dimension + 2, r)) / (4.0 * math.pi)
+        slope = 2.0 * kappa * kappa * rise
+        level = (row[COUNT] + 1.0) * family.normalisers[g] + family.log_start - end - row[LOG_H]
+        level += slope * BLUR * (1.0 + math.sqrt(row[LENGTH])) + BLUR * abs(level)
+        coarse[dimension + 2 * g], coarse[dimension + 2 * g + 1] = level, slope
+
+
+@sum_kernel
+def _single_product(a: np.ndarray, b: np.ndarray, size: int) -> float:
+    total = np.float32(0.0)
+    for d in range(size):
+        total += a[d] * b[d]
+    return np.float64(total)
+
+
+@kernel
+def _prepare(family: VonMisesFisherTerms, asked: Asked) -> float:
+    """The record in single precision, behind it by how much each line is shifted; its product with m0."""
+    dimension, lean = family.mean.shape[0], 0.0
+    if family.mean_concentration > 0.0:
+        lean = dot(family.mean, 0, asked.x)
+    for d in range(dimension):
+        asked.single[d] = asked.x[d]
+    for g in range(family.grid.shape[0]):
+        asked.single[dimension + g] = family.mean_concentration / family.grid[g] * lean
+    return lean
+
+
+@kernel
+def _height(
+    family: VonMisesFisherTerms, coarse: np.ndarray, single: np.ndarray, g: int, product: float
+) -> float:
+    """What the predictive is not above under the g-th concentration; of the record's product with the sum."""
+    dimension = family.mean.shape[0]
+    lines, shifts = coarse[dimension:], single[dimension:]
+    return lines[2 * g] + lines[2 * g + 1] * (product + shifts[g])
+
+
+@kernel
+def _near(family: VonMisesFisherTerms, rows: Rows, s: int, asked: Asked, lean: float) -> float:
+    """log H(x | S), without the concentrations that their lines show to be negligible."""
+    row, coarse, product = rows.block[s], rows.coarse[s], rows.product[s]
+    n, along = row[COUNT] + 1.0, row[ALONG] + lean
+    length = row[LENGTH] + 2.0 * dot(row, SUMS, asked.x) + asked.own
+    total, peak = 0.0, -math.inf
+    for g in range(family.grid.shape[0]):
+        if _height(family, coarse, asked.single, g, product) >= peak - NEGLIGIBLE:
+            value = _log_h_under(family, g, n, length, along) - row[LOG_H]
+            total, peak = _count_in(total, peak, value)
+    return peak + math.log(total / family.grid.shape[0])
+
+
+@own.of(VonMisesFisherTerms)
+def _own(family: VonMisesFisherTerms, x: np.ndarray) -> float:
+    # the squared length: one, but for the precision that records are kept in
+    return squared_length(x)
+
+
+@add.of(VonMisesFisherTerms)
+def _add(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    for d in range(x.shape[0]):
+        add_exactly(row, SUMS + d, SUMS + x.shape[0] + d, np.float64(x[d]))
+    row[COUNT] += 1.0
+
+
+@remove.of(VonMisesFisherTerms)
+def _remove(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> None:
+    for d in range(x.shape[0]):
+        add_exactly(row, SUMS + d, SUMS + x.shape[0] + d, -np.float64(x[d]))
+    row[COUNT] -= 1.0
+
+
+@merge.of(VonMisesFisherTerms)
+def _merge(family: VonMisesFisherTerms, row: np.ndarray, other: np.ndarray) -> None:
+    dimension = family.mean.shape[0]
+    for d in range(SUMS, SUMS + dimension):
+        add_exactly(row, d, dimension + d, other[d])
+        row[dimension + d] += other[dimension + d]
+    row[COUNT] += other[COUNT]
+
+
+@sum_kernel
+def _measured(sums: np.ndarray, rests: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
+    """The squared length of a sum that comes in two parts, and its product with the prior mean."""
+    length, along = 0.0, 0.0
+    for d in range(mean.shape[0]):
+        total = sums[d] + rests[d]
+        length += total * total
+        along += total * mean[d]
+    return length, along
+
+
+@settle.of(VonMisesFisherTerms)
+def _settle(family: VonMisesFisherTerms, row: np.ndarray) -> None:
+    end = SUMS + family.mean.shape[0]
+    row[LENGTH], row[ALONG] = _measured(row[SUMS:end], row[end:], family.mean)
+    row[LOG_H] = _log_h(family, row[COUNT], row[LENGTH], row[ALONG])
+
+
+@predictive.of(VonMisesFisherTerms)
+def _predictive(family: VonMisesFisherTerms, row: np.ndarray, x: np.ndarray, own: float) -> float:
+    length = row[LENGTH] + 2.0 * dot(row, SUMS, x) + own
+    along = row[ALONG]
+    if family.mean_concentration > 0.0:
+        along += dot(family.mean, 0, x)
+    return _log_h(family, row[COUNT] + 1.0, length, along) - row[LOG_H]
+
+
+@score_rows.of(VonMisesFisherTerms)
+def _score_rows(family: VonMisesFisherTerms, rows: Rows, asked: Asked, out: np.ndarray) -> None:
+    dimension, lean = family.mean.shape[0], _prepare(family, asked)
+    first, highest = -1, -math.inf
+    for s in range(rows.high):
+        if rows.open[s] != 1:
+            continue
+        rows.product[s] = _single_product(rows.coarse[s], asked.single, dimension)
+        out[s] = -math.inf
+        for g in range(family.grid.shape[0]):
+            out[s] = max(out[s], _height(family, rows.coarse[s], asked.single, g, rows.product[s]))
+        if rows.column[s] < 0 and out[s] > highest:
+            first, highest = s, out[s]
+    best = -math.inf
+    if first >= 0:
+        best = _near(family, rows, first, asked, lean)
+    least = max(asked.floor, best) - asked.margin
+    for s in range(rows.high):
+        if rows.open[s] == 1 and s != first:
+            out[s] = -math.inf if out[s] < least else _near(family, rows, s, asked, lean)
+    if first >= 0:
+        out[first] = best
+
+
+@log_marginal.of(VonMisesFisherTerms)
+def _log_marginal(family: VonMisesFisherTerms, row: np.ndarray) -> float:
+    return row[LOG_H]
+
 
 UNIT = 1e-3
 """How far the length of a unit vector may be from one."""
@@ -84,7 +314,12 @@ class VonMisesFisher(VectorFamily):
         super().__post_init__()
         if self.dimension < 2:
             raise ValueError(f"dimension must be at least 2, not {self.dimension}")
-        self._fix_concentration()
+        value = self.concentration
+        values = np.asarray(np.multiply(GRID, self.dimension) if value is None else value, dtype=np.float64)
+        if values.ndim > 1 or not values.size or not (np.isfinite(values) & (values > 0.0)).all():
+            raise ValueError(f"concentration must be one or several positive numbers, not {value!r}")
+        fixed = float(values) if values.ndim == 0 else tuple(values.tolist())
+        object.__setattr__(self, "concentration", fixed)
         c0 = not_negative("mean_concentration", self.mean_concentration)
         if self.mean is not None:
             mean = np.asarray(self.mean, dtype=np.float64)
@@ -93,14 +328,6 @@ class VonMisesFisher(VectorFamily):
             object.__setattr__(self, "mean", tuple(mean.tolist()))
         elif c0 > 0.0:
             raise ValueError("mean_concentration needs a mean")
-
-    def _fix_concentration(self) -> None:
-        value = self.concentration
-        values = np.asarray(np.multiply(GRID, self.dimension) if value is None else value, dtype=np.float64)
-        if values.ndim > 1 or not values.size or not (np.isfinite(values) & (values > 0.0)).all():
-            raise ValueError(f"concentration must be one or several positive numbers, not {value!r}")
-        fixed = float(values) if values.ndim == 0 else tuple(values.tolist())
-        object.__setattr__(self, "concentration", fixed)
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], moments: Moments) -> Self:

@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import length, lettered, own_terms, wordy
-from streamdp.lines.model import Terms
+from streamdp.lines.base import Terms, length, lettered, own_terms, wordy
 from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
-from streamdp.lines.state import SLABS, Scratch, State
-from streamdp.lines.tables import look_up, put
+from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
 PLACE_SHIFT, LENGTH_SHIFT = 31, 41
 

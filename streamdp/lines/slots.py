@@ -7,10 +7,8 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import NO_TOKEN, SLOT_SHIFT, hole, hole_class, wordy
-from streamdp.lines.model import DISCOUNT, STRENGTH, Terms
-from streamdp.lines.state import SLABS, Scratch, State
-from streamdp.lines.tables import look_up, put
+from streamdp.lines.base import DISCOUNT, NO_TOKEN, SLOT_SHIFT, STRENGTH, Terms, hole, hole_class, wordy
+from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
 
 @kernel

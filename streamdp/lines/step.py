@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
-from streamdp.lines.base import DIGIT, context_of, found_length, found_token, hold, lettered, token_of
-from streamdp.lines.family import label_of, one_label, relate
+from streamdp.lines.base import (
+    DIGIT,
+    Bounds,
+    Terms,
+    context_of,
+    found_length,
+    found_token,
+    hold,
+    lettered,
+    token_of,
+)
 from streamdp.lines.forget import is_full
-from streamdp.lines.merge import best_merge, current, unite, values_of
-from streamdp.lines.model import Bounds, Terms
+from streamdp.lines.merge import best_merge, current, label_of, one_label, relate, unite, values_of
 from streamdp.lines.scan import fold_line, token_end
 from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
 from streamdp.lines.slots import add_token, new_slot
-from streamdp.lines.state import Lines, Scratch, State
-from streamdp.lines.tables import has_room, look_up, put
+from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 
 COMPLETE, GROW, CHANGED, FULL = range(4)
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
-from streamdp.lines.forget import forget
-from streamdp.lines.model import USUAL, Bounds, Terms
-from streamdp.lines.retire import retire
+from streamdp.lines.base import USUAL, Bounds, Terms
+from streamdp.lines.forget import forget, retire
 from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
 from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
 

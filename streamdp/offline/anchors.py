@@ -16,9 +16,8 @@ from streamdp.encode.batch import Batch
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.vectors import merge_entry
 from streamdp.offline.kernels.links import Held, weigh_held
-from streamdp.priors import DistanceDependent
+from streamdp.priors import DistanceDependent, by_distance, by_order
 from streamdp.priors.base import Prior, Weights
-from streamdp.priors.kinds import by_distance, by_order
 
 
 class Past(NamedTuple):

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from streamdp.checks import whole_or_none
 from streamdp.kernels.rows import grown
 from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
 from streamdp.offline.chain import canonical
-from streamdp.offline.heuristic import (
-    all_link_weights,
-    from_each_on,
-    log_count_prior,
-    new_heuristic,
-    with_long_tables,
-)
 from streamdp.offline.kernels.allocation import fill, new_allocation
 from streamdp.offline.kernels.astar import (
     EMPTY_QUEUE,
@@ -26,16 +19,123 @@ from streamdp.offline.kernels.astar import (
     LIMIT,
     NO_NODE,
     NO_SLOT,
+    grown_tree,
+    new_tree,
     new_workspace,
     search,
-    search_by_clusters,
 )
-from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT
-from streamdp.offline.kernels.heap import grown_tree, new_tree
-from streamdp.offline.kernels.store import FIRST_SLOT, prepare
-from streamdp.offline.prepare import Data, log_coefficients, new_store
-from streamdp.priors.base import Prior
-from streamdp.priors.kinds import by_distance
+from streamdp.offline.kernels.completion import COUNTS, JOINT, PREDICTIVE, REPLICA, SUMS, SUPPORT, Heuristic
+from streamdp.offline.kernels.store import FIRST_SLOT, Store, WordStore, prepare
+from streamdp.offline.prepare import Data, log_coefficients, new_store, word_totals
+from streamdp.priors import by_distance, by_order
+from streamdp.priors.base import Prior, cluster_sizes
+from streamdp.priors.distance_dependent import MOST
+
+
+def from_each_on(terms: np.ndarray) -> np.ndarray:
+    """The sums of the terms from the n-th on, for n = 0 .. N."""
+    return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
+
+
+def all_link_weights(prior: Prior, data: Data, distances: np.ndarray | None) -> np.ndarray:
+    """f(distance) of each record to each before it, shape (N, N); of other priors none, shape (0, 0).
+
+    Parameters
+    ----------
+    prior, data
+        How distance is measured, and where the records lie.
+    distances
+        d(i, j), shape (N, N), of which only j < i is read; None: as the prior measures it.
+    """
+    n = data.size
+    if distances is not None:
+        return prior.link_weights(distances, n)
+    if (linked := by_distance(prior)) is None:
+        return np.zeros((0, 0))
+    if n > MOST:
+        raise ValueError(f"{n:,} records are too many for a distance-dependent prior: at most {MOST:,}")
+    positions = linked.positions(n, None if data.times is None else data.times.tolist())
+    return linked.link_weights(np.abs(np.subtract.outer(positions, positions)), n)
+
+
+def log_count_prior(prior: Prior, labels: np.ndarray) -> float:
+    """log P(m), the probability that there are m_i clusters of size i, in nats (Daume 2007, eq. 2)."""
+    sizes = cluster_sizes(labels.tolist())
+    total = prior.log_probability(labels.tolist()) + math.lgamma(len(labels) + 1)
+    total -= math.fsum(math.lgamma(size + 1) for size in sizes)
+    return total - math.fsum(math.lgamma(m + 1) for m in cluster_sizes(sizes))
+
+
+def with_long_tables(store: Store, likelihood: Likelihood, base: np.ndarray | None) -> Store:
+    """The same with tables for clusters that N copies of the longest record join; to be prepared."""
+    if not isinstance(store, WordStore) or not store.words.size:
+        return store
+    assert isinstance(likelihood, BagFamily)
+    lengths = np.diff(np.append(0, np.cumsum(store.counts))[store.offsets])
+    by_word, by_record = word_totals(store.words, store.counts)
+    by_word[by_word.argmax()] += len(lengths) * lengths.max()
+    if base is None:
+        base = likelihood.base_of_records(store.offsets, store.words)
+    longer = likelihood.set_terms(by_word, by_record, base)
+    if "mass" in longer._fields:
+        longer = longer._replace(mass=store.terms.mass)
+    return store._replace(terms=longer)
+
+
+def new_heuristic(
+    prior: Prior, mode: int, look: int, ahead: np.ndarray, link_weights: np.ndarray
+) -> tuple[Heuristic, float]:
+    """What the kernels read, and the score of the state in which no record is placed.
+
+    Parameters
+    ----------
+    prior
+        Of the clusterings.
+    mode, look
+        As numbered where the kernels of the completion stand.
+    ahead
+        What log H of the records from the n-th on is expected to add, shape (N + 1,).
+    link_weights
+        Those of a distance dependent prior.
+    """
+    n = len(ahead) - 1
+    join, grown, norm, rest = np.zeros((4, n + 1))
+    root = 0.0
+    linked = by_distance(prior) is not None
+    if linked:
+        alpha = prior.concentration
+        found = np.full(n + 1, math.log(alpha))
+        sums = link_weights.sum(axis=1)
+        rest = from_each_on(np.log(np.maximum(sums, alpha)))
+        root = -float(np.log(alpha + sums).sum())
+    elif by_order(prior) is not None:
+        found = prior.tables(n).found
+        # all clusters are alike, so that the weights add up to their number and that of a new one
+        norm = np.log(np.exp(found) + np.arange(n + 1))
+    elif prior.exchangeable:
+        join, grown, found, norms = prior.tables(n)
+        root = -float(norms[0])
+    else:
+        raise ValueError(f"{type(prior).__name__} is not exchangeable")
+    if mode == COUNTS:
+        root += math.lgamma(n + 1)
+    elif mode != JOINT:
+        root = 0.0
+    return Heuristic(
+        closed=prior.all_or_none,
+        linked=linked,
+        mode=int(mode),
+        look=int(look),
+        join=join,
+        found=found,
+        norm=norm,
+        grown=grown,
+        founded=np.concatenate([[0.0], np.cumsum(found[:-1] - norm[:-1])]),
+        link_weight=link_weights,
+        rest=rest,
+        ahead=ahead,
+    ), root
+
 
 Score = Literal["admissible", "trivial", "constant", "replica", "predictive", "inadmissible"]
 Mode = Literal["joint", "count_prior", "likelihood_only"]
@@ -52,169 +152,12 @@ _MODES = {"joint": JOINT, "count_prior": COUNTS, "likelihood_only": SUPPORT}
 _LOOKS = {"replica": REPLICA, "predictive": PREDICTIVE}
 
 
-class Search:
-    """A tree of clusterings of the first records, grown where most is expected of it.
-
-    See :func:`astar` for the parameters.
-    """
-
-    def __init__(
-        self,
-        data: Data,
-        likelihood: Likelihood,
-        prior: Prior,
-        *,
-        queue: int = 0,
-        score: Score = "admissible",
-        mode: Mode = "joint",
-        order: Order = "given",
-        seed: int = 0,
-        base: np.ndarray | None = None,
-        distances: np.ndarray | None = None,
-        max_states: int | None = None,
-        until: Callable[[], bool] | None = None,
-    ) -> None:
-        self.until = until
-        _check(prior, queue, score, mode, order, max_states)
-        self.bound, self.limit = queue, NO_LIMIT if max_states is None else max_states
-        self.store = new_store(data, likelihood, base)
-        if score == "replica" and likelihood.sparse:
-            self.store = with_long_tables(self.store, likelihood, base)
-        prepare(self.store)
-        store: Any = self.store
-        fresh = store.fresh
-        self.order = _placed(fresh + log_coefficients(self.store, likelihood), order, seed)
-        self.link_weights = all_link_weights(prior, data, distances)
-        if isinstance(likelihood, BagFamily):
-            given = store.terms, store.offsets, store.words, store.counts
-            most = likelihood.upper_bounds(*given)[self.order]
-        else:
-            assert isinstance(likelihood, VectorFamily)
-            most = likelihood.upper_bounds(store.vectors[self.order])
-        ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
-        look = _LOOKS.get(score, SUMS)
-        self.heuristic, root = new_heuristic(
-            prior, _MODES[mode], look, from_each_on(ahead), self.link_weights
-        )
-        self.workspace = new_workspace(self.order, len(self.store.size))
-        self.tree = new_tree(root, FIRST_STATES)
-        learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
-        bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
-        self.exact = bounded and queue == 0 and mode == "joint" and not learned
-        """Whether the next complete state is the best; not once ``max_states`` is reached."""
-
-    def next_best(self) -> np.ndarray | None:
-        """The clusters of all records in the next complete state, by record; None when there is no other.
-
-        An exact search gives them in the order of their scores.
-        """
-        run = search if self.heuristic.look == SUMS else search_by_clusters
-        while True:
-            prepare(self.store)
-            self.workspace.counters.here = self.workspace.counters.clusters = 0
-            ended = run(self.store, self.heuristic, self.workspace, self.tree, self.bound, self.limit, BUDGET)
-            if ended == FOUND:
-                return self._labels(int(self.tree.counters.answer))
-            if ended == EMPTY_QUEUE:
-                return None
-            if ended == LIMIT:
-                self._hurry()
-            elif ended == NO_NODE:
-                self.tree = grown_tree(self.tree)
-            elif ended == NO_SLOT:
-                capacity = 2 * len(self.store.size)
-                self.store = grown(self.store, "slots", capacity)
-                self.workspace = new_workspace(self.order, capacity)
-            if self.until is not None and self.until():
-                self._hurry()
-
-    def _hurry(self) -> None:
-        """From now on only the best state goes on, greedily."""
-        self.bound, self.limit, self.exact, self.until = 1, NO_LIMIT, False, None
-        self.tree.counters.queued = 1
-
-    def _labels(self, node: int) -> np.ndarray:
-        labels = np.empty(len(self.order), np.int64)
-        for i in self.order[::-1]:
-            labels[i] = self.tree.label[node]
-            node = self.tree.parent[node]
-        return labels
-
-
-def _check(prior: Prior, queue: int, score: Score, mode: Mode, order: Order, max_states: int | None) -> None:
-    for name, value, kind in (("score", score, Score), ("mode", mode, Mode), ("order", order, Order)):
-        if value not in get_args(kind):
-            raise ValueError(f"{name} must be one of {', '.join(get_args(kind))}, not {value!r}")
-    if not isinstance(queue, int) or isinstance(queue, bool) or queue < 0:
-        raise ValueError(f"queue must be an integer of at least 0, not {queue!r}")
-    whole_or_none("max_states", max_states)
-    name = type(prior).__name__
-    if order != "given" and not prior.exchangeable:
-        raise ValueError(f"order must be 'given' under {name}: it is part of the model")
-    if mode == "count_prior" and not prior.ewens:
-        raise ValueError(f"mode 'count_prior' is for CRP, not for {name}")
-
-
-def _placed(fresh: np.ndarray, order: Order, seed: int) -> np.ndarray:
-    """The records in the order they are placed in."""
-    if order == "random":
-        return np.random.default_rng(seed).permutation(len(fresh))
-    if order == "given":
-        return np.arange(len(fresh))
-    return np.argsort(fresh if order == "ascending" else -fresh, kind="stable")
-
-
-@dataclass(frozen=True, eq=False)
-class AStarResult:
-    """A clustering, and what is known of it.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Options:
+    """What A* maximises, and how. ValueError for what it has not.
 
     Parameters
     ----------
-    labels
-        The cluster of every record as given, shape (N,), numbered from 0 by first members.
-    log_joint
-        log p(z, x) in nats.
-    score
-        What the search maximised, in nats: the log joint unless ``mode`` says otherwise.
-    proved
-        Whether no clustering has a larger log joint, but for rounding.
-    enqueued, expanded
-        How many states entered the queue, and the children of how many were looked at.
-    """
-
-    labels: np.ndarray
-    log_joint: float
-    score: float
-    proved: bool
-    enqueued: int
-    expanded: int
-
-
-def astar(
-    data: Data,
-    likelihood: Likelihood,
-    prior: Prior,
-    *,
-    queue: int = 0,
-    score: Score = "admissible",
-    mode: Mode = "joint",
-    order: Order = "given",
-    seed: int = 0,
-    base: np.ndarray | None = None,
-    distances: np.ndarray | None = None,
-    max_states: int | None = None,
-    until: Callable[[], bool] | None = None,
-) -> AStarResult:
-    """Search for the clustering of largest log p(z, x), one record after the other, best first.
-
-    A state is a clustering of the first records. It waits in a queue by their log joint, plus the most
-    that the prior can add for the other records, plus a look-ahead at their likelihood. ``ValueError``
-    where the arguments do not go together.
-
-    Parameters
-    ----------
-    data, likelihood, prior
-        The model; every prior is served.
     queue
         Most states that wait, the worst being dropped: 1 is greedy search. 0: no bound, so that time and
         memory may grow exponentially with N.
@@ -244,6 +187,153 @@ def astar(
         Once so many have entered the queue, only the best goes on, greedily; None: no limit.
     until
         Asked every now and then; once it says so, the same happens.
+    """
+
+    queue: int = 0
+    score: Score = "admissible"
+    mode: Mode = "joint"
+    order: Order = "given"
+    seed: int = 0
+    base: np.ndarray | None = None
+    distances: np.ndarray | None = None
+    max_states: int | None = None
+    until: Callable[[], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("score", Score), ("mode", Mode), ("order", Order)):
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(get_args(kind))}, not {getattr(self, name)!r}"
+                )
+        for name, least, other in (("queue", 0, ""), ("max_states", 1, ", or None")):
+            value = getattr(self, name)
+            if not (value is None and other) and (
+                not isinstance(value, int) or isinstance(value, bool) or value < least
+            ):
+                raise ValueError(f"{name} must be an integer of at least {least}{other}, not {value!r}")
+
+    def check(self, prior: Prior) -> None:
+        """ValueError where they do not go with a prior."""
+        name = type(prior).__name__
+        if self.order != "given" and not prior.exchangeable:
+            raise ValueError(f"order must be 'given' under {name}: it is part of the model")
+        if self.mode == "count_prior" and not prior.ewens:
+            raise ValueError(f"mode 'count_prior' is for CRP, not for {name}")
+
+
+class Search:
+    """A tree of clusterings of the first records, grown where most is expected of it."""
+
+    def __init__(self, data: Data, likelihood: Likelihood, prior: Prior, options: Options) -> None:
+        options.check(prior)
+        score, base, self.until = options.score, options.base, options.until
+        self.bound, self.limit = options.queue, options.max_states or NO_LIMIT
+        self.store = new_store(data, likelihood, base)
+        if score == "replica" and likelihood.sparse:
+            self.store = with_long_tables(self.store, likelihood, base)
+        prepare(self.store)
+        store: Any = self.store
+        fresh = store.fresh
+        self.order = _placed(fresh + log_coefficients(self.store, likelihood), options)
+        self.link_weights = all_link_weights(prior, data, options.distances)
+        if isinstance(likelihood, BagFamily):
+            given = store.terms, store.offsets, store.words, store.counts
+            most = likelihood.upper_bounds(*given)[self.order]
+        else:
+            assert isinstance(likelihood, VectorFamily)
+            most = likelihood.upper_bounds(store.vectors[self.order])
+        ahead = {"admissible": most, "inadmissible": fresh[self.order]}.get(score, np.zeros(data.size))
+        look = _LOOKS.get(score, SUMS)
+        self.heuristic, root = new_heuristic(
+            prior, _MODES[options.mode], look, from_each_on(ahead), self.link_weights
+        )
+        self.workspace = new_workspace(self.order, len(self.store.size))
+        self.tree = new_tree(root, FIRST_STATES)
+        learned = isinstance(likelihood, BagFamily) and likelihood.learns_base and base is None
+        bounded = score == "admissible" or (score in ("trivial", "constant") and bool(most.max() <= ROUNDING))
+        self.exact = bounded and options.queue == 0 and options.mode == "joint" and not learned
+        """Whether the next complete state is the best; not once ``max_states`` is reached."""
+
+    def next_best(self) -> np.ndarray | None:
+        """The clusters of all records in the next complete state, by record; None when there is no other.
+
+        An exact search gives them in the order of their scores.
+        """
+        while True:
+            prepare(self.store)
+            self.workspace.counters.here = self.workspace.counters.clusters = 0
+            ended = search(
+                self.store, self.heuristic, self.workspace, self.tree, self.bound, self.limit, BUDGET
+            )
+            if ended == FOUND:
+                return self._labels(int(self.tree.counters.answer))
+            if ended == EMPTY_QUEUE:
+                return None
+            if ended == LIMIT:
+                self._hurry()
+            elif ended == NO_NODE:
+                self.tree = grown_tree(self.tree)
+            elif ended == NO_SLOT:
+                capacity = 2 * len(self.store.size)
+                self.store = grown(self.store, "slots", capacity)
+                self.workspace = new_workspace(self.order, capacity)
+            if self.until is not None and self.until():
+                self._hurry()
+
+    def _hurry(self) -> None:
+        """From now on only the best state goes on, greedily."""
+        self.bound, self.limit, self.exact, self.until = 1, NO_LIMIT, False, None
+        self.tree.counters.queued = 1
+
+    def _labels(self, node: int) -> np.ndarray:
+        labels = np.empty(len(self.order), np.int64)
+        for i in self.order[::-1]:
+            labels[i] = self.tree.label[node]
+            node = self.tree.parent[node]
+        return labels
+
+
+def _placed(fresh: np.ndarray, options: Options) -> np.ndarray:
+    """The records in the order they are placed in."""
+    if options.order == "random":
+        return np.random.default_rng(options.seed).permutation(len(fresh))
+    if options.order == "given":
+        return np.arange(len(fresh))
+    return np.argsort(fresh if options.order == "ascending" else -fresh, kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class AStarResult:
+    """A clustering, and what is known of it.
+
+    Parameters
+    ----------
+    labels
+        The cluster of every record as given, shape (N,), numbered from 0 by first members.
+    log_joint
+        log p(z, x) in nats.
+    score
+        What the search maximised, in nats: the log joint unless ``mode`` says otherwise.
+    proved
+        Whether no clustering has a larger log joint, but for rounding.
+    enqueued, expanded
+        How many states entered the queue, and the children of how many were looked at.
+    """
+
+    labels: np.ndarray
+    log_joint: float
+    score: float
+    proved: bool
+    enqueued: int
+    expanded: int
+
+
+def astar(data: Data, likelihood: Likelihood, prior: Prior, **options: Any) -> AStarResult:
+    """Search for the clustering of largest log p(z, x), one record after the other, best first.
+
+    A state is a clustering of the first records. It waits in a queue by their log joint, plus the most
+    that the prior can add for the other records, plus a look-ahead at their likelihood. Every prior is
+    served; ``options`` are those of :class:`Options`. ``ValueError`` where the arguments do not go together.
 
     Notes
     -----
@@ -251,31 +341,19 @@ def astar(
     through the links of a distance dependent prior; here all links that make the same clustering are one
     state.
     """
-    states = Search(
-        data,
-        likelihood,
-        prior,
-        queue=queue,
-        score=score,
-        mode=mode,
-        order=order,
-        seed=seed,
-        base=base,
-        distances=distances,
-        max_states=max_states,
-        until=until,
-    )
+    chosen = Options(**options)
+    states = Search(data, likelihood, prior, chosen)
     found = states.next_best()
     if found is None:
         raise ValueError("no clustering has a finite score")
     labels = canonical(found)
     log_likelihood = _log_likelihood(states.store, labels)
-    if distances is not None and (linked := by_distance(prior)) is not None:
+    if chosen.distances is not None and (linked := by_distance(prior)) is not None:
         log_joint = log_likelihood + linked.log_probability_by(states.link_weights, labels)
     else:
         times = None if data.times is None else data.times.tolist()
         log_joint = log_likelihood + prior.log_probability(labels.tolist(), times)
-    maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(mode)
+    maximised = {"joint": log_joint, "likelihood_only": log_likelihood}.get(chosen.mode)
     if maximised is None:
         maximised = log_likelihood + log_count_prior(prior, labels)
     counters = states.tree.counters

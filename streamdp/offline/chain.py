@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from streamdp.kernels.rows import grown
 from streamdp.likelihoods import Likelihood
-from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
-from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation
+from streamdp.offline.kernels.allocation import clear_from, fill, grown_allocation, new_allocation, sweep
 from streamdp.offline.kernels.rng import draw_uniform, new_random
 from streamdp.offline.kernels.store import FIRST_SLOT, prepare
 from streamdp.offline.prepare import Data, counts_of, new_store, new_terms
+from streamdp.priors import by_distance
 from streamdp.priors.base import Prior, Weights
-from streamdp.priors.kinds import by_distance
 
 NONE = np.zeros(0, np.int64)
 
@@ -218,6 +218,13 @@ class Chain:
             self.store = grown(self.store, "slots", wanted)
             self.allocation = grown_allocation(self.allocation, wanted)
             clear_from(self.store, capacity)
+
+    def sweep(self, order: np.ndarray, given: Callable[[], Any]) -> None:
+        """Draw some records anew, in this order; kernels read what is ``given``, made anew with more room."""
+        done = 0
+        while done < len(order):
+            self.more_room()
+            done = sweep(given(), self.store, self.allocation, self.random, order, done)
 
     def more_room(self, spare: int = 1) -> None:
         """Double the slots until ``spare`` are free."""

@@ -18,16 +18,15 @@ from streamdp.answers.listing import ClusterList
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.engine import Engine
 from streamdp.likelihoods.categorical import learned_from_records
-from streamdp.offline.collection import Collection
 from streamdp.offline.diagnostics import Diagnosis
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.problem import Problem, Solution, problem_of, settled
+from streamdp.offline.problem import Collection, Problem, Solution, problem_of, settled
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.offline.similarity import similarity_matrix
 from streamdp.offline.solve import Report, solve
 from streamdp.offline.starts import sureness
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import by_distance
 from streamdp.records import Assignment, ClusterSummary, Record, Reject, Value
 from streamdp.settings import Settings
 

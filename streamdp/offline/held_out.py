@@ -14,8 +14,8 @@ from streamdp.offline.kernels.allocation import Allocation, enter, leave, leave_
 from streamdp.offline.kernels.rng import draw_log, new_random
 from streamdp.offline.kernels.store import Store, score
 from streamdp.offline.prepare import Data
+from streamdp.priors import by_order
 from streamdp.priors.base import Prior, Weights
-from streamdp.priors.kinds import by_order
 
 NEXT = 0
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.offline.chain import Chain
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import by_distance
 
 WIDTH = 1.0
 MOST_STEPS = 50

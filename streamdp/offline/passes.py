@@ -14,12 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from streamdp.beam.data.model import REVIEW_EVERY
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.kernels.sound import require
-from streamdp.offline.adopt import arrangement_of, carry_out
+from streamdp.offline.adopt import Proposal, arrangement_of, carry_out
 from streamdp.offline.plan import Plan
-from streamdp.offline.proposal import Proposal
 from streamdp.offline.solve import solve
 from streamdp.offline.task import Stream, Task, task_over
 from streamdp.settings import Settings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from streamdp.errors import Exit
-from streamdp.settings.load import ConfigError
+from streamdp.errors import ConfigError, Exit
 
 Method = Literal["beam", "astar", "gibbs", "split-merge", "permutation", "hybrid"]
 Start = Literal["auto", "sequential", "one", "singletons", "random", "beam"]

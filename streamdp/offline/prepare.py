@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import BagFamily, Likelihood, VectorFamily
-from streamdp.likelihoods.shared_base import SharedBase
+from streamdp.likelihoods.words import SharedBase
 from streamdp.offline.anchors import Anchors
 from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
 from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.beam.search import inherit
 from streamdp.engine import Engine
 from streamdp.offline.handover import engine_of, stream_of
 from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Solution, settled
 from streamdp.offline.solve import Report, solve
-from streamdp.offline.task import Change, Merged, Task, changes, inherit, task_over
+from streamdp.offline.task import Change, Merged, Task, changes, task_over
 from streamdp.offline.unite import unite
 
 

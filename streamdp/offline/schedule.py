@@ -1,10 +1,9 @@
-"""Running moves: in rounds, or by shares of CPU time, in one chain or in several side by side."""
+"""Running moves in rounds, in one chain or in several side by side."""
 
 from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -102,36 +101,16 @@ def mixing(traces: Sequence[Trace]) -> list[Diagnosis]:
 
 
 class Hybrid:
-    """Moves in turn.
+    """Moves in turn: a round is every move once, and the result depends on the seed alone."""
 
-    Parameters
-    ----------
-    moves
-        What is done in a round, one after the other.
-    shares
-        Share of CPU time that each move is to have: then a round is one move, that which is most behind;
-        how often each comes depends on the clock. None: a round is every move once, and the result
-        depends on the seed alone.
-    """
-
-    def __init__(self, moves: Sequence[Move], shares: Sequence[float] | None = None) -> None:
+    def __init__(self, moves: Sequence[Move]) -> None:
         if not moves:
             raise ValueError("there must be at least one move")
-        if shares is not None and (len(shares) != len(moves) or min(shares) <= 0.0):
-            raise ValueError("every move has a share, and it is positive")
         self.moves = list(moves)
-        self.shares = None if shares is None else np.asarray(shares, float) / float(np.sum(shares))
-        self.used = np.zeros(len(moves))
 
     def __call__(self, chain: Chain) -> int:
         """One round; returns how many records or proposals were gone through."""
-        if self.shares is None:
-            return sum(move(chain) for move in self.moves)
-        chosen = int((self.used / self.shares).argmin())
-        began = time.thread_time()
-        done = self.moves[chosen](chain)
-        self.used[chosen] += time.thread_time() - began
-        return done
+        return sum(move(chain) for move in self.moves)
 
 
 @dataclass(frozen=True)
@@ -235,9 +214,7 @@ def run(
     return trace, best
 
 
-def run_chains(
-    jobs: Sequence[Callable[[], tuple[Trace, Best]]], threads: int | None = None
-) -> list[tuple[Trace, Best]]:
+def run_chains(jobs: Sequence[Callable[[], tuple[Trace, Best]]]) -> list[tuple[Trace, Best]]:
     """Run chains side by side; the kernels let go of the interpreter's lock."""
-    with ThreadPoolExecutor(max_workers=threads or len(jobs)) as pool:
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         return [future.result() for future in [pool.submit(job) for job in jobs]]

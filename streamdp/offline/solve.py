@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.astar import astar
 from streamdp.offline.chain import Chain, recount
@@ -21,7 +21,6 @@ from streamdp.offline.samplers import METHODS, Move
 from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import beam_labels, one_cluster, random_clusters, sequential, singletons
-from streamdp.settings.load import ConfigError
 
 MOST_DRAWS = 200
 
@@ -134,16 +133,8 @@ def solve(
 ) -> Solution:
     """Cluster. Raises ConfigError where method and model do not go together.
 
-    Parameters
-    ----------
-    problem, plan
-        What and how.
-    report
-        Called with (number of the chain, chain, trace) after every round of a sampler.
-    stop
-        Set from outside to end samplers early.
-    labels
-        Where samplers start, instead of ``plan.start``.
+    ``report`` and ``stop`` are as for :func:`streamdp.offline.fit.fit`; ``labels`` are where samplers start,
+    instead of ``plan.start``.
     """
     if problem.anchors is not None and plan.method in SEARCHES:
         raise ConfigError(
@@ -170,8 +161,8 @@ def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Soluti
         problem.likelihood,
         problem.prior,
         queue=plan.queue,
-        score=plan.score,  # type: ignore[arg-type]
-        order=plan.order,  # type: ignore[arg-type]
+        score=plan.score,
+        order=plan.order,
         seed=problem.settings.seed,
         base=problem.base,
         distances=problem.distances,

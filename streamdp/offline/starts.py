@@ -8,21 +8,18 @@ from typing import Literal
 import numpy as np
 
 from streamdp.beam.search import BeamSearch
-from streamdp.errors import Exit
+from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.jit import entry, kernel
 from streamdp.offline.chain import Chain
 from streamdp.offline.kernels.allocation import Allocation, enter, leave, new_allocation, take_slot
 from streamdp.offline.kernels.links import Links, link_weight
-from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.store import Store, prepare, score
 from streamdp.offline.prepare import log_coefficients
 from streamdp.offline.problem import Problem
 from streamdp.offline.samplers.links import links_of
-from streamdp.priors import CRP
+from streamdp.priors import CRP, by_distance
 from streamdp.priors.base import Weights
-from streamdp.priors.kinds import by_distance
 from streamdp.settings.assemble import build_model
-from streamdp.settings.load import ConfigError
 
 PLAIN, COUNTED, LINKED = range(3)
 
@@ -58,41 +55,34 @@ def assign(
     links: Links,
     of_size: np.ndarray,
     mode: int,
-    temper: float,
-    greedy: bool,
-    random: np.ndarray,
     order: np.ndarray,
     first: int,
-    last: int,
 ) -> int:
-    """Assign records ``order[first .. last - 1]``; returns where it stopped for want of a free slot.
+    """Assign records ``order[first ..]``; returns where it stopped for want of a free slot.
 
     ``of_size[n]`` counts the clusters of n records. LINKED needs the records in their own order.
     """
     weights, totals = allocation.weights, allocation.totals
-    for p in range(first, last):
+    for p in range(first, order.shape[0]):
         if allocation.counters.free == 0:
             return p
         i, n = order[p], allocation.counters.active
         new = _log_weights(store, allocation, prior, links, of_size, mode, i)
         score(store, i, allocation.active, n, weights)
         for j in range(n):
-            weights[j] += temper * totals[j]
-        weights[n] = store.fresh[i] + temper * new
+            weights[j] += totals[j]
+        weights[n] = store.fresh[i] + new
         best = n
-        if greedy:
-            for j in range(n):
-                if weights[j] > weights[best]:
-                    best = j
-        else:
-            best = draw_log(random, weights, n + 1, totals)
+        for j in range(n):
+            if weights[j] > weights[best]:
+                best = j
         slot = allocation.active[best] if best < n else take_slot(allocation)
         size = store.size[slot]
         if size > 0:
             of_size[size] -= 1
         of_size[size + 1] += 1
         enter(store, allocation, i, slot)
-    return last
+    return order.shape[0]
 
 
 @entry
@@ -167,15 +157,8 @@ def order_of(chain: Chain, order: Order) -> np.ndarray:
     return ascending if order == "ascending" else ascending[::-1].copy()
 
 
-def sequential(
-    chain: Chain,
-    *,
-    order: Order = "given",
-    greedy: bool = True,
-    temper: float = 1.0,
-    count_prior: bool = False,
-) -> None:
-    """One record after the other to a cluster of those before it: the best, or one drawn.
+def sequential(chain: Chain, *, order: Order = "given", count_prior: bool = False) -> None:
+    """One record after the other to the best cluster of those before it.
 
     Parameters
     ----------
@@ -183,10 +166,6 @@ def sequential(
         Whose clustering is replaced.
     order
         In which the records are taken.
-    greedy
-        Take the best cluster, rather than draw one.
-    temper
-        Power of the prior by which the clusters are chosen, in [0, 1].
     count_prior
         Choose by the probability of the cluster sizes rather than of the clustering (Daume 2007, eq. 2;
         CRP only).
@@ -206,20 +185,7 @@ def sequential(
     while done < n:
         chain.more_room()
         links = links._replace(total=np.zeros(len(chain.allocation.free)))
-        done = assign(
-            chain.store,
-            chain.allocation,
-            weights,
-            links,
-            of_size,
-            mode,
-            temper,
-            greedy,
-            chain.random,
-            places,
-            done,
-            n,
-        )
+        done = assign(chain.store, chain.allocation, weights, links, of_size, mode, places, done)
     chain.settle()
 
 

@@ -1,4 +1,7 @@
-"""The records that a stream still holds, as a problem: which can move, and beside what."""
+"""The records that a stream still holds, as a problem: which can move, and beside what.
+
+Beside what its clusters hold of records that it has let go.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,232 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
+from streamdp.beam.clusters.words import WordClusters
+from streamdp.beam.data.pool import ALIVE
+from streamdp.beam.data.state import State, clocks_at
 from streamdp.beam.search import BeamSearch
+from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoded
-from streamdp.likelihoods import BagFamily
-from streamdp.offline.frozen import frozen_of
+from streamdp.likelihoods import BagFamily, Gaussian, Likelihood, NormalInverseGamma, VectorFamily
+from streamdp.likelihoods.vectors import clear_entry, remove_entry
+from streamdp.offline.anchors import Anchors, Past
+from streamdp.offline.kernels.links import Held
 from streamdp.offline.problem import Problem
-from streamdp.priors.base import Prior
+from streamdp.priors import DistanceDependent, Prior, by_distance, by_order
 from streamdp.settings import Settings
 from streamdp.state.retained import Labelled
+
+ROUNDING = 1e-11
+"""Share of a cluster's weight by which the running sums of a long stream may be off."""
+
+FORGOTTEN = 1e-8
+"""A discount at which older vectors can no longer be told from rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """Clusters of records that a stream has let go, and which of its retained records can move.
+
+    ``names`` are the labels of the clusters, shape (A,); ``free`` says of each retained record whether it
+    can move. Those cannot whose cluster is closed and had older members, which have left memory with it.
+    """
+
+    anchors: Anchors
+    names: np.ndarray
+    free: np.ndarray
+
+
+class _Slots(NamedTuple):
+    """The open clusters of the announced hypothesis with frozen records."""
+
+    slots: np.ndarray
+    labels: np.ndarray
+    sizes: np.ndarray  # of the frozen records
+    founders: np.ndarray
+    members: list[np.ndarray]  # the retained ones, by place among those
+
+    def where(self, chosen: np.ndarray) -> _Slots:
+        """Some of them."""
+        members = [m for m, taken in zip(self.members, chosen.tolist(), strict=True) if taken]
+        return _Slots(
+            self.slots[chosen], self.labels[chosen], self.sizes[chosen], self.founders[chosen], members
+        )
+
+
+def frozen_of(search: BeamSearch, held: Labelled, prior: Prior, likelihood: Likelihood) -> Frozen:
+    """What the clusters of a running beam hold of the records before those that are retained.
+
+    ``prior`` and ``likelihood`` are those of the samplers. ValueError where the statistics of older records
+    cannot be told from those of the retained ones.
+    """
+    state = search.state
+    found = _open(state, search.head_slots(), held)
+    if (found.sizes < 0).any():
+        raise ValueError("the labels of the state's records do not agree with its clusters")
+    old = found.sizes > 0
+    complete = _complete(held, found.labels, int(found.labels[old].max(initial=-1)))
+    free = np.isin(held.labels, np.concatenate([found.labels, complete]))
+    closed = int(state.beam.founded[search.head]) - len(found.labels) - len(complete)
+    found = found.where(old)
+    words, rows = Batch(), None
+    if isinstance(state.clusters, WordClusters):
+        words = _words(state.clusters, found, held.batch)
+    else:
+        assert isinstance(likelihood, VectorFamily)
+        rows = _rows(state, found, held.batch, likelihood, getattr(search.likelihood, "forget", 1.0))
+    positions = held.first + np.arange(len(held.labels), dtype=np.float64)
+    if (linked := by_distance(prior)) is not None and linked.unit == "seconds":
+        assert held.batch.times is not None
+        positions = np.asarray(held.batch.times, np.float64)
+    past = _past(state, found, prior, positions[0], closed)
+    weighed = _held(state, found, prior, positions, past)
+    anchors = Anchors(found.sizes, words, rows, weighed, positions[free], max(closed, 0), past)
+    return Frozen(anchors, found.labels, free)
+
+
+def _open(state: State, slots: np.ndarray, held: Labelled) -> _Slots:
+    pool = state.pool
+    slots = slots[pool.state[slots] == ALIVE]
+    rows = pool.slots[slots]
+    labels = state.lineages.rows["label"][rows["lineage"]]
+    order = np.argsort(held.labels, kind="stable")
+    edges = [np.searchsorted(held.labels[order], labels, side=side) for side in ("left", "right")]
+    members = [order[a:b] for a, b in zip(*edges, strict=True)]
+    sizes = rows["size"] - np.array([len(m) for m in members], np.int64)
+    return _Slots(slots, labels, sizes, pool.founder[slots], members)
+
+
+def _complete(held: Labelled, known: np.ndarray, old: int) -> np.ndarray:
+    """Labels of closed clusters of which all records are retained.
+
+    Labels are minted in order: one above all before it is new, one below is older than that; only before the
+    first new one may an old one pass for it. ``old`` is older than the retained records.
+    """
+    labels, first = np.unique(held.labels, return_index=True)
+    labels = np.asarray(labels[np.argsort(first)])
+    highest = np.maximum(np.maximum.accumulate(np.append(-1, labels[:-1])), old)
+    return np.asarray(labels[(labels > highest) & ~np.isin(labels, known)])
+
+
+def _words(clusters: WordClusters, found: _Slots, batch: Batch) -> Batch:
+    """The counts of the slots without those of their retained members."""
+    index, records = clusters.inverted, []
+    for slot, members in zip(found.slots.tolist(), found.members, strict=True):
+        begin = int(index.own["start"][slot])
+        entries = slice(begin, begin + int(index.types[slot]))
+        words = index.word[entries]
+        counts = index.occurrences[index.lists["start"][words] + index.where[entries]].astype(np.int64)
+        order = np.argsort(words)
+        words, counts = words[order], counts[order]
+        taken = batch.take(members)
+        np.subtract.at(counts, np.searchsorted(words, taken.words), taken.counts)
+        if (counts < 0).any():
+            raise ValueError("the words of the state's records do not agree with its clusters")
+        records.append((words[counts > 0], counts[counts > 0]))
+    return Batch.of_words(records)
+
+
+def _rows(state: State, found: _Slots, batch: Batch, likelihood: VectorFamily, forget: float) -> np.ndarray:
+    """The statistics of the slots without their retained members, the latest taken out first.
+
+    Where the stream forgets, older ones count as much as they did before the retained ones joined.
+    """
+    if forget < 1.0 and not isinstance(likelihood, Gaussian | NormalInverseGamma):
+        raise ValueError(
+            f"what {type(likelihood).__name__} has forgotten of older vectors cannot be told: make the state "
+            "with a larger --retain, or with --forget 1"
+        )
+    assert batch.vectors is not None
+    terms = likelihood.terms()
+    rows: np.ndarray = state.clusters.block[found.slots].copy()
+    for row, members in zip(rows, found.members, strict=True):
+        if forget ** len(members) < FORGOTTEN:
+            clear_entry(terms, row)
+            continue
+        for i in members[::-1].tolist():
+            remove_entry(terms, row, np.array(batch.vectors[i], np.float64))
+            if forget < 1.0:
+                for part in ("count", "spread"):
+                    row[likelihood.parts[part]] /= forget
+    return rows
+
+
+def _past(state: State, found: _Slots, prior: Prior, horizon: float, closed: int) -> Past | None:
+    """When the frozen records came; None where the prior does not ask, or clusters are gone that count."""
+    if (linked := by_distance(prior)) is not None:
+        clusters = range(len(found.slots))
+        return Past.of([_frozen_places(state, found, linked, k, horizon) for k in clusters], linked.least)
+    if by_order(prior) is not None and closed <= 0:
+        return Past.of([np.array([min(founder, horizon - 1.0)]) for founder in found.founders.tolist()])
+    return None
+
+
+def _held(state: State, found: _Slots, prior: Prior, positions: np.ndarray, past: Past | None) -> Held:
+    """Where the frozen records lie under the distance-dependent prior, as :class:`Anchors` has it."""
+    places, shares = [np.zeros(0)] * len(found.slots), [np.zeros(0)] * len(found.slots)
+    if (linked := by_distance(prior)) is not None:
+        assert past is not None
+        for k, slot in enumerate(found.slots.tolist()):
+            here = past.of_cluster(k)
+            weight = np.ones(len(here))
+            if linked.decay.memoryless:
+                weight = np.array([_frozen_weight(state, slot, linked, here, positions, found.members[k])])
+                here = positions[:1]
+            near = linked.decay(positions[0] - here) > 0.0
+            places[k], shares[k] = here[near], weight[near]
+    starts, empty = np.cumsum([0, *map(len, places)]), [np.zeros(0)]
+    return Held(starts, np.concatenate(places or empty), np.concatenate(shares or empty))
+
+
+def _frozen_places(
+    state: State, found: _Slots, prior: DistanceDependent, k: int, horizon: float
+) -> np.ndarray:
+    """Where the frozen records of a cluster lie; those that the stream no longer knows, evenly.
+
+    It knows the first; under a window or a logistic decay those that had weight at its end; and the last,
+    where none of the retained records has joined since.
+    """
+    slot, n = int(found.slots[k]), int(found.sizes[k])
+    row = state.pool.slots[slot]
+    queue = state.members.queues[slot]
+    known = np.zeros(0)
+    if queue["block"] >= 0:
+        start = int(queue["start"])
+        times = state.members.time[start + int(queue["head"]) : start + int(queue["length"])]
+        known = times[: max(len(times) - len(found.members[k]), 0)][-n:]
+    first, last, end = float(found.founders[k]), float(row["last"]), horizon - 1.0
+    if prior.unit == "seconds":
+        first, last, end = float(row["first_time"]), float(row["last_time"]), horizon
+    end = end if len(found.members[k]) else min(last, end)
+    unknown = n - len(known)
+    end = float(known[0]) if len(known) else end
+    spread = np.linspace(min(first, end), end, unknown) if unknown > 1 else np.full(unknown, first)
+    return np.concatenate([spread, known])
+
+
+def _frozen_weight(
+    state: State,
+    slot: int,
+    prior: DistanceDependent,
+    places: np.ndarray,
+    positions: np.ndarray,
+    members: np.ndarray,
+) -> float:
+    """What frozen records weighed together when the first retained one came, under an exponential decay.
+
+    The weight of the cluster at the end without that of its retained members; or, where nothing is left of it
+    but rounding, that of records at these places. The scale of ``prior`` is that of now: one of another time
+    is a clock's that ran at another pace.
+    """
+    clock = clocks_at(state.clock, positions)
+    past = (float(state.beam.counters.now) - clock) / float(state.clock["rate"][0])
+    weight = float(state.pool.weight[slot] * state.beam.counters.scale)
+    left = weight - float(prior.decay(past[members]).sum())
+    since = float(prior.decay(past[0]))
+    if left > 100.0 * ROUNDING * weight and since > 0.0:
+        return min(left / since, float(len(places)))
+    return float(prior.decay(positions[0] - places).sum())
+
 
 NONE = np.zeros(0, np.int64)
 
@@ -39,38 +260,6 @@ class Merged(msgspec.Struct, frozen=True, tag_field="event", tag="merged"):
     other: int
     size: int
     nats: float
-
-
-def inherit(
-    before: np.ndarray, after: np.ndarray, kept: np.ndarray = NONE, minted: int = 0
-) -> tuple[np.ndarray, int]:
-    """The label of each new cluster: by largest overlap, one to one, the older label on ties.
-
-    Parameters
-    ----------
-    before, after
-        Labels, and numbers of clusters, of the same records.
-    kept
-        Labels of the first clusters, which keep them.
-    minted
-        Labels below it are taken, as are those of ``before``.
-
-    Returns labels by the number of the cluster, and the first label that is free.
-    """
-    pairs, overlap = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
-    minted = max(int(before.max(initial=-1)) + 1, minted)
-    names = np.full(max(int(after.max(initial=-1)) + 1, len(kept)), -1)
-    names[: len(kept)] = kept
-    taken: set[int] = set(kept.tolist())
-    for p in np.lexsort((pairs[:, 1], pairs[:, 0], -overlap)):
-        label, cluster = int(pairs[p, 0]), int(pairs[p, 1])
-        if names[cluster] < 0 and label not in taken:
-            names[cluster] = label
-            taken.add(label)
-    for cluster in np.flatnonzero(names < 0).tolist():
-        names[cluster] = minted
-        minted += 1
-    return names, minted
 
 
 def changes(seqs: np.ndarray, before: np.ndarray, after: np.ndarray) -> Sequence[Change]:

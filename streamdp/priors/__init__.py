@@ -18,4 +18,16 @@ __all__ = [
     "Prior",
     "Uniform",
     "Window",
+    "by_distance",
+    "by_order",
 ]
+
+
+def by_distance(prior: Prior) -> DistanceDependent | None:
+    """The prior itself where records link to earlier ones by their distance, else None."""
+    return prior if isinstance(prior, DistanceDependent) else None
+
+
+def by_order(prior: Prior) -> Uniform | None:
+    """The prior itself where nothing but the places of the clusters' first members matters, else None."""
+    return prior if isinstance(prior, Uniform) else None

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from streamdp.checks import whole_or_none
+from streamdp.kernels.checks import whole_or_none
 from streamdp.kernels.jit import generic
 
 LIMITS = {"retire_after": "retire_after", "max_clusters": "max_clusters"}
@@ -69,6 +69,9 @@ class Prior(ABC):
     settings: ClassVar[Mapping[str, str]]
     """The settings that mean something to the prior, and the parameter that each of them is."""
 
+    kind: ClassVar[Any]
+    """The class of the terms, where they are numbers that the prior has under the same names."""
+
     drawn: ClassVar[tuple[str, ...]] = ("concentration",)
     """Parameters that samplers draw anew."""
 
@@ -92,9 +95,9 @@ class Prior(ABC):
         """
         return cls(**{cls.settings[name]: value for name, value in given.items()})
 
-    @abstractmethod
     def terms(self) -> Any:
         """What kernels read: a named tuple, whose class says which kernels are meant."""
+        return self.kind(*(float(getattr(self, name)) for name in self.kind._fields))
 
     @abstractmethod
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
 
 
@@ -40,6 +40,7 @@ class CRP(Retiring):
 
     concentration: float = 1.0
 
+    kind = CRPTerms
     exchangeable = True
     ewens = True
     all_or_none = True
@@ -48,10 +49,6 @@ class CRP(Retiring):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
-
-    def terms(self) -> CRPTerms:
-        """What kernels read."""
-        return CRPTerms(float(self.concentration))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """concentration^K prod_k (n_k - 1)! / concentration^(N), in nats (Pitman 2002, section 3.1)."""

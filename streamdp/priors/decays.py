@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import entry, generic
 
 

@@ -9,10 +9,9 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import Prior, found_weight
 from streamdp.priors.decays import Decay, Exponential
-from streamdp.registry import DECAYS, find
 
 MOST = 20_000
 """Records between which all distances may be given."""
@@ -76,7 +75,10 @@ class DistanceDependent(Prior):
 
     @classmethod
     def automatic(cls, given: Mapping[str, Any], sparse: bool) -> Self:
-        """An exponential decay over 400 texts or 2,000 vectors; ValueError for one over unknown seconds."""
+        """An exponential decay over 400 texts or 2,000 vectors; ValueError for one over unknown seconds.
+
+        ``given["decay"]`` is the class of another one.
+        """
         scale = given.get("decay_scale")
         if scale is None:
             if given["distance"] == "seconds":
@@ -84,7 +86,7 @@ class DistanceDependent(Prior):
                     "decay_scale must be given when distance is seconds: only you know the pace of the stream"
                 )
             scale = 400.0 if sparse else 2000.0
-        decay = find(DECAYS, given.get("decay", "exponential"))(scale)
+        decay = given.get("decay", Exponential)(scale)
         concentration = given.get("concentration", 60.0 if sparse else 1.0)
         return cls(concentration, decay, unit=given["distance"], close_below=given["close_below"])
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from streamdp.checks import positive, whole
+from streamdp.kernels.checks import positive, whole
 from streamdp.priors.base import SizedPrior, cluster_sizes, found_weight, join_weight
 
 
@@ -42,6 +42,7 @@ class FiniteMixture(SizedPrior):
     components: int
     concentration: float = 1.0
 
+    kind = FiniteMixtureTerms
     exchangeable = True
     settings = {"components": "components", "concentration": "concentration"}  # noqa: RUF012
 
@@ -65,10 +66,6 @@ class FiniteMixture(SizedPrior):
     def share(self) -> float:
         """alpha / K0."""
         return self.concentration / self.components
-
-    def terms(self) -> FiniteMixtureTerms:
-        """What kernels read."""
-        return FiniteMixtureTerms(self.share, float(self.components))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """K0! / (K0 - K)! prod_k (alpha / K0)_{n_k} / alpha^(N), in nats; (x)_m is the rising factorial."""

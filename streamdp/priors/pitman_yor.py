@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamdp.checks import discount_in_range, positive
+from streamdp.kernels.checks import discount_in_range, positive
 from streamdp.priors.base import LIMITS, Retiring, cluster_sizes, found_weight, join_weight
 
 
@@ -45,6 +45,7 @@ class PitmanYor(Retiring):
     concentration: float = 1.0
     discount: float = 0.25
 
+    kind = PitmanYorTerms
     exchangeable = True
     all_or_none = True
     settings = {"concentration": "concentration", "discount": "discount", **LIMITS}  # noqa: RUF012
@@ -54,10 +55,6 @@ class PitmanYor(Retiring):
         super().__post_init__()
         positive("concentration", self.concentration)
         discount_in_range("discount", self.discount)
-
-    def terms(self) -> PitmanYorTerms:
-        """What kernels read."""
-        return PitmanYorTerms(float(self.concentration), float(self.discount))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """prod_{k<K} (a + k d) prod_k (1 - d)_{n_k - 1} / (a + 1)_{N-1}, in nats.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import LIMITS, Retiring, found_weight, founders, join_weight
 
 
@@ -44,16 +44,13 @@ class Uniform(Retiring):
 
     concentration: float = 1.0
 
+    kind = UniformTerms
     exchangeable = False
     settings = {"concentration": "concentration", **LIMITS}  # noqa: RUF012
 
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("concentration", self.concentration)
-
-    def terms(self) -> UniformTerms:
-        """What kernels read."""
-        return UniformTerms(float(self.concentration))
 
     def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
         """theta^(K-1) / prod_k (theta + k)^(t_{k+1} - t_k), in nats.

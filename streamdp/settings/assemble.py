@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.data.model import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
+from streamdp.beam.data.state import FREQUENT_POSTINGS, MAX_SLACK, REVIEW_EVERY, TRIAL_NATS, Model
 from streamdp.beam.looks.adapt import LEAST
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood, VectorFamily
-from streamdp.likelihoods.base import Moments
-from streamdp.likelihoods.neighbours import FULL
-from streamdp.priors import Prior
-from streamdp.priors.kinds import by_distance
-from streamdp.registry import CATEGORICAL, LIKELIHOODS, PRIORS, TEMPLATE, find
-from streamdp.settings.load import ConfigError
+from streamdp.likelihoods.base import FULL, Moments
+from streamdp.lines.base import USUAL, Bounds, Terms
+from streamdp.priors import DistanceDependent, Prior, by_distance
+from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.schema import AUTO, Settings
 
 WORDS, VECTORS, LONG_VECTORS = "hierarchical-pitman-yor", "normal-inverse-wishart", "normal-inverse-gamma"
 """The automatic likelihoods: of texts, of vectors, and of vectors whose covariances are too many to learn."""
+LONG = FULL + 1
+"""Numbers from which on a vector is one of those."""
 DIRECTIONS = "von-mises-fisher"
 """The automatic likelihood of vectors that are to be normalised."""
 PRIOR = "distance-dependent"
@@ -58,11 +59,19 @@ def build_prior(settings: Settings, sparse: bool) -> Prior:
     kind = PRIOR if settings.prior == AUTO else settings.prior
     found = _class(PRIORS, kind, Prior)
     _refuse_unused(settings, _prior_settings(), found.settings, f"the {kind} prior")
+    given = _given(settings, found.settings)
     try:
-        prior: Prior = found.automatic(_given(settings, found.settings), like_texts)
+        if "decay" in given:
+            given["decay"] = find(DECAYS, given["decay"])
+        prior: Prior = found.automatic(given, like_texts)
     except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from error
     return prior
+
+
+def distance_prior(settings: Settings, sparse: bool) -> DistanceDependent | None:
+    """The same where it depends on distance."""
+    return by_distance(build_prior(settings, sparse))
 
 
 def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
@@ -88,6 +97,31 @@ def build_likelihood(settings: Settings, moments: Moments | None) -> Likelihood:
         return found.automatic(given, NOTHING if moments is None else moments)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"the {kind} likelihood: {error}") from error
+
+
+def records_for_all(settings: Settings) -> int:
+    """After how many records a stream has done all that it does: refined, and looked back at earlier ones."""
+    return max(settings.second_look, settings.refine_every) + 2 * REVIEW_EVERY
+
+
+def template_terms(settings: Settings) -> Terms:
+    """The weights of templates. ConfigError for a setting that has no meaning with them."""
+    settings.check()
+    if settings.prior not in (AUTO, "crp", "pitman-yor"):  # automatic is Pitman-Yor
+        raise ConfigError(
+            f"prior: templates of log lines are found under crp or pitman-yor, not {settings.prior}"
+        )
+    given = _given(settings, ("concentration", "discount", "rho_word"))
+    if settings.prior == "crp":
+        if settings.discount is not None:
+            raise ConfigError("discount has no meaning with the crp prior: leave it out, or choose another")
+        given["discount"] = 0.0
+    return Terms(**given)
+
+
+def template_bounds(settings: Settings) -> Bounds:
+    """What is remembered of lines and templates at most."""
+    return Bounds(settings.max_lines or USUAL.lines, max(settings.max_clusters or USUAL.templates, 2))
 
 
 def warmup_length(settings: Settings) -> int:
@@ -156,7 +190,7 @@ def _name_of(settings: Settings, dimension: int | None) -> str:
         return WORDS
     # what has a meaning with the diagonal family alone asks for it
     asked = _given(settings, _family(LONG_VECTORS).settings.keys() - _family(VECTORS).settings.keys())
-    return LONG_VECTORS if asked or dimension > FULL else VECTORS
+    return LONG_VECTORS if asked or dimension >= LONG else VECTORS
 
 
 def _family(name: str) -> type[Likelihood]:

@@ -12,10 +12,11 @@ import msgspec
 from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.facts import state_of
 from streamdp.beam.search import BeamSearch
+from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
-from streamdp.registry import LIKELIHOODS, PRIORS, find
+from streamdp.priors.decays import Decay
 from streamdp.settings.assemble import (
     ANY,
     build_likelihood,
@@ -26,8 +27,12 @@ from streamdp.settings.assemble import (
     second_look_of,
     warmup_length,
 )
-from streamdp.settings.load import ConfigError, checked
+from streamdp.settings.load import checked
+from streamdp.settings.registry import LIKELIHOODS, PRIORS, find
 from streamdp.settings.schema import AUTO, Settings
+
+PARTS = Prior, Likelihood, Decay
+"""What a model is made of."""
 
 
 @dataclass(frozen=True)

@@ -13,23 +13,10 @@ from typing import Any
 
 import msgspec
 
-from streamdp.errors import Exit
-from streamdp.settings.options import AUTO, RENAMED, ConfigError, Option, options_of
+from streamdp.errors import ConfigError, Exit
+from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Settings, setting_fields
-
-__all__ = [
-    "ConfigError",
-    "Settings",
-    "checked",
-    "differences",
-    "gather",
-    "load",
-    "model_settings",
-    "resumed",
-    "setting_fields",
-    "stored_settings",
-]
 
 CONFIG_FILE = "streamdp.toml"
 """The file read from the working directory when no path is given; it need not exist."""

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Meta, inspect
 
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit
 
 AUTO = "auto"
 """What a user writes for an automatic setting; a setting that is automatic holds None."""
@@ -33,13 +33,6 @@ GROUPS = {
 
 RENAMED: dict[str, str] = {}
 """Names of options before they were renamed, and those of today. An old name is read for one release."""
-
-
-class ConfigError(StreamdpError):
-    """Settings or options that cannot be used; the message names the place."""
-
-    def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
-        super().__init__(message, exit_code)
 
 
 class Option(msgspec.Struct, frozen=True):

@@ -13,10 +13,11 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from streamdp.errors import ConfigError
 from streamdp.records import FieldNames
-from streamdp.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
 from streamdp.settings.options import AUTO as AUTO
-from streamdp.settings.options import ConfigError, Option, option, options_of, refuse_meaningless
+from streamdp.settings.options import Option, option, options_of, refuse_meaningless
+from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE
 
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]

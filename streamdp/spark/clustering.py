@@ -10,11 +10,10 @@ import pyspark.sql.functions as F  # noqa: N812 - the usual name
 from pyspark.sql import DataFrame
 from pyspark.sql.column import Column
 
-from streamdp.decode.decoder import Format
 from streamdp.engine import Engine
+from streamdp.errors import ConfigError
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError, checked
-from streamdp.settings.reading import decoder_of
+from streamdp.settings.load import checked
 from streamdp.sharding import merge_settings
 from streamdp.spark.keeping import Plan
 from streamdp.spark.processors import (
@@ -27,15 +26,13 @@ from streamdp.spark.processors import (
     merge_table,
     parts_of_table,
 )
-from streamdp.spark.schema import ARRIVAL, COLUMNS, ORDER, PART, POSITION, RECORD
+from streamdp.spark.schema import ARRIVAL, COLUMNS, ORDER, PART, POSITION, RECORD, Intake
 
 VALUE = "value"
 """The column that holds records as they are written, in what is read from a topic or from files of text."""
 
 Shape = Literal["fields", "written", "topic"]
 """How rows hold records: by their columns, as they are written, or so with their places in a topic."""
-
-FORMATS = ("jsonl", "text", "log")
 
 
 def cluster(
@@ -95,9 +92,8 @@ def cluster(
     _check_names(df, keys, orders)
     shape = _shape(df, settings)
     _check_order(df, settings, shape, orders)
-    input_format = _format(settings)
-    decoder_of(settings, input_format)
-    plan = Plan(uuid.uuid4().hex, settings, input_format, keys, memory, time_to_live, shards or 1)
+    Intake(settings)
+    plan = Plan(uuid.uuid4().hex, settings, keys, memory, time_to_live, shards or 1)
     columns = _columns(df, shape, orders)
     if df.isStreaming:
         _use_rocks(df)
@@ -137,15 +133,6 @@ def _check_shards(shards: int, settings: Settings, time_to_live: float | None) -
 
 def _schema(columns: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-
-
-def _format(settings: Settings) -> Format:
-    found: Format = "jsonl" if settings.format == "auto" else settings.format
-    if found not in FORMATS:
-        raise ConfigError(f"format {found} is for files: let Spark read it, and give its columns")
-    if found == "log" and settings.timestamp_format is None and settings.pattern is None:
-        raise ConfigError("the first lines of a log are not the same for every worker: set timestamp_format")
-    return found
 
 
 def _check_names(df: DataFrame, keys: Sequence[str], orders: Sequence[str]) -> None:

@@ -23,12 +23,11 @@ import zstandard
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from streamdp.decode.decoder import Format
 from streamdp.engine import Engine
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.records import Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.load import ConfigError, differences, model_settings
+from streamdp.settings.load import differences, model_settings
 from streamdp.spark.schema import Intake, Row, rows_of
 from streamdp.state.snapshot import Header, StateFolder, pack, unpack
 
@@ -91,7 +90,6 @@ class Plan(NamedTuple):
 
     query: str
     settings: Settings
-    input_format: Format
     key: tuple[str, ...]
     memory: int
     time_to_live: float | None = None
@@ -136,7 +134,7 @@ class Arrived(NamedTuple):
     def of(cls, frame: pd.DataFrame, plan: Plan) -> Arrived:
         """Read and put in order what Spark brings."""
         rows = rows_of(frame)
-        return cls(frame, rows, *Intake(plan.settings, plan.input_format).take(rows))
+        return cls(frame, rows, *Intake(plan.settings).take(rows))
 
 
 class Keeper(StatefulProcessor):

@@ -6,15 +6,15 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import pandas as pd
 
-from streamdp.decode.decoder import Format
+from streamdp.encode.encoders import decoder_of
+from streamdp.errors import ConfigError
 from streamdp.records import JOINED, Answers, Assignment, Event, Final, Raw, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.reading import decoder_of
 
 RECORD, ORDER, POSITION = "streamdp_record", "streamdp_order", ("topic", "partition", "offset")
 """Columns between Spark's rows and ours: a record as it is written, what it is ordered by, where it stood."""
@@ -22,6 +22,20 @@ ARRIVAL = "timestamp"
 """When a broker had it."""
 PART = "streamdp_part"
 """Which cluster a shard found for it."""
+
+
+Written = Literal["jsonl", "text", "log"]
+"""Formats of records as they are written."""
+
+
+def format_of(settings: Settings) -> Written:
+    """That of the records. Raises ConfigError for one that only files have."""
+    found = "jsonl" if settings.format == "auto" else settings.format
+    if found not in get_args(Written):
+        raise ConfigError(f"format {found} is for files: let Spark read it, and give its columns")
+    if found == "log" and settings.timestamp_format is None and settings.pattern is None:
+        raise ConfigError("the first lines of a log are not the same for every worker: set timestamp_format")
+    return found  # type: ignore[return-value]
 
 
 class Row(NamedTuple):
@@ -39,8 +53,8 @@ class Row(NamedTuple):
 class Intake:
     """Decodes the rows of one key. What did not come from a topic has no position."""
 
-    def __init__(self, settings: Settings, input_format: Format) -> None:
-        self._decoder = decoder_of(settings, input_format)
+    def __init__(self, settings: Settings) -> None:
+        self._decoder = decoder_of(settings, format_of(settings))
 
     def take(self, rows: Iterable[Row]) -> tuple[list[Row], list[Record | Reject]]:
         """The rows of one micro-batch in order, and what they hold.

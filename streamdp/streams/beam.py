@@ -10,9 +10,8 @@ import numpy as np
 
 from streamdp.answers import describe
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.describe import Candidate, Census, events_of
-from streamdp.beam.data.model import REVIEW_EVERY
-from streamdp.beam.data.state import Output
+from streamdp.answers.describe import Candidate, Census
+from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
 from streamdp.beam.looks.review import review
@@ -23,8 +22,7 @@ from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import DistanceDependent, Exponential
-from streamdp.priors.kinds import by_distance
+from streamdp.priors import DistanceDependent, Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.texts import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
@@ -76,7 +74,7 @@ class BeamStream(Stream):
     @property
     def kind(self) -> Kind | None:
         """What its records are, once the beam has begun."""
-        return None if self._search is None or self.encoder is None else self.encoder.kind
+        return self.encoder.kind if self.encoder is not None and self.seq else None
 
     @property
     def encoder(self) -> Encoder | None:
@@ -134,9 +132,8 @@ class BeamStream(Stream):
         self._search, blueprint = search, self.intake.blueprint
         self._age = blueprint.second_look(search.likelihood)
         self.announcer.open_for = self.settings.retain if self._age or self._passes else 0
-        prior = blueprint.prior_for(sparse=search.sparse)
         if self.settings.adapt and search.sparse:
-            self._adaptive = by_distance(prior)
+            self._adaptive = by_distance(blueprint.prior_for(sparse=True))
 
     def end(self, answers: Answers) -> None:
         """The stream has ended: answer what waits, and look back for the last time."""
@@ -181,8 +178,7 @@ class BeamStream(Stream):
     ) -> None:
         """Let the beam absorb records, which are encoded; announce what it says."""
         first, words = search.seq, encoder.vocabulary if isinstance(encoder, BagEncoder) else None
-        decided = self.decided(search, records)
-        batch = encoder.take(times)
+        decided, batch = self.decided(search, records), encoder.take(times)
         labels, sizes = np.zeros(len(records), np.int64), encoder.sizes(batch)
         if words is not None:
             search.ensure_words(words.unknown + 1)
@@ -211,7 +207,7 @@ class BeamStream(Stream):
         self, search: BeamSearch, out: Output, first: int, times: Sequence[float | None], answers: Answers
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
-        events = events_of(search, out, first, times, self._words)
+        events = describe.events_of(search, out, first, times, self._words)
         if self.remember_ended:
             self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
         answers.events.extend(events)
@@ -260,12 +256,9 @@ class BeamStream(Stream):
             elif isinstance(record, Record):
                 taken.append(record)
         if taken and encoder is not None and self._search is not None:
-            batch = encoder.take(np.array([self._time_of(record) for record in taken]))
+            batch = encoder.take(np.array([self.order.time_of(record) for record in taken]))
             out = self._search.score(batch)
             self.announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
-
-    def _time_of(self, record: Record) -> float:
-        return self.order.latest if record.time is None else record.time
 
     def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
         """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
@@ -277,7 +270,9 @@ class BeamStream(Stream):
         reject = encoder.add(record)
         if reject is not None:
             return reject
-        return describe.candidates(search, encoder.take(np.array([self._time_of(record)])), self._words, most)
+        return describe.candidates(
+            search, encoder.take(np.array([self.order.time_of(record)])), self._words, most
+        )
 
     # ---------------------------------------------------------------- clusters
 
@@ -319,13 +314,13 @@ class BeamStream(Stream):
     @property
     def adapted(self) -> Adapted | None:
         """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        if self._adaptive is None or self._search is None:
-            return None
-        return adapted(self._search, self._adaptive)
+        if self._adaptive and self._search:
+            return adapted(self._search, self._adaptive)
+        return None
 
     def refined(self) -> dict[str, float]:
-        """What refinements have come to; nothing where there are none."""
-        return {} if self._passes is None else self._passes.counters()
+        """What refinements have come to."""
+        return self._passes.counters() if self._passes else {}
 
     def refinable(self) -> Refinable | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""

@@ -13,6 +13,7 @@ from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
     VectorEncoder,
+    check_encoder,
     encode_all,
     kind_of,
     load_encoder,
@@ -27,7 +28,6 @@ from streamdp.records import Answers, Record, Reject
 from streamdp.records.texts import Texts
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import pack, unpack
-from streamdp.state.sound import check_encoder
 
 Waiting = list[tuple[float, Record]]
 

@@ -21,7 +21,7 @@ from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_o
 from streamdp.lines.stream import LineStream, Stretch
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
 from streamdp.settings import Settings
-from streamdp.settings.reading import template_bounds, template_terms
+from streamdp.settings.assemble import template_bounds, template_terms
 from streamdp.state.retained import Labelled, Retained, pack, unpack
 from streamdp.state.sound import check_lines
 from streamdp.streams.stream import Stream

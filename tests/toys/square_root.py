@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streamdp.checks import positive
+from streamdp.kernels.checks import positive
 from streamdp.priors.base import SizedPrior, found_weight, join_weight
 
 

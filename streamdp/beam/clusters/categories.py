@@ -15,10 +15,9 @@ from streamdp.beam.clusters.index import Index, add_words, count_in, take_words,
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import SHORT, sum_values
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Scores, WordScores
 from streamdp.beam.data.pool import CLOSED, Pool
-from streamdp.beam.data.scores import Scores, WordScores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.clusters import describe_slot, enter_class, join_slot, leave_slot, score_record
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel

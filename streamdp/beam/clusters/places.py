@@ -7,8 +7,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import Pool
-from streamdp.beam.data.scores import Scores
 from streamdp.beam.data.state import State
 from streamdp.kernels.jit import generic, kernel
 from streamdp.kernels.rows import Counters, ints, one, reals

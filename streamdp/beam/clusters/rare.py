@@ -22,8 +22,8 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import Sizes
+from streamdp.beam.data.choice import WordScores
 from streamdp.beam.data.pool import ALIVE, Pool
-from streamdp.beam.data.scores import WordScores
 from streamdp.kernels.jit import kernel
 
 NEGLIGIBLE = 1e-8

@@ -16,9 +16,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from streamdp.kernels.blocks import HEADER, append_room, drop_list
+from streamdp.kernels.hashing import hash_of, put, take
 from streamdp.kernels.heap import before, sift, swap
 from streamdp.kernels.jit import entry, kernel
-from streamdp.kernels.probing import hash_of, put, take
 from streamdp.kernels.rows import Counters, grown, ints, made, one, reals, row_type, rows
 
 SIZE_CLASS = row_type("refs next start block")

@@ -24,9 +24,9 @@ import numpy as np
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
 from streamdp.beam.clusters.sizes import Sizes
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Scores, WordScores
 from streamdp.beam.data.pool import Pool
-from streamdp.beam.data.scores import Scores, WordScores
+from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import Learned, base_measure, shape_of
 

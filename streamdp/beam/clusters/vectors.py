@@ -7,23 +7,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.choice import Choice
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.pool import ALIVE, Pool
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
+from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import offer_slot
-from streamdp.beam.step.clusters import (
-    clear_slot,
-    copy_slot,
-    describe_slot,
-    join_slot,
-    leave_slot,
-    offer_agreed,
-    read_alone,
-    score_record,
-    value_of,
-)
+from streamdp.beam.step.clusters import clear_slot
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.kernels.rows import of, reals
@@ -66,7 +55,7 @@ def _asked(model: Model, state: State, scores: Scores, record: Incoming, apart: 
     return Asked(record.x, scores.single, apart, floor, margin)
 
 
-@score_record.of(VectorClusters)
+@contract.score_record.of(VectorClusters)
 def _score_record(
     clusters: VectorClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
@@ -96,13 +85,13 @@ def _score_record(
     scores.counters.agreed_weight = weight
 
 
-@value_of.of(VectorClusters)
+@contract.value_of.of(VectorClusters)
 def _value_of(clusters: VectorClusters, scores: Scores, slot: int) -> float:
     value: float = scores.value[slot]
     return value
 
 
-@offer_agreed.of(VectorClusters)
+@contract.offer_agreed.of(VectorClusters)
 def _offer_agreed(
     clusters: VectorClusters, model: Model, state: State, scores: Scores, choice: Choice
 ) -> None:
@@ -112,14 +101,14 @@ def _offer_agreed(
             offer_slot(model, state, scores, choice, slot)
 
 
-@clear_slot.of(VectorClusters)
+@contract.clear_slot.of(VectorClusters)
 def _clear_slot(clusters: VectorClusters, model: Model, slot: int) -> None:
     for j in range(clusters.empty.shape[0]):
         clusters.block[slot, j] = clusters.empty[j]
     coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
-@copy_slot.of(VectorClusters)
+@contract.copy_slot.of(VectorClusters)
 def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
     for j in range(clusters.empty.shape[0]):
         clusters.block[target, j] = clusters.block[source, j]
@@ -127,19 +116,19 @@ def _copy_slot(clusters: VectorClusters, source: int, target: int) -> None:
         clusters.coarse[target, j] = clusters.coarse[source, j]
 
 
-@join_slot.of(VectorClusters)
+@contract.join_slot.of(VectorClusters)
 def _join_slot(clusters: VectorClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
     add(model.family, clusters.block[slot], record.x, scores.counters.own)
     settle(model.family, clusters.block[slot])
     coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
-@read_alone.of(VectorClusters)
+@contract.read_alone.of(VectorClusters)
 def _read_alone(clusters: VectorClusters, model: Model, scores: Scores, record: Incoming) -> None:
     scores.counters.own = own(model.family, record.x)
 
 
-@leave_slot.of(VectorClusters)
+@contract.leave_slot.of(VectorClusters)
 def _leave_slot(clusters: VectorClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
     if last:
         clear_slot(clusters, model, slot)
@@ -149,7 +138,7 @@ def _leave_slot(clusters: VectorClusters, model: Model, slot: int, record: Incom
     coarsen(model.family, clusters.block[slot], clusters.coarse[slot])
 
 
-@describe_slot.of(VectorClusters)
+@contract.describe_slot.of(VectorClusters)
 def _describe_slot(clusters: VectorClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     for j in range(clusters.empty.shape[0]):
         out.event_rows[event, j] = clusters.block[slot, j]

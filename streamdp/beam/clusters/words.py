@@ -21,39 +21,12 @@ from streamdp.beam.clusters.index import (
 from streamdp.beam.clusters.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
-from streamdp.beam.data.choice import GUARD, NEW, Choice, rounded
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import GUARD, NEW, Choice, Scores, rounded
 from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
+from streamdp.beam.step import clusters as contract
 from streamdp.beam.step.candidates import log_offer, offer_candidate, offer_slot, raise_floor, turned_away
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.clusters import (
-    agree,
-    bag_of_slot,
-    clear_slot,
-    close_slot_words,
-    contest,
-    copy_slot,
-    describe_slot,
-    enter_class,
-    hide_slot,
-    join_slot,
-    learn_record,
-    leave_class,
-    leave_slot,
-    note_announced,
-    offer_agreed,
-    release_slot,
-    rescale,
-    reweigh,
-    room_for_bag,
-    room_for_classes,
-    room_for_words,
-    score_record,
-    show_slot,
-    value_of,
-)
 from streamdp.beam.step.evidence import may_found
 from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import learn
@@ -67,7 +40,7 @@ class WordClusters(NamedTuple):
     learned: Any  # Learned, or of categories FieldsLearned
 
 
-@score_record.of(WordClusters)
+@contract.score_record.of(WordClusters)
 def _score_record(
     clusters: WordClusters, model: Model, state: State, scores: Scores, record: Incoming
 ) -> None:
@@ -84,7 +57,7 @@ def _score_record(
     )
 
 
-@value_of.of(WordClusters)
+@contract.value_of.of(WordClusters)
 def _value_of(clusters: WordClusters, scores: Scores, slot: int) -> float:
     words = scores.words
     if words.stamp[slot] != words.counters.tick:
@@ -122,7 +95,7 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
             top += 1
 
 
-@offer_agreed.of(WordClusters)
+@contract.offer_agreed.of(WordClusters)
 def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Scores, choice: Choice) -> None:
     pool, sizes, words = state.pool, clusters.sizes, scores.words
     for i in range(words.counters.touched):
@@ -161,38 +134,38 @@ def _offer_places(
                 offer_place(state, places, slot, value, but, least)
 
 
-@clear_slot.of(WordClusters)
+@contract.clear_slot.of(WordClusters)
 def _clear_slot(clusters: WordClusters, model: Model, slot: int) -> None:
     clusters.inverted.types[slot] = 0
     clusters.inverted.tokens[slot] = 0
 
 
-@copy_slot.of(WordClusters)
+@contract.copy_slot.of(WordClusters)
 def _copy_slot(clusters: WordClusters, source: int, target: int) -> None:
     copy_words(clusters.inverted, source, target)
 
 
-@join_slot.of(WordClusters)
+@contract.join_slot.of(WordClusters)
 def _join_slot(clusters: WordClusters, model: Model, scores: Scores, slot: int, record: Incoming) -> None:
     add_words(clusters.inverted, slot, record.words, record.counts, scores.words.fresh)
 
 
-@leave_slot.of(WordClusters)
+@contract.leave_slot.of(WordClusters)
 def _leave_slot(clusters: WordClusters, model: Model, slot: int, record: Incoming, last: bool) -> None:
     take_words(clusters.inverted, slot, record.words, record.counts)
 
 
-@hide_slot.of(WordClusters)
+@contract.hide_slot.of(WordClusters)
 def _hide_slot(clusters: WordClusters, slot: int) -> None:
     unindex(clusters.inverted, slot)
 
 
-@show_slot.of(WordClusters)
+@contract.show_slot.of(WordClusters)
 def _show_slot(clusters: WordClusters, slot: int) -> None:
     relink(clusters.inverted, slot)
 
 
-@bag_of_slot.of(WordClusters)
+@contract.bag_of_slot.of(WordClusters)
 def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int) -> Incoming:
     index, n = clusters.inverted, 0
     begin, types = index.own[slot].start, index.types[slot]
@@ -205,7 +178,7 @@ def _bag_of_slot(clusters: WordClusters, state: State, bag: Incoming, slot: int)
     return Incoming(bag.seq, bag.time, bag.words[:n], bag.counts[:n], bag.x, bag.founder)
 
 
-@room_for_bag.of(WordClusters)
+@contract.room_for_bag.of(WordClusters)
 def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndarray) -> None:
     index, fresh = clusters.inverted, words.shape[0]
     out.needs.postings = need(
@@ -214,68 +187,63 @@ def _room_for_bag(clusters: WordClusters, out: Output, slot: int, words: np.ndar
     out.needs.entries = need(out, index.entries[0] + 4 * (index.types[slot] + fresh + 2), index.word.shape[0])
 
 
-@note_announced.of(WordClusters)
+@contract.note_announced.of(WordClusters)
 def _note_announced(clusters: WordClusters, scores: Scores, record: Incoming) -> None:
     for i in range(record.words.shape[0]):
         scores.words.announced_fresh[i] = scores.words.fresh[i]
 
 
-@learn_record.of(WordClusters)
+@contract.learn_record.of(WordClusters)
 def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: Incoming) -> None:
     fresh = scores.words.announced_fresh
     learn(model.family, clusters.learned, record.words, record.counts, fresh)
 
 
-@describe_slot.of(WordClusters)
+@contract.describe_slot.of(WordClusters)
 def _describe_slot(clusters: WordClusters, pool: Pool, slot: int, out: Output, event: int) -> None:
     words, counts = out.event_words[event], out.event_counts[event]
     by = ByClusters(pool.counters.open)
     top_words(clusters.inverted, by, slot, pool.state[slot] == CLOSED, words, counts)
 
 
-@enter_class.of(WordClusters)
+@contract.enter_class.of(WordClusters)
 def _enter_class(clusters: WordClusters, slot: int) -> None:
     join_class(clusters.sizes, slot, clusters.inverted.tokens[slot], clusters.inverted.types[slot])
 
 
-@leave_class.of(WordClusters)
+@contract.leave_class.of(WordClusters)
 def _leave_class(clusters: WordClusters, pool: Pool, slot: int) -> None:
     by_size.leave_class(clusters.sizes, slot, pool.weight, pool.founder)
 
 
-@agree.of(WordClusters)
+@contract.agree.of(WordClusters)
 def _agree(clusters: WordClusters, pool: Pool, slot: int) -> None:
     by_size.agree(clusters.sizes, slot, pool.weight, pool.founder)
 
 
-@contest.of(WordClusters)
+@contract.contest.of(WordClusters)
 def _contest(clusters: WordClusters, pool: Pool, slot: int) -> None:
     by_size.contest(clusters.sizes, slot, pool.weight, pool.founder)
 
 
-@reweigh.of(WordClusters)
+@contract.reweigh.of(WordClusters)
 def _reweigh(clusters: WordClusters, pool: Pool, slot: int, change: float) -> None:
     by_size.reweigh(clusters.sizes, slot, change, pool.weight, pool.founder)
 
 
-@rescale.of(WordClusters)
+@contract.rescale.of(WordClusters)
 def _rescale(clusters: WordClusters, factor: float) -> None:
     for c in range(clusters.sizes.weight.shape[0]):
         clusters.sizes.weight[c] *= factor
         clusters.sizes.top[c] *= factor
 
 
-@close_slot_words.of(WordClusters)
-def _close_slot_words(clusters: WordClusters, slot: int) -> None:
-    unindex(clusters.inverted, slot)
-
-
-@release_slot.of(WordClusters)
+@contract.release_slot.of(WordClusters)
 def _release_slot(clusters: WordClusters, slot: int) -> None:
     release_words(clusters.inverted, slot)
 
 
-@room_for_classes.of(WordClusters)
+@contract.room_for_classes.of(WordClusters)
 def _room_for_classes(clusters: WordClusters, pool: Pool, out: Output, limit: int) -> None:
     sizes = clusters.sizes
     out.needs.classes = need(out, sizes.counters.used + limit + 2, sizes.classes.shape[0])
@@ -290,7 +258,7 @@ def _posting_need(index: Index, word: int, children: int) -> int:
     return 4 * n if block < 0 or n > (4 << block) else 0
 
 
-@room_for_words.of(WordClusters)
+@contract.room_for_words.of(WordClusters)
 def _room_for_words(clusters: WordClusters, out: Output, choice: Choice, words: np.ndarray) -> None:
     # A posting list that moves takes a block of at most four times its new length in all, so four times all
     # postings, old and new, is enough; only where there is not that much is the need worked out.

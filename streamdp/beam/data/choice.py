@@ -1,14 +1,128 @@
-"""Scratch space in which the children of a step are chosen."""
+"""Scratch space of a step: scores of clusters, the children that are chosen by them, and what they change.
+
+A value is a linear predictive probability relative to ``exp(reference)``, so that sums over clusters need no
+logarithm each; a logarithm is taken of the few that can matter.
+
+Where the best hypothesis changes, undecided records are gone through one by one, and what is of interest are
+the distinct pairs of the label that was announced of a record and the lineage that it belongs to now, with
+the number of records of each.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from streamdp.beam.data.trellis import LINEAGE_BITS
+from streamdp.kernels.heap import sort_ascending
 from streamdp.kernels.jit import kernel
-from streamdp.kernels.rows import Counters, ints, one, reals, row_type, rows
+from streamdp.kernels.rows import Counters, ints, of, one, reals, row_type, rows
+
+LINEAGE_MASK = (1 << LINEAGE_BITS) - 1
+
+
+class Walk(NamedTuple):
+    """Scratch space for a walk over the undecided records, newest first."""
+
+    node: Annotated[np.ndarray, ints("undecided")]  # the new head's node of a record, by how far it is back
+    pair: Annotated[
+        np.ndarray, ints("undecided")
+    ]  # announced label and lineage of a record, packed; then the distinct ones
+    overlap: Annotated[np.ndarray, ints("undecided")]  # records of each distinct pair
+    affected: Annotated[np.ndarray, ints("undecided")]  # by founder: whether its cluster is another now
+    kept: Annotated[
+        np.ndarray, ints("undecided")
+    ]  # by founder: whether a record of its former cluster keeps the label
+    level_node: Annotated[np.ndarray, ints("beam")]
+    level_mass: Annotated[np.ndarray, reals("beam")]
+
+
+@kernel
+def pack(label: int, lineage: int) -> int:
+    """Both in one integer, that sorts by label; see ``LINEAGE_BITS``."""
+    return (label << LINEAGE_BITS) | lineage
+
+
+@kernel
+def label_of(pair: int) -> int:
+    """The label of a pair."""
+    return pair >> LINEAGE_BITS
+
+
+@kernel
+def lineage_of(pair: int) -> int:
+    """The lineage of a pair."""
+    return pair & LINEAGE_MASK
+
+
+@kernel
+def distinct_pairs(walk: Walk, records: int) -> int:
+    """Of the pairs of so many records, leave the distinct ones, in order of label, and count each.
+
+    Returns how many there are.
+    """
+    sort_ascending(walk.pair, records)
+    pairs, i = 0, 0
+    while i < records:
+        pair, j = walk.pair[i], i
+        while j < records and walk.pair[j] == pair:
+            j += 1
+        walk.pair[pairs] = pair
+        walk.overlap[pairs] = j - i
+        pairs += 1
+        i = j
+    return pairs
+
+
+class Scores(NamedTuple):
+    """Scratch space, rebuilt for every record; never part of a snapshot.
+
+    ``counters``: log scale of all values; value of a new cluster; over the agreed clusters, the sum of
+    stored weight times value, and of stored weights; of a vector what depends on no cluster.
+    """
+
+    counters: Annotated[Counters, one(reals="reference new_value agreed_sum agreed_weight own")]
+    value: Annotated[np.ndarray, reals("slots")]  # of words: of the slots that share one with the record
+    owner: Annotated[np.ndarray, ints("slots")]  # first child that joins the slot
+    words: Any  # WordScores, or of vectors nothing
+    single: Annotated[
+        np.ndarray, of(np.float32, "coarse")
+    ]  # a vector, for a family that looks coarsely first
+    product: Annotated[np.ndarray, reals("looked")]  # its products with what is looked at
+
+
+class WordScores(NamedTuple):
+    """What scoring a record of words needs besides.
+
+    ``counters``: slots touched, and the number of this scoring.
+    """
+
+    counters: Annotated[Counters, one("touched tick")]
+    touched: Annotated[np.ndarray, ints("slots")]  # slots that share a word with the record
+    stamp: Annotated[np.ndarray, ints("slots")]  # tick at which a slot was last touched
+    gain: Annotated[np.ndarray, reals("slots")]  # numerator over shared words
+    loss: Annotated[np.ndarray, reals("slots")]  # what the class's numerator has too much
+    log_gain: Annotated[np.ndarray, reals("slots")]
+    shared: Annotated[np.ndarray, ints("slots")]  # shared words that occur once
+    rank: Annotated[np.ndarray, of(np.uintp, "slots")]  # which of the touched slots; what follows is by rank
+    held: Annotated[np.ndarray, reals("slots")]  # n_kw of the repeated word at hand; zero between words
+    tokens: Annotated[np.ndarray, reals("slots")]  # n_k
+    types: Annotated[np.ndarray, reals("slots")]  # T_k, grown by the record's words so far
+    rest: Annotated[np.ndarray, reals("slots")]  # b1 + d T_k after the word's first token
+    product: Annotated[np.ndarray, reals("slots")]  # numerator over the repeated word
+    gains: Annotated[np.ndarray, reals("slots")]  # numerator over all words so far
+    ratio: Annotated[np.ndarray, reals("classes")]  # value of a class
+    partial: Annotated[np.ndarray, reals("classes")]  # the same before repeated words
+    denominator: Annotated[np.ndarray, reals("classes")]  # and scratch
+    log_ratio: Annotated[np.ndarray, reals("classes")]
+    inverse: Annotated[np.ndarray, reals("longest")]  # 1 / p_w of the record's words
+    here: Annotated[np.ndarray, ints("longest")]  # counts of the record's words in the cluster at hand
+    fresh: Annotated[np.ndarray, ints("longest")]  # whether a word is new to the cluster joined last
+    announced_fresh: Annotated[np.ndarray, ints("longest")]  # whether it is new to the announced cluster
+    position: Annotated[np.ndarray, ints("words")]  # 1 + index of a word in the record; zero between records
+
 
 UNIT_NATS = 1e9
 GUARD = 1e-6

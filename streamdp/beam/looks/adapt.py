@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.clock import change_clock, prior_at
-from streamdp.beam.data.model import REVIEW_EVERY
+from streamdp.beam.data.state import REVIEW_EVERY, change_clock, prior_at
 from streamdp.beam.search import BeamSearch
 from streamdp.priors import DistanceDependent
 from streamdp.priors.adaptation import slopes

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import Pool, add_joint
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Output, State
+from streamdp.beam.data.state import COMPLETE, FLUSH, MERGED, Incoming, Model, Output, State
 from streamdp.beam.looks.recent import Recent
 from streamdp.beam.step.aging import weigh_joined, weigh_left
+from streamdp.beam.step.announce import add_move
 from streamdp.beam.step.capacity import need, need_nothing
-from streamdp.beam.step.changes import add_move
 from streamdp.beam.step.closing import emit_event
 from streamdp.beam.step.clusters import (
     agree,

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.beam.data.choice import Choice
-from streamdp.beam.data.expiry import drop_expiry
-from streamdp.beam.data.members import release_members
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Choice, Scores
+from streamdp.beam.data.members import drop_expiry, release_members
 from streamdp.beam.data.pool import add_joint
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import COMPLETE, Incoming, Output, State
+from streamdp.beam.data.state import COMPLETE, Incoming, Model, Output, State
 from streamdp.beam.looks.moving import (
     leave,
     place_record,
@@ -27,13 +24,11 @@ from streamdp.beam.looks.moving import (
 )
 from streamdp.beam.looks.recent import Recent, link, unlink
 from streamdp.beam.step.advance import Records, record_at
+from streamdp.beam.step.announce import add_move, mint
 from streamdp.beam.step.capacity import need
-from streamdp.beam.step.changes import add_move
-from streamdp.beam.step.closing import discard_slot, found_slot
+from streamdp.beam.step.closing import discard_slot, drop_all_but_head, found_slot
 from streamdp.beam.step.clusters import read_alone
 from streamdp.beam.step.commit import settle
-from streamdp.beam.step.decide import drop_all_but_head
-from streamdp.beam.step.inherit import mint
 from streamdp.kernels.jit import entry, kernel
 
 

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from streamdp.beam.clusters.places import Places
-from streamdp.beam.data.clock import clocks_at, concentrations_at
-from streamdp.beam.data.model import REVIEW_EVERY
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.state import GROW, Incoming, Output
+from streamdp.beam.data.state import GROW, REVIEW_EVERY, Incoming, Output, clocks_at, concentrations_at
 from streamdp.beam.growth import make_room
 from streamdp.beam.looks.recent import Recent, gather
 from streamdp.beam.looks.second_look import Chosen, look_again

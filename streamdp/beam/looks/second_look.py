@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.beam.clusters.places import Places, best_place, find_places
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Scores
 from streamdp.beam.data.pool import ALIVE
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import COMPLETE, Incoming, Output, State
+from streamdp.beam.data.state import COMPLETE, Incoming, Model, Output, State
 from streamdp.beam.looks.moving import (
     count_gain,
     count_merger,

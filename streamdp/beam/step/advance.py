@@ -7,26 +7,23 @@ has been absorbed when it stops, so the caller makes room and calls again.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.choice import NEW, Choice
-from streamdp.beam.data.model import Model
-from streamdp.beam.data.pool import add_evidence
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
-from streamdp.beam.data.walk import Walk
+from streamdp.beam.data.choice import NEW, Choice, Scores, Walk
+from streamdp.beam.data.pool import ALIVE, add_evidence
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.aging import begin_record, scale_at
 from streamdp.beam.step.announce import announce, change_head, label_if_asked, weigh_revisions
 from streamdp.beam.step.capacity import room_before, room_for_choice
 from streamdp.beam.step.choose import choose, group_children
-from streamdp.beam.step.clusters import learn_record, score_record
+from streamdp.beam.step.closing import continue_beam, drop_dissenters
+from streamdp.beam.step.clusters import learn_record, score_record, value_of
 from streamdp.beam.step.commit import commit_children, settle
-from streamdp.beam.step.decide import continue_beam, drop_dissenters
 from streamdp.beam.step.evidence import mass_of, normalise
-from streamdp.beam.step.force import force, slot_begun_by
-from streamdp.beam.step.greedy import follow_greedy, mass_of_voters, try_greedy
+from streamdp.beam.step.greedy import follow_greedy, force, mass_of_voters, slot_begun_by, try_greedy
 from streamdp.kernels.jit import entry, kernel
 
 
@@ -202,3 +199,38 @@ def score_only(
         answer.decided = beam.counters.decided
         beam.counters.scale = scale
     out.counters.done = records.times.shape[0]
+
+
+@entry
+def weigh(
+    model: Model,
+    state: State,
+    scores: Scores,
+    choice: Choice,
+    records: Records,
+    slots: np.ndarray,
+    shares: np.ndarray,
+    logs: np.ndarray,
+) -> None:
+    """Write what each record gives each of ``slots``, and a new cluster, without learning anything.
+
+    ``shares`` and ``logs``, float64 of shape (n, slots + 1), receive the probability and the log predictive;
+    the last column is that of a new cluster. Weights are taken as ``score_only`` takes them.
+    """
+    beam, pool = state.beam, state.pool
+    seq, scale, last = beam.counters.seq, beam.counters.scale, slots.shape[0]
+    for i in range(records.times.shape[0]):
+        record = record_at(records, i, seq)
+        _, mass = score_as_next(model, state, scores, choice, record)
+        mass = mass_of_voters(beam, scores, choice, mass)
+        for j in range(last):
+            slot, value = slots[j], 0.0
+            if pool.state[slot] == ALIVE:
+                value = value_of(state.clusters, scores, slot)
+                scores.value[slot] = value
+            shares[i, j] = min(mass_of(state, scores, choice, slot) / mass, 1.0) if value > 0.0 else 0.0
+            logs[i, j] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf
+        value = scores.counters.new_value
+        shares[i, last] = min(mass_of(state, scores, choice, NEW) / mass, 1.0)
+        logs[i, last] = math.log(value) + scores.counters.reference if value > 0.0 else -math.inf
+        beam.counters.scale = scale

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.data.clock import clock_at
-from streamdp.beam.data.expiry import set_expiry
-from streamdp.beam.data.members import drop_member, push_member
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.members import drop_member, push_member, set_expiry
 from streamdp.beam.data.pool import ALIVE, holds_slot
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State, clock_at
 from streamdp.beam.step.closing import change_weight, close_slot
 from streamdp.beam.step.clusters import rescale
 from streamdp.kernels.jit import generic, kernel

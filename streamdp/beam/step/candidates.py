@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamdp.beam.data.choice import GUARD, Choice, rounded
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import GUARD, Choice, Scores, rounded
 from streamdp.beam.data.pool import ALIVE, Beam
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.step.clusters import offer_agreed
 from streamdp.kernels.heap import before, order_last_first, sift, swap
 from streamdp.kernels.jit import kernel

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.beam.data.choice import NEW, Choice
-from streamdp.beam.data.model import Model
-from streamdp.beam.data.state import COMPLETE, FLUSH, GROW, Output, State
+from streamdp.beam.data.state import COMPLETE, FLUSH, GROW, Model, Output, State
 from streamdp.beam.step.clusters import room_for_classes, room_for_words
 from streamdp.kernels.jit import kernel
 

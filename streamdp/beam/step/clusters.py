@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.beam.data.choice import Choice
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import Choice, Scores
 from streamdp.beam.data.pool import Pool
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.kernels.jit import generic
 
 
@@ -61,7 +59,7 @@ def leave_slot(clusters: Any, model: Model, slot: int, record: Incoming, last: b
 
 @generic
 def hide_slot(clusters: Any, slot: int) -> None:
-    """Let a slot that stands in no size class be found by nothing, until it is shown again."""
+    """Let a slot that stands in no size class be found by nothing: for good, or until it is shown again."""
 
 
 @generic
@@ -126,11 +124,6 @@ def rescale(clusters: Any, factor: float) -> None:
 
 
 @generic
-def close_slot_words(clusters: Any, slot: int) -> None:
-    """A cluster cannot be joined any more: it need not be found by its words."""
-
-
-@generic
 def release_slot(clusters: Any, slot: int) -> None:
     """Give back what a closed slot holds."""
 
@@ -156,7 +149,7 @@ for _each in (
     contest,
     reweigh,
     rescale,
-    close_slot_words,
+    hide_slot,
     release_slot,
     room_for_classes,
     room_for_words,

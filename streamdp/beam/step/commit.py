@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from streamdp.beam.data.choice import NEW, Choice
+from streamdp.beam.data.choice import NEW, Choice, Scores
 from streamdp.beam.data.members import copy_members
-from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import CLOSED, Pool, take_slot
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import Incoming, Output, State
+from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.aging import retires, weigh_joined
 from streamdp.beam.step.closing import announce_closed, discard_slot, found_slot
 from streamdp.beam.step.clusters import (

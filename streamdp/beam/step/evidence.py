@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 
-from streamdp.beam.data.choice import NEW, Choice
-from streamdp.beam.data.model import Model
+from streamdp.beam.data.choice import NEW, Choice, Scores
 from streamdp.beam.data.pool import ALIVE, Beam
-from streamdp.beam.data.scores import Scores
-from streamdp.beam.data.state import State
+from streamdp.beam.data.state import Model, State
 from streamdp.beam.step.clusters import value_of
 from streamdp.kernels.jit import kernel
 from streamdp.priors.base import found_weight

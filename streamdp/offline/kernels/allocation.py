@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.jit import entry, generic, kernel
 from streamdp.kernels.rows import Counters, grown, ints, made, one, reals
 from streamdp.offline.kernels.rng import draw_log
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, add, clear, hold, remove
@@ -105,6 +105,23 @@ def choose(store: Store, allocation: Allocation, random: np.ndarray, i: int, old
     slot = allocation.active[j] if j < n else take_slot(allocation)
     enter(store, allocation, i, slot)
     return slot
+
+
+@generic
+def redraw(given: Any, store: Store, allocation: Allocation, random: np.ndarray, i: int) -> None:
+    """Draw anew where a record belongs given all others; ``given`` is what a sampler reads of the prior."""
+
+
+@entry
+def sweep(
+    given: Any, store: Store, allocation: Allocation, random: np.ndarray, order: np.ndarray, first: int
+) -> int:
+    """Draw records ``order[first ..]`` anew; returns where it stopped for want of a free slot."""
+    for p in range(first, order.shape[0]):
+        if allocation.counters.free == 0:
+            return p
+        redraw(given, store, allocation, random, order[p])
+    return order.shape[0]
 
 
 @entry

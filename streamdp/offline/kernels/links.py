@@ -1,9 +1,6 @@
-"""Gibbs sampling of the links of the sequential distance-dependent CRP (Blei and Frazier 2011).
+"""Links of the sequential distance-dependent CRP (Blei and Frazier 2011), and what they weigh.
 
-A record links to an earlier one or to itself; the clusters are the trees. Drawing a link anew moves the
-whole subtree that hangs on it. The moves leave p(links | records) invariant, whose clusters are
-distributed as p(z | records). The frozen records of a cluster are one target, numbered from N on, that
-itself links to nothing.
+A record links to an earlier one or to itself; the clusters are the trees.
 """
 
 from __future__ import annotations

@@ -15,13 +15,12 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import made
 from streamdp.offline.chain import Chain, Sampler
-from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, take_slot
+from streamdp.offline.kernels.allocation import Allocation, enter, is_held, leave, redraw, take_slot
 from streamdp.offline.kernels.links import Held, Links, held_weight, link_weight
 from streamdp.offline.kernels.rng import draw_log, uniform
 from streamdp.offline.kernels.store import FIRST_SLOT, Store, add_to_group, empty_group, score_group
-from streamdp.priors.base import Prior
+from streamdp.priors import Prior, by_distance
 from streamdp.priors.decays import WindowTerms
-from streamdp.priors.kinds import by_distance
 
 
 @kernel
@@ -117,8 +116,8 @@ def draw_links(links: Links, allocation: Allocation, random: np.ndarray) -> int:
     return lost
 
 
-@kernel
-def _link_step(store: Store, allocation: Allocation, links: Links, random: np.ndarray, i: int) -> None:
+@redraw.of(Links)
+def _redraw(links: Links, store: Store, allocation: Allocation, random: np.ndarray, i: int) -> None:
     _detach(links, i)
     members = _subtree(links, i)
     empty_group(store)
@@ -156,24 +155,6 @@ def _link_step(store: Store, allocation: Allocation, links: Links, random: np.nd
         enter(store, allocation, links.group[p], slot)
 
 
-@entry
-def link_sweep(
-    store: Store,
-    allocation: Allocation,
-    links: Links,
-    random: np.ndarray,
-    order: np.ndarray,
-    first: int,
-    last: int,
-) -> int:
-    """Draw the links of ``order[first .. last - 1]`` anew; returns where it stopped for want of a slot."""
-    for p in range(first, last):
-        if allocation.counters.free == 0:
-            return p
-        _link_step(store, allocation, links, random, order[p])
-    return last
-
-
 class LinkGibbs(Sampler):
     """Draw the link of every record given all others; a link moves all that hangs on it.
 
@@ -191,14 +172,15 @@ class LinkGibbs(Sampler):
     def round(self, chain: Chain) -> int:
         """One sweep over all records."""
         links = links_of(chain)
-        done, order = 0, np.arange(chain.size)
-        while done < chain.size:
-            chain.more_room()
+
+        def given() -> Links:
             capacity = len(chain.allocation.free)
-            links = links._replace(total=np.zeros(capacity), slots=np.zeros(capacity, np.int64))
-            if done == 0 and draw_links(links, chain.allocation, chain.random):
-                raise ValueError("a record is too far from all earlier ones of its cluster to be in it")
-            done = link_sweep(chain.store, chain.allocation, links, chain.random, order, done, chain.size)
+            return links._replace(total=np.zeros(capacity), slots=np.zeros(capacity, np.int64))
+
+        chain.more_room()
+        if draw_links(given(), chain.allocation, chain.random):
+            raise ValueError("a record is too far from all earlier ones of its cluster to be in it")
+        chain.sweep(np.arange(chain.size), given)
         chain.settle()
         return chain.size
 

@@ -36,6 +36,16 @@ class Sides(NamedTuple):
     """Proposals, and those accepted."""
 
 
+class Case(NamedTuple):
+    """What moves read and change."""
+
+    store: Store
+    allocation: Allocation
+    prior: Weights
+    sides: Sides
+    random: np.ndarray
+
+
 @kernel
 def _collect(allocation: Allocation, sides: Sides, i: int, j: int) -> int:
     """All others in the clusters of records i and j."""
@@ -67,62 +77,38 @@ def _unite(store: Store, allocation: Allocation, sides: Sides, n: int, j: int, s
 
 
 @kernel
-def _allot(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    r: int,
-    forced: int,
-) -> float:
+def _allot(case: Case, r: int, forced: int) -> float:
     """Put a record that is nowhere on a side, by draw or as forced (a slot); log probability of that."""
-    pair, value = sides.pair, sides.value
+    store, prior, pair, value = case.store, case.prior, case.sides.pair, case.sides.value
     score(store, r, pair, 2, value)
     a = value[0] + prior.join[store.size[pair[0]]]
     b = value[1] + prior.join[store.size[pair[1]]]
     peak = max(a, b)
     total = peak + math.log(math.exp(a - peak) + math.exp(b - peak))
     if forced < 0:
-        forced = pair[0] if uniform(random) < math.exp(a - total) else pair[1]
-    enter(store, allocation, r, forced)
+        forced = pair[0] if uniform(case.random) < math.exp(a - total) else pair[1]
+    enter(store, case.allocation, r, forced)
     return (a if forced == pair[0] else b) - total
 
 
 @kernel
-def _scan(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    n: int,
-    forced: bool,
-) -> float:
+def _scan(case: Case, n: int, forced: bool) -> float:
     """A Gibbs scan restricted to the two sides; log probability of its outcome."""
-    total = 0.0
+    sides, total = case.sides, 0.0
     for p in range(n):
         r = sides.members[p]
-        leave(store, allocation, r)
-        total += _allot(store, allocation, prior, sides, random, r, sides.home[r] if forced else -1)
+        leave(case.store, case.allocation, r)
+        total += _allot(case, r, sides.home[r] if forced else -1)
     return total
 
 
 @kernel
-def _divide(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    n: int,
-    scans: int,
-    forced: bool,
-) -> float:
+def _divide(case: Case, n: int, scans: int, forced: bool) -> float:
     """Propose a split, or the way back to the present one; log probability of its outcome.
 
     ``scans``: of the launch state, with one more for the proposal; or COIN, or SEQUENTIAL.
     """
+    store, allocation, sides, random = case.store, case.allocation, case.sides, case.random
     if scans == SEQUENTIAL:
         shuffle(random, sides.members, n)
         for p in range(n):
@@ -130,7 +116,7 @@ def _divide(
         total = 0.0
         for p in range(n):
             r = sides.members[p]
-            total += _allot(store, allocation, prior, sides, random, r, sides.home[r] if forced else -1)
+            total += _allot(case, r, sides.home[r] if forced else -1)
         return total
     if scans == COIN and forced:
         return -n * math.log(2.0)
@@ -139,34 +125,26 @@ def _divide(
     if scans == COIN:
         return -n * math.log(2.0)
     for _ in range(scans):
-        _scan(store, allocation, prior, sides, random, n, False)
-    return _scan(store, allocation, prior, sides, random, n, forced)
+        _scan(case, n, False)
+    return _scan(case, n, forced)
 
 
 @kernel
-def _split(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    n: int,
-    j: int,
-    scans: int,
-) -> None:
+def _split(case: Case, n: int, j: int, scans: int) -> None:
     """Propose to split the cluster of record j, which leaves it."""
+    store, allocation, prior, sides = case.store, case.allocation, case.prior, case.sides
     log_h, held = store.log_h, allocation.counters.active
     a = allocation.labels[j]
     together = log_h[a]
     b = take_slot(allocation)
     sides.pair[0], sides.pair[1] = a, b
     _to(store, allocation, j, b)
-    proposed = _divide(store, allocation, prior, sides, random, n, scans, False)
+    proposed = _divide(case, n, scans, False)
     n_a, n_b = store.size[a], store.size[b]
     gain = log_h[a] + log_h[b] - together + prior.found[held]
     gain += prior.grown[n_a] + prior.grown[n_b] - prior.grown[n_a + n_b]
     sides.counters.splits += 1
-    if math.log(1.0 - uniform(random)) < gain - proposed:
+    if math.log(1.0 - uniform(case.random)) < gain - proposed:
         allocation.counters.joint += gain
         sides.counters.splits_taken += 1
         return
@@ -174,23 +152,14 @@ def _split(
 
 
 @kernel
-def _merge(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    n: int,
-    i: int,
-    j: int,
-    scans: int,
-) -> None:
+def _merge(case: Case, n: int, i: int, j: int, scans: int) -> None:
     """Propose to merge the cluster of record j into that of record i."""
+    store, allocation, prior, sides = case.store, case.allocation, case.prior, case.sides
     a, b = allocation.labels[i], allocation.labels[j]
     sides.pair[0], sides.pair[1] = a, b
     for p in range(n):
         sides.home[sides.members[p]] = allocation.labels[sides.members[p]]
-    back = _divide(store, allocation, prior, sides, random, n, scans, True)
+    back = _divide(case, n, scans, True)
     empty_group(store)
     add_to_group(store, j)
     for p in range(n):
@@ -201,23 +170,16 @@ def _merge(
     gain = sides.value[0] - store.log_h[b] - prior.found[allocation.counters.active - 1]
     gain += prior.grown[n_a + n_b] - prior.grown[n_a] - prior.grown[n_b]
     sides.counters.merges += 1
-    if math.log(1.0 - uniform(random)) < gain + back:
+    if math.log(1.0 - uniform(case.random)) < gain + back:
         allocation.counters.joint += gain
         sides.counters.merges_taken += 1
         _unite(store, allocation, sides, n, j, a)
 
 
 @entry
-def split_merge_moves(
-    store: Store,
-    allocation: Allocation,
-    prior: Weights,
-    sides: Sides,
-    random: np.ndarray,
-    scans: int,
-    moves: int,
-) -> int:
+def split_merge_moves(case: Case, scans: int, moves: int) -> int:
     """Propose ``moves`` splits or mergers; returns how many were, fewer for want of a free slot."""
+    allocation, sides, random = case.allocation, case.sides, case.random
     n = allocation.labels.shape[0]
     if n < 2:
         return moves
@@ -229,11 +191,11 @@ def split_merge_moves(
         j += j >= i
         members = _collect(allocation, sides, i, j)
         if allocation.labels[i] == allocation.labels[j]:
-            _split(store, allocation, prior, sides, random, members, j, scans)
+            _split(case, members, j, scans)
         elif is_held(allocation, allocation.labels[j]):
             sides.counters.merges += 1  # frozen records stay: the way back would have to move them
         else:
-            _merge(store, allocation, prior, sides, random, members, i, j, scans)
+            _merge(case, members, i, j, scans)
     return moves
 
 
@@ -280,9 +242,8 @@ class SplitMerge(Sampler):
         left = self.proposals
         while left:
             chain.more_room()
-            left -= split_merge_moves(
-                chain.store, chain.allocation, chain.weights, sides, chain.random, self._scans, left
-            )
+            case = Case(chain.store, chain.allocation, chain.weights, sides, chain.random)
+            left -= split_merge_moves(case, self._scans, left)
         if self._gibbs is not None:
             self._gibbs(chain)
         return self.proposals

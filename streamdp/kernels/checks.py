@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -48,21 +49,17 @@ def whole_or_none(name: str, value: int | None) -> None:
         raise ValueError(f"{name} must be an integer of at least 1, or None, not {value!r}")
 
 
-def per_dimension(name: str, value: float | Sequence[float] | np.ndarray, size: int) -> PerDimension:
+def per_dimension(
+    name: str, value: float | Sequence[float] | np.ndarray, size: int, *, positive: bool = False
+) -> PerDimension:
     """A finite number, or a finite number for each of ``size`` dimensions."""
     values = np.asarray(value, dtype=np.float64)
     if values.shape not in ((), (size,)):
         raise ValueError(f"{name} must be one number or {size} of them, not {value!r}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, not {value!r}")
+    if not np.isfinite(values).all() or (positive and not (values > 0.0).all()):
+        raise ValueError(f"{name} must be {'positive and ' * positive}finite, not {value!r}")
     return float(values) if values.ndim == 0 else tuple(values.tolist())
 
 
-def positive_per_dimension(name: str, value: float | Sequence[float] | np.ndarray, size: int) -> PerDimension:
-    """A positive finite number, or one for each of ``size`` dimensions."""
-    values = np.asarray(value, dtype=np.float64)
-    if values.shape not in ((), (size,)):
-        raise ValueError(f"{name} must be one number or {size} of them, not {value!r}")
-    if not (np.isfinite(values) & (values > 0.0)).all():
-        raise ValueError(f"{name} must be positive and finite, not {value!r}")
-    return float(values) if values.ndim == 0 else tuple(values.tolist())
+positive_per_dimension = partial(per_dimension, positive=True)
+"""A positive finite number, or one for each of so many dimensions."""
