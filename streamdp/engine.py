@@ -22,7 +22,7 @@ from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained

@@ -20,8 +20,7 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
-from streamdp.records.raws import Raws
-from streamdp.records.texts import Texts, times_of
+from streamdp.records.columns import Raws, Texts, times_of
 from streamdp.settings import Settings
 from tests.families import few
 
@@ -34,6 +33,9 @@ LINES = [
     b'{"text":"only","source":[1,2]}',
     b'{"text":"iso","time":"2024-05-01T10:00:00Z","id":123456789012345678901234567890}',
     b'{"text":"plain words here","time":12,"id":"a"}',
+    b'{"text":"a date","time":"2024-02-29 23:59:59.125+05:30"}',
+    b'{"text":"a date","time":"1969-12-31T23:59:59.999999Z"}',
+    b'{"text":"a date","time":"2023-11-05T01:02:03"}',
 ]
 ALPHABET = (
     b'{}[]":,\\u0123456789abcdefnrt-+.eE \t\n\xc3\xa9\xf0\x9f\x98\x80\xed\xa0\x80textidimesourcnulltrufals'
@@ -85,6 +87,22 @@ def test_these_lines_are_read_by_the_kernel(line: bytes, monkeypatch: pytest.Mon
     monkeypatch.setattr(Decoder, "decode", lambda *_: pytest.fail("it was left to Python"))
     found = TextReader(Decoder("jsonl", keep=KEEP)).read(raws_of([line.replace(b"1.7e9", b"1700000000")]))
     assert isinstance(found, Texts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dates_are_read_as_the_decoder_reads_them(seed: int) -> None:
+    rng, decoder = random.Random(seed), Decoder("jsonl")
+    dates = []
+    for _ in range(400):
+        day = f"{rng.randrange(3000):04}-{rng.randrange(14):02}-{rng.randrange(33):02}"
+        second = rng.choice(["", f".{rng.randrange(10 ** rng.randrange(1, 9))}"])
+        clock = f"{rng.randrange(25):02}:{rng.randrange(61):02}:{rng.randrange(61):02}"
+        zone = rng.choice(["", "Z", "+00:00", f"-{rng.randrange(25):02}:{rng.randrange(61):02}", "+01", "z"])
+        dates.append(f"{day}{rng.choice('T T_')}{clock}{second}{zone}")
+    lines = [json.dumps({"text": "word", "time": date}).encode() for date in dates]
+    found = all_of(TextReader(decoder).read(raws_of(lines)))
+    assert list(map(repr, found)) == [repr(decoder.decode(raw)) for raw in raws_of(lines)]
+    assert sum(isinstance(each, Record) for each in found) > 100
 
 
 @pytest.mark.parametrize(

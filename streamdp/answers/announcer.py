@@ -16,7 +16,7 @@ from streamdp.answers.written import DIGITS, FINAL_EVERY, Report
 from streamdp.beam.data.state import Output
 from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Event, Final, Lines, Record
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.state.retained import Retained
 
 

@@ -21,8 +21,7 @@ from streamdp.answers.written import (
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made
 from streamdp.records import Assignment, Final, Lines
-from streamdp.records.raws import Raws
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Raws, Texts
 
 
 class OpenLines:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Record, holds_categories
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 
 CLUSTERS = 2_000
 """Clusters that samples are held of: those joined latest."""

@@ -14,7 +14,7 @@ import numpy as np
 from streamdp.decode.grammar import INEXACT, decimal
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
-from streamdp.records.texts import Columns
+from streamdp.records.columns import Columns
 
 LINE = row_type(
     "seq label founded link revision start middle stop", "probability new_probability log_predictive novelty"

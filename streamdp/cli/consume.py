@@ -34,7 +34,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
 from streamdp.settings.places import Input, Outputs, Serving

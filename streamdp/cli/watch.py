@@ -21,7 +21,7 @@ from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.settings.places import Serving
 
 if TYPE_CHECKING:

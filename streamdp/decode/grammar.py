@@ -1,4 +1,4 @@
-"""The grammar of JSON as kernels read it: where a value ends, and what a string or a time says.
+"""The grammar of JSON as kernels read it: where a value ends, and what a string says.
 
 What is not ordinary is left to Python: numbers of many digits or with an exponent, deep nesting, escapes that
 are no characters. Then the place is ``NOWHERE``.
@@ -14,8 +14,8 @@ NOWHERE = -1
 QUOTE, ESCAPE, MINUS, ZERO, NINE = 0x22, 0x5C, 0x2D, 0x30, 0x39
 OPEN, CLOSE, FIRST, LAST, COMMA, COLON = 0x7B, 0x7D, 0x5B, 0x5D, 0x2C, 0x3A
 _DEEPEST = 32
-_EXACT = 1 << 53
-INEXACT = -_EXACT
+EXACT = 1 << 53
+INEXACT = -EXACT
 _DIGITS = 18
 LARGEST = 8e9
 """Below it, six decimals of a double can be told apart."""
@@ -230,7 +230,7 @@ def _after_digits(data: np.ndarray, i: int, stop: int) -> int:
 
 
 @kernel
-def _after_number(data: np.ndarray, i: int, stop: int) -> int:
+def after_number(data: np.ndarray, i: int, stop: int) -> int:
     """The place after a number without an exponent."""
     if data[i] == MINUS:
         i += 1
@@ -278,7 +278,7 @@ def _after_scalar(data: np.ndarray, i: int, stop: int) -> int:
     if data[i] == QUOTE:
         return _after_escaped(data, i + 1, stop)
     if data[i] == MINUS or ZERO <= data[i] <= NINE:
-        return _after_number(data, i, stop)
+        return after_number(data, i, stop)
     return after_word(data, i, stop)
 
 
@@ -341,42 +341,6 @@ def after_value(data: np.ndarray, i: int, stop: int) -> int:
             objects >>= np.uint64(1)
         if depth == 0:
             return i
-
-
-@kernel
-def time(data: np.ndarray, i: int, stop: int, unit: float) -> tuple[int, float]:
-    """The place after a time, and its seconds."""
-    if is_null(data, i, stop):
-        return i + 4, np.nan
-    begin = i
-    end = _after_number(data, i, stop) if data[i] == MINUS or ZERO <= data[i] <= NINE else NOWHERE
-    if end < 0:
-        return NOWHERE, 0.0
-    digits, scale, after = 0, 1.0, False
-    for k in range(begin, end):
-        byte = data[k]
-        if byte == 0x2E:
-            after = True
-        elif byte != MINUS:
-            if digits > _EXACT // 10 - 1:
-                return NOWHERE, 0.0
-            digits = 10 * digits + (byte - ZERO)
-            if after:
-                scale *= 10.0
-    time = digits / scale
-    if data[begin] == MINUS:
-        if digits == 0:
-            return NOWHERE, 0.0
-        time = -time
-    if unit == 0.0:
-        size = abs(time)
-        if size >= 1e11:
-            time /= 1e3 if size < 1e14 else 1e6 if size < 1e17 else 1e9
-    else:
-        time /= unit
-    if decimal(time) == INEXACT:
-        return NOWHERE, 0.0
-    return end, time
 
 
 @kernel

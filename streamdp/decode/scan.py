@@ -1,7 +1,7 @@
 """Lines of JSON to columns: a kernel reads what is ordinary, and leaves every other line to Python.
 
 Ordinary is an object in valid UTF-8 that has a text with something in it and no other value, names no field
-of its own twice, writes names and ids without escapes, and times as numbers that six decimals hold.
+of its own twice, writes names and ids without escapes, and times so that six decimals hold their seconds.
 Whatever is accepted here is read as :class:`~streamdp.decode.objects.Objects` reads it.
 """
 
@@ -27,8 +27,8 @@ from streamdp.decode.grammar import (
     is_null,
     is_utf8,
     put_text,
-    time,
 )
+from streamdp.decode.times import after_time
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import row_type
 
@@ -117,7 +117,7 @@ def _scan_line(
         elif part in (VECTOR, FEATURES):
             return NOWHERE
         elif part == TIME:
-            i, row.time = time(data, i, stop, unit)
+            i, row.time = after_time(data, i, stop, unit)
         elif part == ID:
             if is_null(data, i, stop):
                 i += 4

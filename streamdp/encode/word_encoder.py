@@ -16,7 +16,7 @@ from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 
 
 class WordEncoder(BagEncoder):

@@ -19,7 +19,7 @@ from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""

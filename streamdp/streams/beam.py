@@ -24,7 +24,7 @@ from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.priors import DistanceDependent, Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
-from streamdp.records.texts import Texts, times_of
+from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words

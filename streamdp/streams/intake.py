@@ -25,7 +25,7 @@ from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import pack, unpack
 

@@ -15,7 +15,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
-from streamdp.records.texts import Texts
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.state.retained import Retained
 
