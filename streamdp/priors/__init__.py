@@ -24,10 +24,22 @@ __all__ = [
 
 
 def by_distance(prior: Prior) -> DistanceDependent | None:
-    """The prior itself where records link to earlier ones by their distance, else None."""
+    """The prior itself where records link to earlier ones by their distance, else None.
+
+    Examples
+    --------
+    >>> by_distance(DistanceDependent()).unit, by_distance(CRP())
+    ('records', None)
+    """
     return prior if isinstance(prior, DistanceDependent) else None
 
 
 def by_order(prior: Prior) -> Uniform | None:
-    """The prior itself where nothing but the places of the clusters' first members matters, else None."""
+    """The prior itself where nothing but the places of the clusters' first members matters, else None.
+
+    Examples
+    --------
+    >>> by_order(Uniform(2.0)).concentration, by_order(CRP())
+    (2.0, None)
+    """
     return prior if isinstance(prior, Uniform) else None
