@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import llvmlite
 import llvmlite.binding
 import numba
 from numba.core.caching import _Cache
@@ -227,7 +226,7 @@ class KernelCache(_Cache):
         if self._writable is None:
             return
         key = self._key(sig, data.codegen)
-        payload = dumps((key, data._reduce()))  # noqa: SLF001
+        payload = dumps((key, _without_intermediate(data._reduce())))  # noqa: SLF001
         try:
             _write(self._writable / self._file(key), payload)
         except OSError as error:
@@ -248,6 +247,21 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Nothing: there is no index."""
+
+
+def _without_intermediate(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A compiled kernel without the code that numba would link into others: nothing else calls an entry.
+
+    That is half of the file. What Python calls must be defined in what is left of it.
+    """
+    (name, kind, (machine_code, _)), description, *rest = reduced
+    called = (description.llvm_func_name, description.llvm_cpython_wrapper_name)
+    stubs = "\n".join(f'define void @"{function}"() {{ ret void }}' for function in called)
+    return (
+        (name, kind, (machine_code, llvmlite.binding.parse_assembly(stubs).as_bitcode())),
+        description,
+        *rest,
+    )
 
 
 def _read(path: Path) -> Any:
