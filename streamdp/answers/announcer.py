@@ -109,6 +109,9 @@ def assignments(
 FINAL_EVERY = 100
 """Records between two finality lines."""
 
+SURE = 0.999
+"""Probability from which an answer that has not been revised needs no second look: hardly any changes."""
+
 ENDED = 100
 """Closed clusters that are remembered."""
 
@@ -192,6 +195,12 @@ class Announcer:
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
         return next(iter(self.undecided), seq)
+
+    def unsure(self, start: int, stop: int) -> np.ndarray:
+        """The open records from one number up to another that were not ``SURE``, or are revised since."""
+        answers = map(self.undecided.get, range(max(start, self.open_from(stop)), stop))
+        found = [a.seq for a in answers if a is not None and (a.revision or a.probability < SURE)]
+        return np.array(found, np.int64)
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
