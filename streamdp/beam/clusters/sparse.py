@@ -33,6 +33,12 @@ from streamdp.likelihoods.words import Learned, base_measure, shape_of
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
 
+CLOSED_FORM = 32
+"""Tokens from which two rising factorials are taken by log Gamma: its price is that of so many factors."""
+
+STIRLING = 16.0
+"""From here on four terms of Stirling's series give log Gamma to 1e-14."""
+
 MOST = 1e100
 """Products above it become logarithms: the next factor keeps them within the range of a double."""
 
@@ -47,10 +53,45 @@ def _move_to_logs(scores: WordScores, high: int) -> None:
 
 
 @kernel
+def _stirling(x: float) -> float:
+    """log Gamma(x) up to a constant, for large x."""
+    r = 1.0 / x
+    s = r * r
+    return (x - 0.5) * math.log(x) - x + r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s / 1680)))
+
+
+@kernel
+def log_rising(start: float, steps: int) -> float:
+    """log of start (start + 1) ... (start + steps - 1)."""
+    if start < STIRLING:
+        return math.lgamma(start + steps) - math.lgamma(start)
+    return _stirling(start + steps) - _stirling(start)
+
+
+@kernel
+def _score_long(
+    sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
+) -> None:
+    """As ``_score_singles``, of a record of many tokens: both products are rising factorials."""
+    own = singles * math.log(d if d > 0.0 else b1)
+    for c in range(high):
+        scores.ratio[c] = 1.0
+        scores.log_ratio[c] = 0.0
+        if c > 0 and sizes.classes[c].refs == 0:
+            continue
+        numerator = own + log_rising(b1 / d + sizes.types[c], singles) if d > 0.0 else own
+        scores.log_ratio[c] = numerator - log_rising(sizes.tokens[c] + b1, length)
+        scores.partial[c] = scores.log_ratio[c]
+
+
+@kernel
 def _score_singles(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
     """Denominators of all tokens, and numerators of those whose word occurs once."""
+    if length >= CLOSED_FORM:
+        _score_long(sizes, scores, high, singles, length, b1, d)
+        return
     n, types = sizes.tokens, sizes.types
     ratio, denominator, log_ratio = scores.ratio, scores.denominator, scores.log_ratio
     long = length > SHORT
