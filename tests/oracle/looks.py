@@ -33,11 +33,16 @@ def records_to_look_at(answers: Sequence[Announced], age: int) -> list[int]:
 
 
 def clusters_to_look_at(labels: Sequence[int], open_labels: Sequence[int], age: int) -> list[int]:
-    """The open clusters of an age that is due, and of few records, the oldest first."""
-    found = []
+    """The open clusters of an age that is due, and of few records, the oldest first.
+
+    A cluster of one record that comes of age in this review was looked at as a record.
+    """
+    found, seq = [], len(labels)
     for label in open_labels:
         members = [i for i, own in enumerate(labels) if own == label]
-        old = len(labels) - members[0]
+        old = seq - members[0]
+        if len(members) == 1 and members[0] >= seq - age - REVIEW_EVERY:
+            continue
         due = any(old - REVIEW_EVERY < multiple * age <= old for multiple in AGES)
         if due and len(members) <= MOST_RECORDS:
             found.append((members[0], label))

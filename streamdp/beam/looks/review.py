@@ -142,11 +142,13 @@ def _labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
 
 
 def _of_age(search: BeamSearch, recent: Recent, due: Due) -> np.ndarray:
-    """The clusters to be looked at, the oldest first."""
+    """The clusters to be looked at, the oldest first; a record alone that comes of age is no cluster."""
     pool, seq = search.state.pool, search.seq
     slots = np.flatnonzero((recent.held > 0) & (recent.held <= due.most_records))
     slots = slots[recent.held[slots] == pool.slots["size"][slots]]
     slots = slots[search.words.inverted.types[slots] <= MOST_WORDS]
+    youngest, _ = coming_of_age(seq, due.age, last=due.last)
+    slots = slots[(pool.founder[slots] < youngest) | (recent.held[slots] > 1)]
     founder = pool.founder[slots]
     if not due.last:
         ages, old = seq - founder, np.zeros(len(slots), bool)
