@@ -18,13 +18,14 @@ from streams import encode, ordered, random_stream
 from streamdp.answers.describe import KINDS
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
-from streamdp.beam.clusters.sparse import CLOSED_FORM, log_rising
+from streamdp.beam.clusters.sparse import CLOSED_FORM
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods.categorical import RECORD
+from streamdp.likelihoods.words import log_rising
 
 
 @entry

@@ -28,7 +28,7 @@ from streamdp.beam.data.model import Model
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.scores import Scores, WordScores
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_rising, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -36,11 +36,14 @@ SHORT = 16
 CLOSED_FORM = 32
 """Tokens from which two rising factorials are taken by log Gamma: its price is that of so many factors."""
 
-STIRLING = 16.0
-"""From here on four terms of Stirling's series give log Gamma to 1e-14."""
-
 MOST = 1e100
 """Products above it become logarithms: the next factor keeps them within the range of a double."""
+
+MOST_NATS = 600.0
+"""Of a class's product, at most: then its logarithm is taken."""
+
+MUCH = 1e40
+"""Products above it become logarithms where as many as ``SHORT`` factors may come before the next test."""
 
 
 @kernel
@@ -50,22 +53,6 @@ def _move_to_logs(scores: WordScores, high: int) -> None:
     for c in range(high):
         log_ratio[c] += math.log(ratio[c])
         ratio[c] = 1.0
-
-
-@kernel
-def _stirling(x: float) -> float:
-    """log Gamma(x) up to a constant, for large x."""
-    r = 1.0 / x
-    s = r * r
-    return (x - 0.5) * math.log(x) - x + r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s / 1680)))
-
-
-@kernel
-def log_rising(start: float, steps: int) -> float:
-    """log of start (start + 1) ... (start + steps - 1)."""
-    if start < STIRLING:
-        return math.lgamma(start + steps) - math.lgamma(start)
-    return _stirling(start + steps) - _stirling(start)
 
 
 @kernel
@@ -137,23 +124,30 @@ def _score_repeats(
 ) -> None:
     """Numerators of the words that occur more than once; all were new to a cluster that shares none."""
     n, types, ratio, inverse = sizes.tokens, sizes.types, scores.ratio, scores.inverse
-    position = singles
-    factors = 0
+    position, spent, largest, widest = singles, 0.0, 0.0, 0.0
+    for c in range(high):
+        largest, widest = max(largest, n[c]), max(widest, types[c])
     for i in range(singles, counts.shape[0]):
+        count = np.float64(counts[i])
+        again = extra * count * (largest + b1 + position + count)
+        most = math.log((count + again) * inverse[i] + b1 + d * (widest + i + 1))
+        most = max(most, -math.log(b1))  # no factor is further from one, in nats
+        if long and spent + most > MOST_NATS:
+            _move_to_logs(scores, high)
+            spent = 0.0
         for c in range(high):
             ratio[c] *= b1 + d * (types[c] + i)
+        spent += most
         for r in range(1, counts[i]):
+            if long and spent + most > MOST_NATS:
+                _move_to_logs(scores, high)
+                spent = 0.0
             for c in range(high):
                 again = extra * r * (n[c] + (b1 + position + r))
                 ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + i + 1))
-            factors += 1
-            if long and factors % SHORT == 0:
-                _move_to_logs(scores, high)
+            spent += most
         position += counts[i]
-        factors += 1
-        if long and factors % SHORT == 0:
-            _move_to_logs(scores, high)
-    if long and factors > 0:
+    if long:
         _move_to_logs(scores, high)
 
 
@@ -189,9 +183,10 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
         if i % SHORT == SHORT - 1:
             for j in range(met):
                 slot = touched[j]
-                scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
-                gain[slot] = 1.0
-                loss[slot] = 1.0
+                if gain[slot] > MUCH or loss[slot] > MUCH:
+                    scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
+                    gain[slot] = 1.0
+                    loss[slot] = 1.0
     scores.counters.touched = met
 
 
@@ -281,6 +276,28 @@ def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: 
 
 
 @kernel
+def _sum_classes(weight: np.ndarray, value: np.ndarray, high: int) -> tuple[float, float]:
+    """Weight times value, and weight, of all size classes but the empty cluster's."""
+    # four chains of additions each: the processor need not wait for one to end
+    all_0, all_1, all_2, all_3 = 0.0, 0.0, 0.0, 0.0
+    own_0, own_1, own_2, own_3 = 0.0, 0.0, 0.0, 0.0
+    whole = high - (high - 1) % 4
+    for c in range(1, whole, 4):
+        all_0 += weight[c] * value[c]
+        own_0 += weight[c]
+        all_1 += weight[c + 1] * value[c + 1]
+        own_1 += weight[c + 1]
+        all_2 += weight[c + 2] * value[c + 2]
+        own_2 += weight[c + 2]
+        all_3 += weight[c + 3] * value[c + 3]
+        own_3 += weight[c + 3]
+    for c in range(whole, high):
+        all_0 += weight[c] * value[c]
+        own_0 += weight[c]
+    return all_0 + all_1 + (all_2 + all_3), own_0 + own_1 + (own_2 + own_3)
+
+
+@kernel
 def sum_values(
     pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
 ) -> float:
@@ -305,10 +322,7 @@ def sum_values(
         if long:
             for c in range(high):
                 words.ratio[c] = math.exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
-    total, weight = 0.0, 0.0
-    for c in range(1, high):
-        total += sizes.weight[c] * words.ratio[c]
-        weight += sizes.weight[c]
+    total, weight = _sum_classes(sizes.weight, words.ratio, high)
     best = 0.0
     for j in range(words.counters.touched):
         slot = words.touched[j]
