@@ -7,6 +7,7 @@ clusters of shards, and second looks find which parts are one.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
@@ -112,6 +113,8 @@ def merge_settings(settings: Settings) -> Settings:
 
 class _Joining(BeamStream):
     """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
+
+    most_records = sys.maxsize  # two parts of one topic may both be large
 
     def __init__(self, *given: Any, **modes: Any) -> None:
         super().__init__(*given, **modes)

@@ -11,18 +11,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import DENSE, WORDS, pair, pairs, shaped
+from models import DENSE, SPARSE, WORDS, pair, pairs, shaped
 from oracle.announce import Announcer, Change
 from streams import encode, history, ordered, random_stream
 
 from streamdp.answers.describe import KINDS
 from streamdp.beam.clusters.categories import CategoryClusters
 from streamdp.beam.clusters.index import Index
+from streamdp.beam.clusters.sparse import CLOSED_FORM
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods.categorical import RECORD
+from streamdp.likelihoods.words import log_rising
+
+
+@entry
+def rising_of(start: float, steps: int) -> float:
+    """The kernel, as Python may call it."""
+    return log_rising(start, steps)
 
 
 def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:
@@ -207,6 +216,31 @@ def test_kernel_equals_naive_beam_on_clustered_streams(prior: str, family: str) 
         records = [shaped(family, record) for record in records]
         counted[compare(prior, family, width, records, times, **search)] += 1
     assert counted[True] >= 6, counted
+
+
+@pytest.mark.parametrize("family", [family for family in SPARSE if family != "categorical"])
+def test_long_records_are_scored_in_closed_form(family: str) -> None:
+    """Records of so many tokens, beside short ones, that products of all their factors are not taken."""
+    counted = Counter[bool]()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        records: list[Any] = []
+        for length in rng.integers(
+            [CLOSED_FORM - 2, 1, CLOSED_FORM, 200] * 3, [CLOSED_FORM, 5, 120, 300] * 3
+        ):
+            counts = np.ones(WORDS, int)
+            counts[: WORDS // 2] += rng.multinomial(length, rng.dirichlet(np.full(WORDS // 2, 0.5)))
+            records.append(ordered([(int(w), int(counts[w])) for w in rng.permutation(WORDS)]))
+        counted[compare("exponential", family, 7, records, list(range(len(records))))] += 1
+    assert counted[True] >= 6, counted
+
+
+@pytest.mark.parametrize("start", [0.3, 2.0, 15.9, 16.0, 30.0, 50.0, 1e4])
+def test_rising_factorials(start: float) -> None:
+    for steps in (0, 1, 2, 50, 700):
+        found = rising_of(start, steps)
+        expected = math.fsum(math.log(start + k) for k in range(steps))
+        assert found == pytest.approx(expected, rel=1e-13, abs=1e-11 if start < 1e3 else 1e-10)
 
 
 @pytest.mark.parametrize("family", ["pitman_yor", "wishart"])

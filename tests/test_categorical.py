@@ -56,8 +56,7 @@ def encoded(encoder: CategoryEncoder, records: list[Any]) -> Any:
 def beam_over(records: list[Any]) -> tuple[BeamSearch, CategoryEncoder]:
     """A greedy beam that has taken records in."""
     plan = Blueprint(Settings(likelihood="categorical", beam=1, prior="crp"))
-    family = plan.likelihood_for(None)
-    beam, encoder = BeamSearch(plan.model(family), family), CategoryEncoder(Vocabulary(1000))
+    beam, encoder = plan.search(None), CategoryEncoder(Vocabulary(1000))
     batch = encoded(encoder, records)
     beam.ensure_words(encoder.vocabulary.unknown + 1)
     for _ in beam.run(batch):

@@ -111,6 +111,9 @@ def assignments(
     ]
 
 
+SURE = 0.999
+"""Probability from which an answer that has not been revised needs no second look: hardly any changes."""
+
 ENDED = 100
 """Closed clusters that are remembered."""
 
@@ -243,6 +246,14 @@ class Announcer:
                 self._final = decided
                 if not self.final_only:
                     lines.append(Final(decided))
+
+    def unsure(self, start: int, stop: int) -> np.ndarray:
+        """The open records from one number up to another that were not ``SURE``, or are revised since."""
+        if self._lines is not None:
+            return self._lines.unsure(start, stop, SURE)
+        answers = map(self._open.get, range(max(start, next(iter(self._open), stop)), stop))
+        found = [a.seq for a in answers if a is not None and (a.revision or a.probability < SURE)]
+        return np.array(found, np.int64)
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""

@@ -34,6 +34,9 @@ NO_WORDS = np.zeros(0, np.int32)
 WORD_SPACE = 1 << 20
 """Distinct words that there may be: what is left to unseen ones is spread over the rest of them."""
 
+STIRLING = 16.0
+"""From here on four terms of Stirling's series give log Gamma to 1e-14."""
+
 
 class Learned(NamedTuple):
     """What a stream has taught of the base measure."""
@@ -91,6 +94,22 @@ def _invert_base(
     """1 / p_w of each word by itself."""
     for i in range(words.shape[0]):
         base_measure(family, learned, words[i : i + 1], counts[i : i + 1], inverse[i : i + 1])
+
+
+@kernel
+def _stirling(x: float) -> float:
+    """log Gamma(x) up to a constant, for large x."""
+    r = 1.0 / x
+    s = r * r
+    return (x - 0.5) * math.log(x) - x + r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s / 1680)))
+
+
+@kernel
+def log_rising(start: float, steps: int) -> float:
+    """log of start (start + 1) ... (start + steps - 1)."""
+    if start < STIRLING:
+        return math.lgamma(start + steps) - math.lgamma(start)
+    return _stirling(start + steps) - _stirling(start)
 
 
 @entry

@@ -14,7 +14,7 @@ from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
 from streamdp.beam.looks.adapt import Adapted, adapt, adapted
-from streamdp.beam.looks.review import review
+from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, review
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
@@ -48,6 +48,8 @@ class BeamStream(Stream):
     final_only
         Answer each record once, when its assignment is final.
     """
+
+    most_records = MOST_RECORDS  # of a cluster that second looks may make part of another
 
     def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
         blueprint.check()
@@ -217,11 +219,9 @@ class BeamStream(Stream):
         age, with_events = self._age, self.with_events
         held = self.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
         if held is not None:
-            since = self.announcer.open_from(search.seq)
-            looked = review(
-                search, held.first, held.batch, held.labels, age, since, with_events=with_events, last=last
-            )
-            self._revise(search, looked, answers)
+            seqs = self.announcer.unsure(*coming_of_age(search.seq, age, last=last))
+            due = Due(seqs, age, self.announcer.open_from(search.seq), self.most_records, last)
+            self._revise(search, review(search, *held, due, with_events=with_events), answers)
         if self._passes is not None:
             turned = self._passes.turn(self.refinable, self.seq, with_events=with_events, last=last)
             self._revise(search, turned, answers)

@@ -28,13 +28,22 @@ from streamdp.beam.data.choice import Scores, WordScores
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_rising, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
 
+CLOSED_FORM = 32
+"""Tokens from which two rising factorials are taken by log Gamma: its price is that of so many factors."""
+
 MOST = 1e100
 """Products above it become logarithms: the next factor keeps them within the range of a double."""
+
+MOST_NATS = 600.0
+"""Of a class's product, at most: then its logarithm is taken."""
+
+MUCH = 1e40
+"""Products above it become logarithms where as many as ``SHORT`` factors may come before the next test."""
 
 
 @kernel
@@ -47,10 +56,29 @@ def _move_to_logs(scores: WordScores, high: int) -> None:
 
 
 @kernel
+def _score_long(
+    sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
+) -> None:
+    """As ``_score_singles``, of a record of many tokens: both products are rising factorials."""
+    own = singles * math.log(d if d > 0.0 else b1)
+    for c in range(high):
+        scores.ratio[c] = 1.0
+        scores.log_ratio[c] = 0.0
+        if c > 0 and sizes.classes[c].refs == 0:
+            continue
+        numerator = own + log_rising(b1 / d + sizes.types[c], singles) if d > 0.0 else own
+        scores.log_ratio[c] = numerator - log_rising(sizes.tokens[c] + b1, length)
+        scores.partial[c] = scores.log_ratio[c]
+
+
+@kernel
 def _score_singles(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
     """Denominators of all tokens, and numerators of those whose word occurs once."""
+    if length >= CLOSED_FORM:
+        _score_long(sizes, scores, high, singles, length, b1, d)
+        return
     n, types = sizes.tokens, sizes.types
     ratio, denominator, log_ratio = scores.ratio, scores.denominator, scores.log_ratio
     long = length > SHORT
@@ -96,23 +124,30 @@ def _score_repeats(
 ) -> None:
     """Numerators of the words that occur more than once; all were new to a cluster that shares none."""
     n, types, ratio, inverse = sizes.tokens, sizes.types, scores.ratio, scores.inverse
-    position = singles
-    factors = 0
+    position, spent, largest, widest = singles, 0.0, 0.0, 0.0
+    for c in range(high):
+        largest, widest = max(largest, n[c]), max(widest, types[c])
     for i in range(singles, counts.shape[0]):
+        count = np.float64(counts[i])
+        again = extra * count * (largest + b1 + position + count)
+        most = math.log((count + again) * inverse[i] + b1 + d * (widest + i + 1))
+        most = max(most, -math.log(b1))  # no factor is further from one, in nats
+        if long and spent + most > MOST_NATS:
+            _move_to_logs(scores, high)
+            spent = 0.0
         for c in range(high):
             ratio[c] *= b1 + d * (types[c] + i)
+        spent += most
         for r in range(1, counts[i]):
+            if long and spent + most > MOST_NATS:
+                _move_to_logs(scores, high)
+                spent = 0.0
             for c in range(high):
                 again = extra * r * (n[c] + (b1 + position + r))
                 ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + i + 1))
-            factors += 1
-            if long and factors % SHORT == 0:
-                _move_to_logs(scores, high)
+            spent += most
         position += counts[i]
-        factors += 1
-        if long and factors % SHORT == 0:
-            _move_to_logs(scores, high)
-    if long and factors > 0:
+    if long:
         _move_to_logs(scores, high)
 
 
@@ -148,9 +183,10 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
         if i % SHORT == SHORT - 1:
             for j in range(met):
                 slot = touched[j]
-                scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
-                gain[slot] = 1.0
-                loss[slot] = 1.0
+                if gain[slot] > MUCH or loss[slot] > MUCH:
+                    scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
+                    gain[slot] = 1.0
+                    loss[slot] = 1.0
     scores.counters.touched = met
 
 
@@ -240,6 +276,28 @@ def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: 
 
 
 @kernel
+def _sum_classes(weight: np.ndarray, value: np.ndarray, high: int) -> tuple[float, float]:
+    """Weight times value, and weight, of all size classes but the empty cluster's."""
+    # four chains of additions each: the processor need not wait for one to end
+    all_0, all_1, all_2, all_3 = 0.0, 0.0, 0.0, 0.0
+    own_0, own_1, own_2, own_3 = 0.0, 0.0, 0.0, 0.0
+    whole = high - (high - 1) % 4
+    for c in range(1, whole, 4):
+        all_0 += weight[c] * value[c]
+        own_0 += weight[c]
+        all_1 += weight[c + 1] * value[c + 1]
+        own_1 += weight[c + 1]
+        all_2 += weight[c + 2] * value[c + 2]
+        own_2 += weight[c + 2]
+        all_3 += weight[c + 3] * value[c + 3]
+        own_3 += weight[c + 3]
+    for c in range(whole, high):
+        all_0 += weight[c] * value[c]
+        own_0 += weight[c]
+    return all_0 + all_1 + (all_2 + all_3), own_0 + own_1 + (own_2 + own_3)
+
+
+@kernel
 def sum_values(
     pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
 ) -> float:
@@ -264,10 +322,7 @@ def sum_values(
         if long:
             for c in range(high):
                 words.ratio[c] = math.exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
-    total, weight = 0.0, 0.0
-    for c in range(1, high):
-        total += sizes.weight[c] * words.ratio[c]
-        weight += sizes.weight[c]
+    total, weight = _sum_classes(sizes.weight, words.ratio, high)
     best = 0.0
     for j in range(words.counters.touched):
         slot = words.touched[j]

@@ -104,7 +104,7 @@ def _offer_agreed(clusters: WordClusters, model: Model, state: State, scores: Sc
             offer_slot(model, state, scores, choice, slot)
     scale = state.beam.counters.scale
     for c in range(1, sizes.counters.high):
-        if sizes.agreed[c] == 0 or sizes.top[c] * scale * words.ratio[c] < choice.counters.bar:
+        if sizes.top[c] * scale * words.ratio[c] < choice.counters.bar or sizes.agreed[c] == 0:
             continue
         _explore_class(model, state, sizes, scores, choice, c)
         if model.temper == 1.0 and choice.counters.candidates == model.beam:

@@ -72,8 +72,8 @@ def clock_at(clock: np.ndarray, position: float) -> float:
 
 def clocks_at(clock: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """What the clock shows at each of these positions."""
-    rows = clock[_rows_at(clock, positions, "right")]
-    return np.asarray(rows["shown"] + (positions - rows["since"]) * rows["rate"])
+    at = _rows_at(clock, positions, "right")  # field by field: taking whole rows takes ten times as long
+    return np.asarray(clock["shown"][at] + (positions - clock["since"][at]) * clock["rate"][at])
 
 
 def concentrations_at(clock: np.ndarray, positions: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,47 +23,57 @@ AGES = (1.0, 2.0, 2.5, 4.0)
 MOST_WORDS = 512
 """Distinct words of a cluster that is looked at whole; with more, a look costs much and changes little."""
 
+MOST_RECORDS = 50
+"""Records of such a cluster: hardly any larger one becomes part of another, and each costs the most."""
+
+
+class Due(NamedTuple):
+    """What may be looked at.
+
+    ``seqs`` are the numbers of records, in order. Records before ``since`` are final: they stay, and so do
+    clusters that hold any. Clusters of up to ``most_records`` are looked at as they come of ``age``, all of
+    them when the stream has ended (``last``).
+    """
+
+    seqs: np.ndarray  # int64[n]
+    age: int
+    since: int = 0
+    most_records: int = MOST_RECORDS
+    last: bool = False
+
+
+def coming_of_age(seq: int, age: int, *, last: bool) -> tuple[int, int]:
+    """From which record on, up to which, records come of age at a review after ``seq`` records."""
+    return max(seq - age - REVIEW_EVERY, 0), seq if last else max(seq - age, 0)
+
 
 def review(
-    search: BeamSearch,
-    first: int,
-    batch: Batch,
-    labels: np.ndarray,
-    age: int,
-    since: int = 0,
-    *,
-    with_events: bool,
-    last: bool = False,
+    search: BeamSearch, first: int, batch: Batch, labels: np.ndarray, due: Due, *, with_events: bool
 ) -> Iterator[Output]:
-    """Look again at what has come of age.
+    """Look again at records, then at clusters.
 
     Parameters
     ----------
     search
         The running beam.
     first, batch, labels
-        The records that may move: the latest ones, the number of the first of them, and the newest labels.
-    age
-        Records after which a record is looked at again.
-    since
-        Records before this one are final: they stay, and so do clusters that hold any.
+        The latest records, the number of the first of them, and the newest labels.
+    due
+        Which of them may be looked at.
     with_events
         Whether cluster events are wanted.
-    last
-        The stream has ended: all that has not come of age is looked at too.
 
     Yields
     ------
     Revisions and events; the buffers are used again when the iterator goes on.
     """
-    seq = search.seq
+    seqs = due.seqs
     recent = gather_recent(search, first, batch, labels)
     places = made(Places, {})
-    start, stop = max(seq - age - REVIEW_EVERY, since), seq if last else seq - age
-    start, stop = (min(max(bound - first, 0), batch.size) for bound in (start, stop))
+    start, stop = (int(seqs[0]) - first, int(seqs[-1]) + 1 - first) if len(seqs) else (0, 0)
     chosen = batch.slice(start, stop)
-    slots = _of_age(search, recent, age, last=last)
-    slots = slots[~np.isin(slots, recent.slot[: max(since - first, 0)])]
+    slots = _of_age(search, recent, due)
+    slots = slots[~np.isin(slots, recent.slot[: max(due.since - first, 0)])]
     inverted, words = search.words.inverted, len(search.words.learned.counts)
     # a cluster may have taken in others, and records, by the time that it is looked at
     lengths = np.diff(chosen.offsets)
@@ -73,9 +84,10 @@ def review(
     def look(out: Output) -> None:
         records = search.prepare(chosen)
         model, state, scores = search.model, search.state, search.scores
-        look_again(model, state, scores, places, recent, out, Chosen(records, first + start, slots, bag))
+        these = Chosen(records, first + start, seqs, slots, bag)
+        look_again(model, state, scores, places, recent, out, these)
 
-    yield from run_looks(search, look, chosen.size + len(slots), batch.size, longest, with_events)
+    yield from run_looks(search, look, len(seqs) + len(slots), batch.size, longest, with_events)
 
 
 def gather_recent(search: BeamSearch, first: int, batch: Batch, labels: np.ndarray) -> Recent:
@@ -127,19 +139,20 @@ def _labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
     return np.asarray(state.lineages.rows["label"][state.pool.slots["lineage"][slots]])
 
 
-def _of_age(search: BeamSearch, recent: Recent, age: int, *, last: bool) -> np.ndarray:
-    """The clusters to be looked at, the oldest first."""
+def _of_age(search: BeamSearch, recent: Recent, due: Due) -> np.ndarray:
+    """The clusters to be looked at, the oldest first; a record alone that comes of age is no cluster."""
     pool, seq = search.state.pool, search.seq
-    slots = np.flatnonzero(recent.held > 0)
+    slots = np.flatnonzero((recent.held > 0) & (recent.held <= due.most_records))
     slots = slots[recent.held[slots] == pool.slots["size"][slots]]
     slots = slots[search.words.inverted.types[slots] <= MOST_WORDS]
+    youngest, _ = coming_of_age(seq, due.age, last=due.last)
+    slots = slots[(pool.founder[slots] < youngest) | (recent.held[slots] > 1)]
     founder = pool.founder[slots]
-    if not last:
-        ages = seq - founder
-        due = np.zeros(len(slots), bool)
+    if not due.last:
+        ages, old = seq - founder, np.zeros(len(slots), bool)
         for multiple in AGES:
-            due |= (ages >= multiple * age) & (ages - REVIEW_EVERY < multiple * age)
-        slots, founder = slots[due], founder[due]
+            old |= (ages >= multiple * due.age) & (ages - REVIEW_EVERY < multiple * due.age)
+        slots, founder = slots[old], founder[old]
     return np.asarray(slots[np.argsort(founder)])
 
 

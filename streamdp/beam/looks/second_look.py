@@ -215,14 +215,13 @@ def _look_at_cluster(
 
 
 class Chosen(NamedTuple):
-    """What is looked at: records, the first of which is number ``first``, then clusters; room for one of
-    these.
-    """
+    """What is looked at: some of these records, the first of which is number ``first``, then clusters."""
 
     records: Records
     first: int
-    slots: np.ndarray  # int64[n]
-    bag: Incoming
+    seqs: np.ndarray  # int64[n], of the records that are looked at
+    slots: np.ndarray  # int64[m]
+    bag: Incoming  # room for one of these
 
 
 @entry
@@ -239,14 +238,14 @@ def look_again(
 
     Goes on with look ``out.counters.done``. (One entry for both: what they share is compiled once.)
     """
-    records, slots = chosen.records, chosen.slots
-    i, n = out.counters.done, records.times.shape[0]
+    records, seqs, slots = chosen.records, chosen.seqs, chosen.slots
+    i, n = out.counters.done, seqs.shape[0]
     while i < n + slots.shape[0]:
         revisions = 1 if i < n else recent.held[slots[i - n]]
         if not room_to_look(state, out, revisions):
             return
         if i < n:
-            record = record_at(records, i, chosen.first + i)
+            record = record_at(records, seqs[i] - chosen.first, seqs[i])
             done = _look_at_record(model, state, scores, places, recent, out, record)
         else:
             done = _look_at_cluster(model, state, scores, places, recent, out, chosen.bag, slots[i - n])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.beam.data.choice import GUARD, Choice, Scores, rounded
-from streamdp.beam.data.pool import ALIVE, Beam
+from streamdp.beam.data.pool import Beam
 from streamdp.beam.data.state import Model, State
 from streamdp.beam.step.clusters import offer_agreed
 from streamdp.kernels.heap import before, order_last_first, sift, swap
@@ -88,15 +88,19 @@ def offer_candidate(choice: Choice, founder: np.ndarray, limit: int, slot: int, 
 
 
 @kernel
+def _linear(model: Model, scores: Scores, floor: float) -> float:
+    """A floor in nats as a weight times value, 0 where there is none: it spares most logarithms."""
+    exponent = floor - scores.counters.reference
+    return math.exp(exponent) if model.temper == 1.0 and exponent > LEAST_EXPONENT else 0.0
+
+
+@kernel
 def raise_floor(model: Model, scores: Scores, choice: Choice, floor: float) -> None:
     """What falls below ``floor`` nats cannot survive, unless it may be the best for the greedy hypothesis."""
     floor = min(floor, choice.counters.ceiling)
     if floor > choice.counters.floor:
         choice.counters.floor = floor
-        # a linear threshold spares most logarithms
-        exponent = floor - scores.counters.reference
-        linear = model.temper == 1.0 and exponent > LEAST_EXPONENT
-        choice.counters.bar = math.exp(exponent) if linear else 0.0
+        choice.counters.bar = _linear(model, scores, floor)
 
 
 @kernel
@@ -140,16 +144,14 @@ def _least_of_greedy(model: Model, state: State, scores: Scores, choice: Choice)
     """What the greedy hypothesis's best child is offered at least: the best but for the agreed clusters."""
     pool, greedy = state.pool, state.beam.counters.greedy
     scale, reference = state.beam.counters.scale, scores.counters.reference
-    best = -np.inf
+    best, most = -np.inf, 0.0
     if choice.new_weight[greedy] > 0.0:
         best = model.temper * math.log(choice.new_weight[greedy]) + log_value_of_new(scores)
+    row = pool.holds[pool.counters.half, greedy]
     for j in range(pool.counters.contested):
-        slot = pool.slot_of[j]
-        if (
-            pool.holds[pool.counters.half, greedy, j]
-            and pool.state[slot] == ALIVE
-            and scores.value[slot] > 0.0
-        ):
+        mass = choice.mass[j]
+        if row[j] and mass > 0.0 and (mass > most or model.temper != 1.0):
+            most, slot = mass, pool.slot_of[j]
             best = max(best, log_offer(model, pool.weight[slot], scale, scores.value[slot], reference))
     return best
 
@@ -202,11 +204,11 @@ def _rank_contenders(model: Model, state: State, scores: Scores, choice: Choice)
     """The contested clusters that may come into the beam, best first."""
     pool, base, parents = state.pool, choice.base, choice.counters.parents
     scale, reference = state.beam.counters.scale, scores.counters.reference
-    contenders = 0
+    contenders, bar = 0, _linear(model, scores, choice.counters.floor) * (1.0 - GUARD)
     for j in range(pool.counters.contested):
-        slot = pool.slot_of[j]
-        if pool.state[slot] != ALIVE or scores.value[slot] <= 0.0:
+        if choice.mass[j] <= 0.0 or choice.mass[j] < bar:
             continue
+        slot = pool.slot_of[j]
         offer = log_offer(model, pool.weight[slot], scale, scores.value[slot], reference)
         if offer < choice.counters.floor:
             continue
