@@ -166,7 +166,7 @@ class Run:
         """Read a batch and answer it."""
         if self._was_silent():
             self._answer(self.engine.flush)
-        records = self.reader.read(BATCH, WAIT)
+        records = self.reader.batch(BATCH, WAIT)
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)

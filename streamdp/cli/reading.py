@@ -203,8 +203,13 @@ class Reader:
             return None
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
-    def read(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
-        """Read and decode a batch, texts side by side; [] if nothing came in time."""
+    def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
+        """Read and decode a batch; [] if nothing came in time."""
+        found = self.batch(max_records, timeout)
+        return found.all() if isinstance(found, Texts) else found
+
+    def batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
+        """The same, texts side by side where all records are such."""
         self._stages.enter("fetch")
         found = self.source.read(max_records, timeout)
         gaps = [] if self.watched is None else self.watched.gaps()
