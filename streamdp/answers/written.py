@@ -11,10 +11,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.decode.grammar import INEXACT, decimal
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
-from streamdp.records.columns import Columns
+from streamdp.records.columns import LARGEST, Columns
 
 LINE = row_type(
     "seq label founded link revision start middle stop", "probability new_probability log_predictive novelty"
@@ -111,7 +110,7 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
     """Write a number of at most six decimals as JSON has it; one that is none as null."""
     if not math.isfinite(number):
         return _put_all(out, at, _NULL)
-    millionths = decimal(number)
+    millionths = int(np.rint(number * 1e6))
     if millionths < 0 or (millionths == 0 and math.copysign(1.0, number) < 0.0):
         out[at] = 0x2D
         at, millionths = at + 1, -millionths
@@ -181,7 +180,7 @@ def write_lines(opened: Open, lines: np.ndarray, out: np.ndarray, size: np.ndarr
             at = _put_all(out, at, _FINAL)
             at = _put_whole(out, at, line.seq)
         else:
-            if decimal(line.log_predictive) == INEXACT or decimal(line.novelty) == INEXACT:
+            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST):
                 size[0] = -1
                 return
             at = _put_all(out, at, _SEQ)

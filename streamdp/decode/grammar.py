@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel, shared
+from streamdp.records.columns import LARGEST
 
 NOWHERE = -1
 QUOTE, ESCAPE, MINUS, ZERO, NINE = 0x22, 0x5C, 0x2D, 0x30, 0x39
@@ -17,8 +18,6 @@ _DEEPEST = 32
 EXACT = 1 << 53
 INEXACT = -EXACT
 _DIGITS = 18
-LARGEST = 8e9
-"""Below it, six decimals of a double can be told apart."""
 
 
 def _meanings() -> np.ndarray:

@@ -86,6 +86,10 @@ class Raws(Sequence[Raw]):
         )
 
 
+LARGEST = 8e9
+"""Below it, six decimals of a double can be told apart."""
+
+
 class Columns(NamedTuple):
     """What kernels read of texts; a span is where in ``data`` something begins and ends."""
 
