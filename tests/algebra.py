@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from streamdp.kernels.held import Held
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods import (
     BetaBernoulli,
@@ -120,7 +121,7 @@ def add(family: Likelihood, statistics: Any, x: Any) -> None:
     """Let a record join."""
     if isinstance(family, VectorFamily):
         vector = family._vector(x)
-        add_entry(family.terms(), _row(family, statistics), vector)
+        add_entry(_terms(family), _row(family, statistics), vector)
         statistics.count += 1
         statistics.largest = max(statistics.largest, float(np.abs(vector).max()))
         return
@@ -146,9 +147,9 @@ def _remove_vector(family: VectorFamily, statistics: VectorStatistics, vector: n
         raise ValueError("cannot remove a vector that is not in the cluster")
     statistics.count -= 1
     if statistics.count:
-        remove_entry(family.terms(), _row(family, statistics), vector)
+        remove_entry(_terms(family), _row(family, statistics), vector)
     else:
-        clear_entry(family.terms(), statistics.row)
+        clear_entry(_terms(family), statistics.row)
         statistics.largest = 0.0
 
 
@@ -176,7 +177,7 @@ def merge(family: Likelihood, statistics: Any, other: Any) -> None:
     """Let all records of another cluster join."""
     if isinstance(family, VectorFamily):
         _need_memory(family, "merge")
-        merge_entry(family.terms(), _row(family, statistics), _row(family, other))
+        merge_entry(_terms(family), _row(family, statistics), _row(family, other))
         statistics.count += other.count
         statistics.largest = max(statistics.largest, other.largest)
         return
@@ -190,7 +191,7 @@ def log_marginal(family: Likelihood, statistics: Any, base: Any = None) -> float
     """log H of the records of a cluster, in nats; of words as of a set."""
     if isinstance(family, VectorFamily):
         _need_memory(family, "compute a log marginal")
-        return float(log_marginal_entry(family.terms(), _row(family, statistics)))
+        return float(log_marginal_entry(_terms(family), _row(family, statistics)))
     if isinstance(family, Categorical):
         return _raised(family, {}, statistics.counts, base)
     tokens, measure = token_predictive(family, base)
@@ -218,11 +219,25 @@ def log_predictive(family: Likelihood, statistics: Any, x: Any, base: Any = None
     """log H(x | S), in nats; of words as of the stream: token by token."""
     if isinstance(family, VectorFamily):
         vector = family._vector(x)
-        return float(predictive_entry(family.terms(), _row(family, statistics), vector))
+        return float(predictive_entry(_terms(family), _row(family, statistics), vector))
     if isinstance(family, Categorical):
         return _raised(family, statistics.counts, dict(pairs_of(x)), base)
     tokens, measure = token_predictive(family, base)
     return tokens.log(statistics, x, measure)
+
+
+_laid_out: dict[int, tuple[VectorFamily, Held]] = {}
+"""Of the families that were asked for last, which are kept so that none takes the number of another."""
+
+
+def _terms(family: VectorFamily) -> Held:
+    """What kernels read of a family, laid out once and not at every record."""
+    found = _laid_out.get(id(family))
+    if found is None:
+        if len(_laid_out) == 64:
+            _laid_out.clear()
+        found = _laid_out[id(family)] = family, Held(family.terms())
+    return found[1]
 
 
 def _row(family: VectorFamily, statistics: VectorStatistics) -> np.ndarray:

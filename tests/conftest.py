@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,13 @@ class Groups(LoadScopeScheduling):
         return group + name[name.find("[") :] if group in DIVIDED and "[" in name else group
 
 
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""What a virtual machine of Java is told that runs for a minute: to compile fast, not to fast code."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let Ctrl-C be heard by what tests start, also where a shell in the background has them ignore it."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", BRIEF)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -216,11 +216,15 @@ def assert_equal(found: Any, expected: Any) -> None:
         assert found[part] == pytest.approx(expected[part], rel=1e-8, abs=CLOSE.get(part, 1e-9)), part
 
 
-def churn(family: Likelihood, statistics: Any, records: list[Any]) -> list[int]:
-    """Make 10^5 random additions and as many removals; return which records are left."""
+CHURN = [20_000, pytest.param(100_000, marks=pytest.mark.slow)]
+"""Additions, and as many removals, after which nothing may have drifted: almost all leave 200 times."""
+
+
+def churn(family: Likelihood, statistics: Any, records: list[Any], times: int) -> list[int]:
+    """Make so many random additions and as many removals; return which records are left."""
     rng = random.Random(7)
     held: list[int] = []
-    for _ in range(100_000):
+    for _ in range(times):
         held.append(rng.randrange(len(records)))
         add(family, statistics, records[held[-1]])
         if rng.random() < 0.01:  # now and then almost all leave, so that a little is left of much

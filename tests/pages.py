@@ -8,14 +8,18 @@ not run here has a comment before it that says why, or which test runs it.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import random
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +32,21 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *DOCS]
 SHELL = """
-streamdp() { "$PYTHON" -m streamdp "$@"; }
+streamdp() { "$PYTHON" -I -S -c "$ASK" "$@"; }
 python() { "$PYTHON" "$@"; }
 tail() { if [ "$1" = -f ]; then shift; cat "$@"; else command tail "$@"; fi; }
 """
 """A tool of this environment is what a page means; a log that grows for ever ends where it stands."""
+ASK = """
+import array, json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as asked:
+    asked.connect(os.environ["ASKED"])
+    what = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n"
+    asked.sendmsg([what[:1]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))])
+    asked.sendall(what[1:])
+    sys.exit(int(asked.recv(9)))
+"""
+"""A command of a script asks the tests' process for a fork of it, and gives it its streams."""
 
 
 class Block(NamedTuple):
@@ -77,16 +91,59 @@ def same(printed: str, promised: str) -> bool:
 
 def run(command: list[str], folder: Path, errors: int = subprocess.STDOUT, *, may_fail: bool = False) -> str:
     """What a program prints, its errors included unless told otherwise."""
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": errors}
-    started, found = environment() | {"PYTHON": sys.executable}, command[-1].removeprefix(SHELL)
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": errors}
+    started, found = environment() | {"PYTHON": sys.executable, "ASK": ASK}, command[-1].removeprefix(SHELL)
     if re.fullmatch(r"streamdp [^|<>&;$()*?`~#\n]+", found.replace("\\\n", "").strip()):
         process = fork(shlex.split(found)[1:], folder, started, **streams)
+        said, wrong = process.communicate(timeout=600)
     else:
-        process = subprocess.Popen(command, cwd=folder, env=started, **streams)
-    said, wrong = ((part or b"").decode() for part in process.communicate(timeout=600))
-    assert may_fail or process.returncode == 0, said + wrong
-    lines = said.splitlines(keepends=True)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, serving() as asked:
+            started["ASKED"] = asked.getsockname()
+            streams |= {"stdout": out, "stderr": err if errors == subprocess.PIPE else errors}
+            process = subprocess.Popen(command, cwd=folder, env=started, **streams)
+            serve(asked, process)
+            out.seek(0)
+            err.seek(0)
+            said, wrong = out.read(), err.read()
+    text = said.decode()
+    assert may_fail or process.returncode == 0, text + (wrong or b"").decode()
+    lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if not line.removeprefix("streamdp: ").startswith("compiling "))
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[socket.socket]:
+    """A socket that is asked for commands."""
+    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as asked:
+        asked.bind(f"{name}/asked")
+        asked.listen()
+        asked.settimeout(0.01)
+        yield asked
+
+
+def serve(asked: socket.socket, process: subprocess.Popen[bytes], seconds: float = 600.0) -> None:
+    """Run the commands that a script asks for, until it ends."""
+    deadline, running = time.monotonic() + seconds, list[tuple[socket.socket, subprocess.Popen[bytes]]]()
+    while process.poll() is None:
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        with contextlib.suppress(TimeoutError):
+            client, _ = asked.accept()
+            client.setblocking(True)
+            first, ends, _, _ = socket.recv_fds(client, 1, 3)
+            with client.makefile("rb") as rest:
+                arguments, folder, started = json.loads(first + rest.readline())
+            streams = dict(zip(("stdin", "stdout", "stderr"), ends, strict=True))
+            running.append((client, fork(arguments, Path(folder), started, **streams)))
+            for end in ends:
+                os.close(end)
+        for client, command in [each for each in running if each[1].poll() is not None]:
+            code = command.returncode
+            with client, contextlib.suppress(OSError):
+                client.sendall(b"%d" % (code if code >= 0 else 128 - code))
+            running.remove((client, command))
+    for client, command in running:
+        command.wait()
+        client.close()
 
 
 def sessions(text: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from streamdp import priors as pr
 from streamdp.offline.anchors import Anchors, Past
 from streamdp.offline.chain import Chain, canonical
 from streamdp.offline.kernels.links import Held
+from streamdp.offline.kernels.store import FIRST_SLOT
 from streamdp.offline.prepare import Data
 
 FAMILIES = (
@@ -233,8 +234,16 @@ def draw(chain: Chain, moves: Iterable[Any], draws: int, thin: int = 2) -> Count
         for _ in range(thin):
             for move in moves:
                 move(chain)
-        counts[tuple(chain.labels.tolist())] += 1
+        counts[labels_of(chain)] += 1
+    assert labels_of(chain) == tuple(chain.labels.tolist())
     return counts
+
+
+def labels_of(chain: Chain) -> tuple[int, ...]:
+    """The labels of a chain as it has them, which takes it longer than most moves."""
+    numbers = {slot: slot for slot in range(chain.held)}
+    slots = (chain.allocation.labels - FIRST_SLOT).tolist()
+    return tuple([numbers.setdefault(slot, len(numbers)) for slot in slots])
 
 
 def p_value(counts: Counter[Any], posterior: dict[Any, float]) -> float:

@@ -20,6 +20,7 @@ from feeds import feed, headlines
 
 import streamdp
 from streamdp.errors import ConfigError
+from streamdp.kernels.cache import FOLDER, cache_folder
 
 
 def test_importing_it_costs_nothing() -> None:
@@ -166,6 +167,13 @@ def test_what_is_not_installed_is_said(name: str, package: str) -> None:
 
 
 def test_compiling_is_said(tmp_path: Path) -> None:
+    """Of several kernels, and once; the one that takes longest is there."""
+    streamdp.Engine().advance(["a text"])
+    kept, folder = cache_folder(), tmp_path / FOLDER
+    assert kept is not None
+    folder.mkdir()
+    for path in kept.glob("streamdp.beam.*.kernel"):
+        (folder / path.name).symlink_to(path)
     code = "import streamdp; streamdp.Engine().advance(['a text'])"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -176,3 +184,8 @@ def test_compiling_is_said(tmp_path: Path) -> None:
     assert done.stderr == (
         "compiling the kernels for this prior and likelihood: about half a minute, only this once\n"
     )
+    made = {
+        path.name.rpartition("-")[0] for path in folder.iterdir() if path.is_file() and not path.is_symlink()
+    }
+    assert len({name for name in made if name.startswith("streamdp.encode.")}) > 2
+    assert not any(name.startswith("streamdp.beam.") for name in made)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as arrow
 import pytest
@@ -26,6 +27,7 @@ from commands import (
     wait_for,
     write_headlines,
 )
+from inside import fork
 from pyarrow import parquet
 
 
@@ -200,16 +202,10 @@ def test_a_full_device(folder: Path) -> None:
     succeed(folder, "consume", "in.jsonl", "--state", "s", "--output", "out")
     for arguments in (("show", "s"), ("show", "s", "--json"), ("score", "out", "--truth", "in.jsonl")):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                command(*arguments),
-                cwd=folder,
-                env=environment(),
-                stdout=full,
-                stderr=subprocess.PIPE,
-                timeout=180,
-            )
-        assert done.returncode == 74
-        assert done.stderr == b"streamdp: standard output: No space left on device\n"
+            streams: dict[str, Any] = {"stdout": full, "stderr": subprocess.PIPE}
+            process = fork(arguments, folder, environment(), stdin=subprocess.DEVNULL, **streams)
+        assert process.communicate(timeout=180)[1] == b"streamdp: standard output: No space left on device\n"
+        assert process.returncode == 74
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from algebra import add, empty, log_marginal, log_predictive, remove
-from families import NORTH, assert_equal, churn, statistics_of
+from families import CHURN, NORTH, assert_equal, churn, statistics_of
 from oracle import vector_families as va
 
 from streamdp.likelihoods import (
@@ -121,8 +121,9 @@ def directions(size: int) -> np.ndarray:
         "sphere",
     ],
 )
-def test_no_drift(family: Likelihood, records: Any) -> None:
-    held = churn(family, statistics := empty(family), records)
+@pytest.mark.parametrize("times", CHURN)
+def test_no_drift(family: Likelihood, records: Any, times: int) -> None:
+    held = churn(family, statistics := empty(family), records, times)
     fresh = statistics_of(family, records[held])
     assert statistics.count == fresh.count == len(held)
     assert log_marginal(family, statistics) == pytest.approx(log_marginal(family, fresh), rel=1e-6)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from algebra import WordStatistics, add, empty, log_marginal, log_predictive, remove
-from families import BASE, CASES, Case, P, V, churn, few, over, statistics_of
+from families import BASE, CASES, CHURN, Case, P, V, churn, few, over, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,12 +50,13 @@ def test_pitman_yor_marginal_seats_all_tokens_of_a_word_at_one_table(data: st.Da
     assert found <= predictives + 1e-9
 
 
-def test_no_drift_of_word_counts() -> None:
+@pytest.mark.parametrize("times", CHURN)
+def test_no_drift_of_word_counts(times: int) -> None:
     rng = np.random.default_rng(5)
     records = [(rng.choice(400, 6, replace=False), rng.integers(1, 3, 6)) for _ in range(200)]
     base = np.full(400, 1.0 / 400.0)
     families = DirichletMultinomial(0.03, 400), HierarchicalDirichlet(), HierarchicalPitmanYor()
-    held = churn(families[0], statistics := empty(families[0]), records)
+    held = churn(families[0], statistics := empty(families[0]), records, times)
     fresh = statistics_of(families[0], [records[i] for i in held])
     assert statistics == fresh
     for family in families:

@@ -129,6 +129,7 @@ def showing(shown: int) -> float:
     return total
 
 
+@cache
 def spelling(token: str) -> float:
     """Probability of a token's letters given its class."""
     shown = class_of(token)

@@ -11,10 +11,12 @@ import numpy as np
 
 from .families import Dense, Family, Scalars, per_dimension
 
+leggauss = lru_cache(np.polynomial.legendre.leggauss)
+
 
 def log_mean_exp(values: Sequence[float] | np.ndarray, weights: Any = None) -> float:
     """log of the (weighted) mean of exponentials."""
-    peak = max(values)
+    peak = float(np.max(values))
     return float(peak + math.log(np.average(np.exp(np.asarray(values) - peak), weights=weights)))
 
 
@@ -95,7 +97,7 @@ def log_sphere_normaliser(size: int, k: float) -> float:
     peak = math.acos(min(cosine, 1.0)) if power else 0.0
     width = 40.0 / math.sqrt((power / math.sin(peak) ** 2 if power else 0.0) + k * math.cos(peak) + 1e-9)
     edges = np.linspace(max(peak - width, 0.0), min(peak + width, math.pi), 81)
-    nodes, weights = np.polynomial.legendre.leggauss(24)
+    nodes, weights = leggauss(24)
     half = np.diff(edges)[:, None] / 2.0
     angles = (edges[:-1, None] + half * (nodes + 1.0)).ravel()
     logs = -2.0 * k * np.sin(angles / 2.0) ** 2  # k (cos - 1), to the last digit
@@ -109,13 +111,14 @@ def log_sphere_normaliser(size: int, k: float) -> float:
 sphere_normaliser = lru_cache(maxsize=100_000)(log_sphere_normaliser)
 
 
+@lru_cache
 def sphere(size: int, points: int = 160) -> tuple[np.ndarray, np.ndarray]:
     """Points on the unit circle or sphere, and what share of it each stands for."""
     circle = np.arange(2 * points) * math.pi / points
     if size == 2:
         return np.column_stack((np.cos(circle), np.sin(circle))), np.full(2 * points, 0.5 / points)
     assert size == 3
-    heights, weights = np.polynomial.legendre.leggauss(points)
+    heights, weights = leggauss(points)
     radii = np.sqrt(1.0 - heights**2)
     directions = [
         (r * math.cos(u), r * math.sin(u), z)
@@ -141,7 +144,7 @@ class VonMisesFisher(Family):
         under = []
         for kappa in self.concentrations:
             logs = prior + kappa * (directions @ np.sum(records, axis=0))
-            constant = len(records) * log_sphere_normaliser(size, kappa)
+            constant = len(records) * sphere_normaliser(size, kappa)
             under.append(constant + log_mean_exp(logs, shares) - log_mean_exp(prior, shares))
         return log_mean_exp(under)
 
