@@ -150,6 +150,17 @@ def test_a_record_that_the_source_could_not_read_stays_refused() -> None:
     assert [record.value for record in found] == ["plain words here"] * 2
 
 
+def test_positions_are_written_whatever_a_file_is_called() -> None:
+    settings = Settings(beam=1)
+    one, other = Engine(settings), Engine(settings)
+    for at in (1, 33, 65):
+        raws = raws_of([LINES[6]] * 32, 'null "é" {null}')
+        raws.places = list(range(at, at + 32))
+        texts = TextReader(Decoder("jsonl")).read(raws)
+        assert isinstance(texts, Texts)
+        assert one.advance(texts).lines.encode() == other.advance(texts.all()).lines.encode()
+
+
 def test_slices_and_choices_hold_the_same_records() -> None:
     raws = raws_of([*LINES, b"{}", *LINES[:3]])
     texts = TextReader(Decoder("jsonl", keep=KEEP)).read(raws)

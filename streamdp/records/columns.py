@@ -55,8 +55,9 @@ class Raws(Sequence[Raw]):
 
     def heads(self) -> list[bytes]:
         """What stands before each number of a position as JSON: ``{"file":"a","line":``."""
-        marks = msgspec.json.encode({**self.fixed, **dict.fromkeys(self.counted)})
-        return marks.removesuffix(b"null}").split(b"null")
+        names = [msgspec.json.encode(name) + b":" for name in self.counted]
+        first = msgspec.json.encode(self.fixed)[:-1] + (b"," if self.fixed else b"")
+        return [(b"," if i else first) + name for i, name in enumerate(names)]
 
     def position(self, i: int) -> dict[str, Any]:
         """Where an event stands in its source."""
