@@ -20,7 +20,8 @@ from streamdp.decode.texts import TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
-from streamdp.records.columns import Raws, Texts, times_of
+from streamdp.records.columns import Texts, times_of
+from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from tests.families import few
 

@@ -21,7 +21,8 @@ from streamdp.answers.written import (
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made
 from streamdp.records import Assignment, Final, Lines
-from streamdp.records.columns import Raws, Texts
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raws
 
 
 class OpenLines:

@@ -23,7 +23,8 @@ from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
 from streamdp.monitor.metrics import PartitionLag, Stages
 from streamdp.records import GAP, JOINED, Raw, Record, Reject
-from streamdp.records.columns import Raws, Texts
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 

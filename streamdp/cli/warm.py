@@ -21,7 +21,8 @@ from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
 from streamdp.records import FieldNames, Record, Reject, Value
-from streamdp.records.columns import Raws, Texts
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 

@@ -15,7 +15,8 @@ from streamdp.decode.scan import SCANNED, Found, Names, scan
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Columns, Raws, Texts
+from streamdp.records.columns import Columns, Texts
+from streamdp.records.raws import Raws
 
 _PATIENCE = 8
 """Batches of which a kernel could read nothing, until it is not asked any more."""

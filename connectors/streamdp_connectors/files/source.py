@@ -11,7 +11,7 @@ from typing import Any, Literal
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
-from streamdp.records.columns import Raws
+from streamdp.records.raws import Raws
 from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_open
 from streamdp_connectors.inputs import Input
 from streamdp_connectors.protocol import SourceError
