@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 ONE_BY_ONE = 16
-"""Texts that are put in order one by one, before it is asked again how many pass as they come."""
+"""Texts that are put in order one by one, before it is asked again how many pass; then twice as many."""
 
 
 class Engine:
@@ -114,7 +114,7 @@ class Engine:
 
     def _advance_texts(self, texts: Texts, answers: Answers) -> None:
         """Take texts side by side as far as they pass as they come, one by one where they do not."""
-        at = 0
+        at, some = 0, ONE_BY_ONE
         while at < len(texts):
             rest = texts[at:]
             times = rest.columns.times
@@ -123,9 +123,10 @@ class Engine:
             placed = self._order.pass_through(times, rest.arrivals)
             if len(placed):
                 self._stream.take_texts(rest[: len(placed)], placed, answers)
+                at += len(placed)
             else:
-                self._advance(rest[:ONE_BY_ONE].all(), answers)
-            at += len(placed) or ONE_BY_ONE
+                self._advance(rest[:some].all(), answers)
+                at, some = at + some, 2 * some
 
     def finish(self) -> Answers:
         """End the stream: nothing is held back any more, and every assignment is final.

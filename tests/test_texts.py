@@ -110,6 +110,7 @@ def test_dates_are_read_as_the_decoder_reads_them(seed: int) -> None:
     "line",
     [
         b'{"text":"a","text":"b"}',
+        b'{"text":"a","source":1,"source":2}',
         b'{"text":"\xed\xa0\x80 x"}',
         b'{"text":"x \xc0\x80"}',
         b'{"text":"x"}}',
@@ -129,7 +130,7 @@ def test_dates_are_read_as_the_decoder_reads_them(seed: int) -> None:
 )
 def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
     asked: list[bytes] = []
-    decoder = Decoder("jsonl")
+    decoder = Decoder("jsonl", keep=KEEP)
     decode = decoder.decode
 
     def counted(raw: Raw) -> Record | Reject:

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.answers.open_lines import OpenLines
 from streamdp.answers.samples import LONGEST, Joined, Samples, of_texts
-from streamdp.answers.written import DIGITS, FINAL_EVERY, Report
+from streamdp.answers.written import FINAL_EVERY, Report, to_digits
 from streamdp.beam.data.state import Output
 from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Event, Final, Lines, Record
@@ -21,8 +21,8 @@ from streamdp.state.retained import Retained
 
 
 @entry
-def round_numbers(numbers: np.ndarray, sizes: np.ndarray, unit: float) -> None:
-    """Write novelties and round all to ``unit`` parts of one, as ``np.round`` does.
+def round_numbers(numbers: np.ndarray, sizes: np.ndarray) -> None:
+    """Write novelties and round all.
 
     ``numbers`` is of shape (4, n): two probabilities, the log predictive and the novelty of each record.
     """
@@ -30,7 +30,7 @@ def round_numbers(numbers: np.ndarray, sizes: np.ndarray, unit: float) -> None:
         # never -0; long records would else look novel
         numbers[3, i] = 0.0 - numbers[2, i] / max(sizes[i], 1)
         for k in range(4):
-            numbers[k, i] = np.rint(numbers[k, i] * unit) / unit
+            numbers[k, i] = to_digits(numbers[k, i])
 
 
 _round_numbers = Bound(round_numbers)
@@ -41,7 +41,7 @@ def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> n
     numbers = np.empty((4, len(sizes)))
     numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
     numbers[2] = rows["log_predictive"]
-    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64), 10.0**DIGITS)
+    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64))
     return numbers
 
 
@@ -292,7 +292,7 @@ class Announcer:
         after = msgspec.structs.replace(
             before,
             cluster=int(row["label"]),
-            probability=round(float(row["probability"]), DIGITS),
+            probability=float(to_digits(row["probability"])),
             new=bool(row["founded"]),
             link=link if link >= 0 and self.linked else None,
             revision=before.revision + 1,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streamdp.kernels.jit import entry, kernel
+from streamdp.kernels.jit import entry, kernel, shared
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
 from streamdp.records.columns import LARGEST, Columns
 
@@ -30,6 +30,15 @@ FINAL_EVERY = 100
 
 DIGITS = 6
 """Decimals of probabilities and log predictives in assignments."""
+
+_UNIT = 10.0**DIGITS
+
+
+@shared
+def to_digits(number: float) -> float:
+    """A number as it is announced."""
+    rounded: float = np.rint(number * _UNIT) / _UNIT
+    return rounded
 
 
 class Frame(NamedTuple):
@@ -223,7 +232,7 @@ def _revise(opened: Open, report: Report, revision: Any, linked: bool, final_onl
     move.by, move.seq, move.before, move.after = revision.by, revision.seq, line.label, revision.label
     line.label, line.founded = revision.label, revision.founded
     line.link = revision.link if linked else -1
-    line.probability = np.rint(revision.probability * 1e6) / 1e6
+    line.probability = to_digits(revision.probability)
     line.revision += 1
     if not final_only:
         _add_line(report, line)

@@ -144,7 +144,8 @@ class Reader:
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
-        self._texts = TextReader(self.decoder)
+        waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
+        self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
         if input.topic is None:
@@ -221,7 +222,7 @@ class Reader:
             self._decoded.clear()
             self.passed += sum(gap.records for gap in gaps)
         rejected = [Reject(gap.position, GAP, gap.detail, b"") for gap in gaps]
-        if not rejected and not self._decoded and self.decoder.has_texts:
+        if self._texts is not None and not rejected and not self._decoded:
             rows = found if isinstance(found, Raws) else Raws.of(found)
             if rows:
                 texts = self._texts.read(rows)

@@ -231,11 +231,20 @@ def _part_of(names: Names, data: np.ndarray, start: int, stop: int) -> int:
 
 
 @kernel
+def _came_before(found: Found, n: int, part: int, seen: int) -> bool:
+    """Whether line n has named the field already; ``seen`` has a bit for each part that is not kept."""
+    if part >= KEPT:
+        before: bool = found.kept[n, part - KEPT, 0] >= 0
+        return before
+    return part >= 0 and (seen >> part) & 1 == 1
+
+
+@kernel
 def _scan_line(
     names: Names, found: Found, n: int, data: np.ndarray, start: int, stop: int, unit: float, begin: int
 ) -> int:
     """Read line n, whose text is to begin there; where the text ends, below 0 for what is not ordinary."""
-    row, at, text, seen = found.rows[n], begin, False, np.uint64(0)
+    row, at, text, seen = found.rows[n], begin, False, 0
     if not is_utf8(data, start, stop):
         return NOWHERE
     i = after_space(data, start, stop)
@@ -251,11 +260,10 @@ def _scan_line(
         while data[end] != QUOTE:
             end += 1
         part = _part_of(names, data, name, end)
-        if part >= 0:
-            bit = np.uint64(1) << np.uint64(part)
-            if seen & bit:
-                return NOWHERE
-            seen |= bit
+        if _came_before(found, n, part, seen):
+            return NOWHERE
+        if 0 <= part < KEPT:
+            seen |= 1 << part
         if part == TEXT:
             if data[i] != QUOTE:
                 return NOWHERE

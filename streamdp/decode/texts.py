@@ -23,7 +23,7 @@ _PATIENCE = 8
 
 
 class TextReader:
-    """Reads rows as a decoder does, texts side by side."""
+    """Reads events as a decoder does that has texts (``has_texts``): those side by side."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
@@ -31,7 +31,7 @@ class TextReader:
         self._keep = fields.keep
         self._unit = 0.0 if fields.unit == "auto" else PER_SECOND[fields.unit]
         self._scan, self._names = Bound(scan), _names(fields)
-        self._patience = _PATIENCE if decoder.has_texts else 0
+        self._patience = _PATIENCE
 
     def read(self, raws: Raws) -> Texts | list[Record | Reject]:
         """What the events hold: texts side by side where all of them are such, else records."""
