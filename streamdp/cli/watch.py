@@ -23,6 +23,7 @@ from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings.places import Serving
+from streamdp.settings.schema import Classes
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -281,10 +282,10 @@ LOOK = 2.0
 """Seconds between two looks for a newer snapshot."""
 
 
-def serve_state(state: str, at: Serving) -> None:
+def serve_state(state: str, at: Serving, classes: Classes) -> None:
     """Serve the newest snapshot until a signal comes."""
     seen = written_at(state)
-    header, engine = open_state(state)
+    header, engine = open_state(state, classes)
     page = open_page(at, state, automatic(engine.settings))
     try:
         figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
@@ -297,7 +298,7 @@ def serve_state(state: str, at: Serving) -> None:
             if now - looked >= LOOK:
                 looked = now
                 if seen != (seen := written_at(state)):
-                    header, engine = open_state(state)
+                    header, engine = open_state(state, classes)
                     figures["written"] = header.written
                     page.view.restart()
                     _publish(page, engine, figures)
