@@ -6,10 +6,15 @@ the user has named them, and only regular files are opened.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
+import logging
 import os
 import stat
 from pathlib import Path
+
+_log = logging.getLogger("streamdp")
 
 FILE, FOLDER = 0o640, 0o750
 """Modes of files and folders that are made. The umask takes from these: that of the command line leaves
@@ -54,12 +59,14 @@ def belongs_to_nobody_else(found: os.stat_result, owners: frozenset[int]) -> boo
     return found.st_uid in owners | {0} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def others_may_read(path: Name) -> bool:
-    """Whether users may read a file who are neither its owner nor of its group; False where it is gone."""
-    try:
-        return bool(os.stat(path).st_mode & stat.S_IROTH)
-    except OSError:
-        return False
+@functools.cache
+def warn_of_readers(path: str) -> None:
+    """Log a warning, once, if every user of the machine may read this file, which holds a secret."""
+    with contextlib.suppress(OSError):  # whoever reads it reports that
+        if os.stat(path).st_mode & stat.S_IROTH:
+            _log.warning(
+                "%s holds a secret, and every user of this machine may read it: chmod o-r %s", path, path
+            )
 
 
 def physical_memory() -> int:
