@@ -222,9 +222,12 @@ def _check_belonging(held: Labelled, search: BeamSearch) -> None:
     index, pool, slots = search.words.inverted, search.state.pool, search.head_slots()
     slots = slots[pool.state[slots] == ALIVE]
     names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    slot_of = np.full(int(search.state.beam.counters.next_label), -1, np.int64)
-    slot_of[names[names >= 0]] = slots[names >= 0]
-    slot = slot_of[held.labels]
+    order = np.argsort(names, kind="stable")
+    place = np.searchsorted(names[order], held.labels, side="right") - 1
+    slot = np.full(len(held.labels), -1, np.int64)
+    found = np.flatnonzero(place >= 0)
+    found = found[names[order[place[found]]] == held.labels[found]]
+    slot[found] = slots[order[place[found]]]
     counted = np.bincount(slot[slot >= 0], minlength=len(pool.slots))
     smaller = (counted > pool.slots["size"])[pool.state != VACANT]
     require(not smaller.any(), "a cluster is smaller than what it retains")
