@@ -18,6 +18,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
+from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.sound import finite, require, within
 from streamdp.lines.base import of_class
@@ -212,7 +213,7 @@ def _check_bags(batch: Batch, words: int) -> None:
     require(batch.offsets[0] == 0 and batch.offsets[-1] == len(batch.words), "offsets do not fit")
     require((np.diff(batch.offsets) > 0).all(), "a record has no words")
     within(batch.words, 0, words, "a word of a record")
-    within(batch.counts, 1, 1 << 31, "the count of a word")
+    within(batch.counts, 1, MOST_OF_A_WORD + 1, "the count of a word")
     pairs = batch.rows * np.int64(words) + batch.words
     require(len(np.unique(pairs)) == len(pairs), "a word comes twice in a record")
 
