@@ -151,6 +151,19 @@ def test_a_model_names_no_module_that_the_program_has_not_imported(tmp_path: Pat
         sys.path.remove(str(tmp_path))
 
 
+def test_a_terminal_is_not_spoken_to(here: Path) -> None:
+    """Neither by paths of a state nor by records."""
+    forge(here, lambda header: header["outputs"]["output"].update(path="/\x1b[2J\x1b]0;mine\x07"))
+    done = call(here, *RUN)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stderr
+    (here / "in.jsonl").write_text('{"text": "storm \\u001b[2J over coast"}\n' * 3)
+    succeed(here, *RUN[:3], "--output", "other", "--state", "more")
+    shown = succeed(here, "show", "more")
+    assert b"storm" in shown
+    assert b"\x1b" not in shown
+
+
 # ---------------------------------------------------------------- links and pipes
 
 
