@@ -32,6 +32,7 @@ from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.places import Input, Outputs, Results
+from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import StateFolder
 
 BATCH = 10_000
@@ -121,11 +122,11 @@ def report(found: Solution, clusters: int, log_joint: float, seconds: float) -> 
     )
 
 
-def run_refine(state: str, options: RefineOptions) -> None:
+def run_refine(state: str, options: RefineOptions, classes: Classes) -> None:
     """Refine the clustering of a snapshot, print what changed, keep the result where that was asked for."""
     plan, into = options.plan, options.into
     check(plan)
-    _, engine = open_state(state)
+    _, engine = open_state(state, classes)
     try:
         task = task_of(engine, options.seed)
         if into is not None:
