@@ -247,6 +247,8 @@ class Run:
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""
         limit = self.settings.idle_timeout
+        if self.reader.unfinished:
+            self.heard_at = time.monotonic()
         held = self.reader.watched is not None and self.reader.watched.holds
         waiting = self.engine.out_of_turn and not self.frozen and not held
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
@@ -307,6 +309,7 @@ def consume(
         limit = None if input.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
+            interrupt.opened = False
 
             def hold(state: str) -> Hold:
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)

@@ -151,6 +151,8 @@ def print_summary(run: Run, seconds: float) -> None:
             say(line)
     if run.reader.joined:
         say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
+    if run.reader.blank:
+        say(f"{counted(run.reader.blank, 'blank line')} skipped")
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
