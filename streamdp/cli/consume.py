@@ -17,6 +17,7 @@ from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
+from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
@@ -83,6 +84,7 @@ class Run:
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
         resumed = self._resume(written, outputs, before)
+        warn_of_memory(self.settings.memory_limit)
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
