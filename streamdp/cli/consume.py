@@ -17,6 +17,7 @@ from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
+from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot, settings_of
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
@@ -84,6 +85,7 @@ class Run:
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
         resumed = self._resume(written, outputs, before)
+        warn_of_memory(self.settings.memory_limit)
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
@@ -258,6 +260,8 @@ class Run:
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""
         limit = self.settings.idle_timeout
+        if self.reader.unfinished:
+            self.heard_at = time.monotonic()
         held = self.reader.watched is not None and self.reader.watched.holds
         waiting = self.engine.out_of_turn and not self.frozen and not held
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
@@ -318,6 +322,7 @@ def consume(
         limit = None if input.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
+            interrupt.opened = False
 
             def hold(state: str) -> Hold:
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)

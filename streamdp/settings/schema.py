@@ -254,6 +254,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             when={"of_lines": "rate_window is of templates: choose the template likelihood, or leave it out"},
         ),
     ] = None
+    memory_limit: Annotated[
+        Annotated[int, Meta(ge=1 << 20)],
+        _engine("bytes of content held; above, late records are waited for less, and rare words go"),
+    ] = 1 << 29
     snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
     snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (
         10.0

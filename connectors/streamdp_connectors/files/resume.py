@@ -62,18 +62,23 @@ class Left(NamedTuple):
         return stored if self.rotated is None else stored | {"rotated": self.rotated.plain()}
 
 
-def remember(path: str, fd: int, length: int) -> Left:
-    """Return what to remember of the first ``length`` bytes of an open file."""
+def edges(fd: int, length: int) -> tuple[int, int]:
+    """The CRC-32 of the first and of the last 64 KiB of the first ``length`` bytes of an open file."""
     head = os.pread(fd, min(length, EDGE), 0)
     tail = os.pread(fd, min(length, EDGE), max(length - EDGE, 0))
-    return Left(os.path.abspath(path), length, zlib.crc32(head), zlib.crc32(tail))
+    return zlib.crc32(head), zlib.crc32(tail)
+
+
+def remember(path: str, fd: int, length: int) -> Left:
+    """Return what to remember of the first ``length`` bytes of an open file."""
+    return Left(os.path.abspath(path), length, *edges(fd, length))
 
 
 def is_what_was_left(fd: int, left: Left) -> bool:
     """Whether an open file begins with all that was written to the remembered file."""
     if os.fstat(fd).st_size < left.length:
         return False
-    return remember(left.path, fd, left.length)[1:4] == left[1:4]
+    return edges(fd, left.length) == (left.head, left.tail)
 
 
 def begins_alike(fd: int, left: Left) -> bool:
