@@ -106,7 +106,7 @@ def test_rotation_renames_to_names_of_its_own(here: Path, name: str) -> None:
     assert (code, "is no name of a rotated file" in message) == (65, True)
 
 
-@pytest.mark.parametrize("command", ["show", "plot", "refine", "frozen", "start-from", "resumed"])
+@pytest.mark.parametrize("command", ["show", "plot", "refine", "page", "frozen", "start-from", "resumed"])
 @pytest.mark.parametrize("field", ["likelihood", "prior", "decay"])
 def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str, field: str) -> None:
     (here / "evil.py").write_text(EVIL)
@@ -116,6 +116,7 @@ def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str,
         "frozen": (*read, "--state", "state", "--frozen"),
         "start-from": (*read, "--start-from", "state"),
         "resumed": RUN,
+        "page": ("page", "state", "--port", "0"),
     }
     code, message = fail(here, *commands.get(command, (command, "state")))
     assert not (here / "imported").exists()

@@ -60,7 +60,7 @@ class Header(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-_NO_HEADER = (msgspec.MsgspecError, UnicodeDecodeError, ValueError, RecursionError)
+_NO_HEADER = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What decoding a header, or checking it, may raise."""
 
 _DEPTH = 8
