@@ -139,12 +139,18 @@ class Run(NamedTuple):
         return Batch.of_vectors(self.vectors, np.array(self.times))
 
 
-def run_of(prior: str, family: VectorFamily, vectors: np.ndarray, width: int = 4) -> Run:
+def run_of(
+    prior: str,
+    family: VectorFamily,
+    vectors: np.ndarray,
+    width: int = 4,
+    founders: np.ndarray | None = None,
+) -> Run:
     ours, naive_prior = PRIORS[prior]
     search = BeamSearch(build_model(Settings(beam=width, slack=600.0), ours, family), family)
     batch = Batch.of_vectors(vectors, np.arange(len(vectors), dtype=float))
     labels = np.zeros(len(vectors), np.int64)
-    for start, stop, out in search.run(batch, shattered(vectors)):
+    for start, stop, out in search.run(batch, shattered(vectors) if founders is None else founders):
         labels[start:stop] = out.answers["label"][start:stop]
         for row in out.revisions[: out.counters.revisions]:
             labels[row["seq"]] = row["label"]
@@ -161,6 +167,30 @@ def test_a_look_is_that_of_the_oracle(prior: str) -> None:
 def test_a_look_of_another_family_is_that_of_the_oracle(family: str) -> None:
     run = run_of("crp", CASES[family].family, groups(40, 4))
     _compare(run, CASES[family])
+
+
+def tailed(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of three clusters with tails, and the founders of their parts; far ones are alone at first."""
+    rng = np.random.default_rng(seed)
+    centres = np.array([[-2.0, 0.0], [2.0, 1.0], [0.0, -2.5]])
+    truth, noise = rng.integers(0, 3, n), 0.15 * rng.standard_t(1.5, size=(n, 2))
+    vectors = centres[truth] + noise
+    far = np.abs(noise).max(axis=1) > 0.9
+    parts = np.where(far, 3 + np.arange(n), truth)
+    first = {part: i for i, part in reversed([*enumerate(parts.tolist())])}
+    return vectors, np.array([first[part] for part in parts.tolist()])
+
+
+@pytest.mark.parametrize(
+    ("prior", "family"), [("crp", "wishart"), ("exponential", "wishart"), ("crp", "gamma")]
+)
+def test_strays_are_taken_as_the_oracle_takes_them(prior: str, family: str) -> None:
+    case = CASES[family]
+    vectors, founders = tailed(44, 5)
+    run = run_of(prior, case.family, vectors, founders=founders)
+    known = vectors.tolist(), run.labels.tolist(), run.times, run.prior, case.first, case.make
+    assert oracle.look(*known).labels != oracle.look(*known, strays=False).labels
+    _compare(run, case)
 
 
 def _compare(run: Run, case: Case) -> None:

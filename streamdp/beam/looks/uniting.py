@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,19 @@ from streamdp.beam.looks.moving import (
 from streamdp.beam.looks.recent import Recent, link, ratio_of_union, unlink, weigh_list
 from streamdp.beam.step.aging import weigh_united
 from streamdp.beam.step.closing import discard_slot
-from streamdp.kernels.jit import entry
-from streamdp.likelihoods.vectors import add, clear, coarsen, log_marginal, merge, own, rebase, settle
+from streamdp.kernels.jit import entry, kernel
+from streamdp.likelihoods.vectors import (
+    add,
+    clear,
+    coarsen,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    rebase,
+    remove,
+    settle,
+)
 
 NO_WORDS = np.zeros(0, np.int32)
 
@@ -64,6 +76,74 @@ def unite_rows(family: Any, block: np.ndarray, gone: int, into: int) -> None:
     """Add one row to another."""
     merge(family, block[into], block[gone])
     settle(family, block[into])
+
+
+CONTAMINATED, WIDER = 0.1, 9.0
+"""Share of a cluster's records that may lie further out than the family has it; by how much their variance is
+larger."""
+
+
+@kernel
+def _surprise_of(
+    family: Any, row: np.ndarray, location: int, x: np.ndarray, near: np.ndarray
+) -> tuple[float, float]:
+    """log H(x | S), and the same where a record may be one that lies further out."""
+    apart, size = own(family, x), x.shape[0]
+    for d in range(size):
+        near[d] = row[location + d] + (x[d] - row[location + d]) / math.sqrt(WIDER)
+    plain = predictive(family, row, x, apart)
+    wide = predictive(family, row, near, own(family, near)) - 0.5 * size * math.log(WIDER)
+    most, least = math.log(1.0 - CONTAMINATED) + plain, math.log(CONTAMINATED) + wide
+    peak = max(most, least)
+    return plain, peak + math.log(math.exp(most - peak) + math.exp(least - peak))
+
+
+@entry
+def evidence_of_tails(
+    family: Any,
+    block: np.ndarray,
+    vectors: np.ndarray,
+    place: np.ndarray,
+    location: int,
+    row: np.ndarray,
+    near: np.ndarray,
+) -> float:
+    """How much better records are foretold by others of their cluster where some lie further out, in nats.
+
+    ``place`` is the row of each record that is asked, -1 for none; ``location`` is where rows say around what
+    the predictive lies.
+    """
+    total = 0.0
+    for i in range(vectors.shape[0]):
+        if place[i] < 0:
+            continue
+        for j in range(row.shape[0]):
+            row[j] = block[place[i], j]
+        remove(family, row, vectors[i], own(family, vectors[i]))
+        settle(family, row)
+        plain, contaminated = _surprise_of(family, row, location, vectors[i], near)
+        total += contaminated - plain
+    return total
+
+
+@entry
+def weigh_strays(
+    family: Any,
+    block: np.ndarray,
+    vectors: np.ndarray,
+    recent: Recent,
+    slot: int,
+    others: np.ndarray,
+    location: int,
+    near: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """log of the predictive of a slot's records, one by one, in other rows, where some lie further out."""
+    for p in range(others.shape[0]):
+        out[p], m = 0.0, recent.head[slot]
+        while m >= 0:
+            out[p] += _surprise_of(family, block[others[p]], location, vectors[m], near)[1]
+            m = recent.next[m]
 
 
 @entry
