@@ -72,10 +72,10 @@ class Looks:
             seqs = self._announcer.unsure(*coming_of_age(search.seq, age, last=last))
             due = Due(seqs, age, self._announcer.open_from(search.seq), self._most_records, last)
             yield from review(search, *held, due, with_events=with_events)
-        if last or due_at(search.seq):
-            yield from self.follow(search, with_events=with_events, last=last)
         if self.passes is not None:
             yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
+        if last or due_at(search.seq):
+            yield from self.follow(search, with_events=with_events, last=last)
 
     def follow(self, search: BeamSearch, *, with_events: bool, last: bool = False) -> Iterator[Output]:
         """Let what is expected of clusters of vectors follow those that were found."""

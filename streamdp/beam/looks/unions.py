@@ -157,7 +157,7 @@ class Clusters:
 
     def take_strays(self, least: float) -> Iterator[Output]:
         """Where clusters have tails, make small clusters part of larger ones whose strays they may be."""
-        if "location" not in self._plain.parts:
+        if "location" not in self._plain.parts or not (self._able & ~self._stays).any():
             return
         location = self._plain.parts["location"].start
         if self._evidence_of_tails(location) <= 0.0:
