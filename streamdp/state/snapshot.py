@@ -25,7 +25,7 @@ from streamdp.safe_files import create, open_regular, physical_memory
 from streamdp.state.lock import FolderLock
 
 MAGIC = b"STREAMDP"
-VERSION = 11  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
+VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
