@@ -73,7 +73,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Examples
     --------
     >>> Settings(prior="pitman-yor", discount=0.3).beam
-    16
+    8
     """
 
     format: Annotated[
