@@ -120,6 +120,20 @@ class FileSource:
             self._unfinished = before not in (b"", b"\n")
         return True
 
+    def before(self, most: int) -> list[bytes]:
+        """The full lines among so many bytes before the next record. For a file that is seekable."""
+        start = max(0, self._done[1] - most)
+        again = Input(self.path)
+        try:
+            again.goto(start)
+            data = b""
+            while len(data) < self._done[1] - start and (chunk := again.read(0.0)):
+                data += chunk
+        finally:
+            again.close()
+        lines = data[: self._done[1] - start].split(b"\n")[1 if start else 0 :]
+        return [line.removesuffix(b"\r") for line in lines if line and not line.isspace()]
+
     def close(self) -> None:
         """Close the file; standard input stays open."""
         self._input.close()
