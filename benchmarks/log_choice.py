@@ -23,6 +23,9 @@ GRID: dict[str, tuple[float, ...]] = {
 }
 """The values each constant is tried at."""
 
+NEUTRAL = Terms(**{name: values[len(values) // 2] for name, values in GRID.items()})
+"""The middle of each: the search begins there, so that what is in use has no advantage."""
+
 SWEEPS, MARGIN = 2, 0.001
 
 Figures = tuple[float, float, float, float]

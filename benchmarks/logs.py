@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from benchmarks.log_choice import Choice
+from benchmarks.log_choice import NEUTRAL, Choice
 from benchmarks.log_lines import LATER, SETS, Fresh, accuracy, drain, log_lines, made_templates
 from benchmarks.workloads import show
 from streamdp.decode.log import FIRST, LogLines
@@ -76,7 +76,7 @@ def quality(jitters: int, *, left_out: bool) -> None:
     chosen: dict[str, Terms] = {}
     for name in names:
         others = [other for other in names if other != name]
-        chosen[name] = choice.best(others, Terms()) if left_out else Terms()
+        chosen[name] = choice.best(others, NEUTRAL) if left_out else Terms()
     rows = []
     for name in names:
         corrected, published = choice.figures(name, chosen[name])
@@ -84,19 +84,24 @@ def quality(jitters: int, *, left_out: bool) -> None:
         truth = [line.corrected for line in choice.sets[name]]
         peers = (accuracy(drained(texts, masks), truth) for masks in (False, True))
         rows.append((*corrected, *(figure for peer in peers for figure in peer), *published))
-    head = ("set", "GA first", "FGA first", "GA", "FGA", "Drain3 GA", "FGA", "masks GA", "FGA",
-            "published: GA first", "FGA first", "GA", "FGA")  # fmt: skip
+    figures = ("GA first", "FGA first", "GA", "FGA")
+    head = ("set", *figures, "defaults: GA", "FGA", "masks: GA", "FGA", *figures)
     means = {"mean of all": slice(None), "mean of the eight": slice(8), "mean of the five": slice(8, None)}
     shown = [
         *zip(names, rows, strict=True),
         *((name, np.mean(rows[part], axis=0)) for name, part in means.items()),
     ]
-    show("templates", head, [(name, *(f"{figure:.3f}" for figure in row)) for name, row in shown])
+    cells = [(name, *(f"{figure:.3f}" for figure in row)) for name, row in shown]
+    for part in (slice(1, 5), slice(5, 9), slice(9, 13)):
+        title = ("by corrected labels", "Drain3, by corrected labels", "by published labels")[part.start // 4]
+        show(title, ("set", *head[part]), [(row[0], *row[part]) for row in cells])
     for name in names if left_out else []:
         changed = {
             key: value for key, value in chosen[name]._asdict().items() if value != getattr(Terms(), key)
         }
         print(f"without {name}: {changed or 'as they are'}")
+    if left_out:
+        print(f"with all: {choice.best(names, NEUTRAL)}")
     draw = random.Random(1)
     found = [
         choice.figures(name, terms)[0]

@@ -152,6 +152,37 @@ def test_a_time_may_be_behind_other_columns() -> None:
     assert log.read(lines[3], NOW) == ("Component is up", 1077804703.0, None)
 
 
+def test_a_second_time_and_what_is_before_it_are_no_message() -> None:
+    log = LogLines(None, None, KEEP)
+    lines = [
+        b"- 11315664%02d 2005.11.09 dn%d Nov 9 12:01:%02d dn%d/dn%d crond(pam_unix)[29]: session %d closed"
+        % (n, n, n, n, n, n)
+        for n in range(60)
+    ]
+    log.learn(lines)
+    assert log.read(lines[7], NOW) == ("session 7 closed", 1131566407.0, {"component": "crond(pam_unix)"})
+
+
+def test_a_program_and_a_dash_are_known_by_most_lines() -> None:
+    log = LogLines(None, None, KEEP)
+    lines = [b"[10.30 16:49:06] chrome.exe - a.example open", b"[10.30 16:49:07] mail.exe *64 - b.c close"]
+    log.learn(lines)
+    found = log.read(lines[1], NOW)
+    assert found is not None
+    assert (found[0], found[2]) == ("b.c close", {"component": "mail.exe"})
+
+
+def test_a_logger_may_be_before_brackets() -> None:
+    log = LogLines(None, None, KEEP)
+    line = b"2017-05-16 00:00:00.008 25746 INFO nova.osapi.wsgi [req-3810 113d3a - - -] 10.1.1.1 status: 200"
+    log.learn([line])
+    assert log.read(line, NOW) == (
+        "10.1.1.1 status: 200",
+        1494892800.008,
+        {"level": "INFO", "component": "nova.osapi.wsgi"},
+    )
+
+
 def test_many_lines_that_go_on_with_others_are_doubtful() -> None:
     lines = [b"2026-01-05 00:00:%02d it is" % (n % 60) for n in range(100)]
     log = LogLines(None, None)

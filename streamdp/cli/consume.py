@@ -18,6 +18,7 @@ from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.reading import Reader
+from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
@@ -74,6 +75,7 @@ class Run:
         unnamed = outputs.state is None
         if input.topic is not None and unnamed:
             outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
+        settings = recognised(settings, input.file)
         self.settings = settings
         self.frozen = outputs.frozen
         self.folder: StateFolder | None = None

@@ -38,6 +38,7 @@ _HEAD = re.compile(
     (?:(?:[^\sa-z]+\s+|{_BRACKETS}\s+){{0,8}}?
        [\[<]?(?P<level>{_LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
        (?=[\s:,|-])[\s:,|-]*)?
+    (?:(?P<logger>[A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\s+(?=\[))?
     (?:{_BRACKETS}(?P<dash>\s+-\s+)?[\s:]*)?
     (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*?)(?:\(\s*\d+\))?:\s+)?)""",
     re.VERBOSE | re.ASCII,
@@ -49,8 +50,14 @@ _SYSLOG = re.compile(
 )
 _PIPES = re.compile(r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?", re.ASCII)
 _GLOG = re.compile(r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+", re.ASCII)
+_DASHED = re.compile(
+    rf"\]?\s+(?!(?:{_LEVEL})\b)(?P<component>[\w.$/-]*[A-Za-z][\w.$/-]*)(?: \*?\d+)?\s+-\s+", re.ASCII
+)
 _NUMBER = re.compile(r"\s+\d+(?=\s+\S)", re.ASCII)
 _CRI = re.compile(r"\s(?:stdout|stderr)\s[FP]\s", re.ASCII)
+
+JOURNALS = (("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"))
+"""Fields of objects that tell a journal, or a container's log, from other JSON."""
 
 _MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
 _TIMES = ("time", "ts", "timestamp", "@timestamp")
@@ -93,7 +100,10 @@ class LogLines:
         self.written: Written | None = None if timestamp_format is None else written_as(timestamp_format)
         self._pattern = None if pattern is None else _own_pattern(pattern)
         self._keep = keep
-        self._hosted, self._numbers = False, 0
+        self._columns: re.Pattern[str] | None = None
+        """What nearly all lines have behind the time."""
+        self._numbers = 0
+        self._second: Written | None = None
         self._joins = True
         self._places: dict[object, Place] = {}
         self.overdue: list[Line] = []
@@ -113,7 +123,14 @@ class LogLines:
             return "no times are found at the beginning of its lines: each is a message"
         self.written = way
         rest = [(match.string, match.end()) for match in found]
-        self._hosted = sum(_HOST.match(*each) is not None for each in rest) > MOSTLY * len(rest)
+        again = [text[_blank_end(text, at) :] for text, at in rest]
+        second = next(self._behind(again), None)
+        if second is not None:
+            self._second = second[0]
+            rest = [(match.string, match.end()) for match in second[1]]
+        for columns in (_HOST, _DASHED):
+            if sum(columns.match(*each) is not None for each in rest) > MOSTLY * len(rest):
+                self._columns = columns
         numbers = [_numbers(*each) for each in rest]
         self._numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
         self._joins = len(found) >= MOSTLY * len(bare)
@@ -219,8 +236,11 @@ class LogLines:
         time, at = moment(found, arrival), found.end()
         if time is None:
             return None
-        level = found.groupdict().get("l")
-        hosts = _SYSLOG if written.syslog else _HOST if self._hosted else None
+        level, second = found.groupdict().get("l"), self._second
+        again = None if second is None else second.pattern.match(text, _blank_end(text, at))
+        if second is not None and again is not None:
+            at, written = again.end(), second
+        hosts = _SYSLOG if written.syslog else self._columns
         for special in (_CRI, _GLOG if level else None, hosts, _PIPES):
             more = special.match(text, at) if special is not None else None
             if more is not None:
@@ -231,7 +251,7 @@ class LogLines:
         more = _HEAD.match(text, at)
         if more is None:
             return Head(time, level, None, at)
-        return Head(time, more["level"] or level, more["component"], more.end())
+        return Head(time, more["level"] or level, more["component"] or more["logger"], more.end())
 
     def _by_pattern(self, text: str, arrival: float) -> Line | None:
         assert self._pattern is not None
@@ -279,6 +299,13 @@ class LogLines:
         held = {"level": level, "component": component}
         found = {name: kept_value(held[name], name) for name in self._keep if held.get(name) is not None}
         return found or None
+
+
+def _blank_end(text: str, at: int) -> int:
+    """Where blanks at a place end."""
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
 
 
 def _numbers(text: str, at: int) -> int:

@@ -63,7 +63,7 @@ EPOCH = _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?
 KNOWN = (
     _written("ISO 8601", rf"{_DATE}[T _]{_CLOCK}{_PARTS}{_ZONE}", r"(?:\S+ )?[\[<(]?"),
     _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("syslog", rf"{_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS}", r"(?:<\d+>)?", syslog=True),
+    _written("syslog", rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}", r"(?:<\d+>)?", syslog=True),
     _written("Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS} (?P<Y>\d{{4}})"),
     _written(
         "Apache access log",

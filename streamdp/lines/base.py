@@ -50,8 +50,8 @@ class Terms(NamedTuple):
     elsewhere: float = 0.1
     rho_number: float = 0.015
     rho_identifier: float = 1e-3
-    rho_word: float = 1e-13
-    rho_value: float = 0.015
+    rho_word: float = 1e-11
+    rho_value: float = 0.01
 
 
 CATEGORIES = (

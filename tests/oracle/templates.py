@@ -89,12 +89,12 @@ class Settings:
     base_strength: float = 1.0
     base_discount: float = 0.5
     elsewhere: float = 0.1
-    rho_value: float = 0.015
+    rho_value: float = 0.01
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
         ("identifier", 1.0, 0.6, 1e-3),
-        ("word", 1.0, 0.6, 1e-13),
+        ("word", 1.0, 0.6, 1e-11),
     )
 
 
