@@ -128,7 +128,7 @@ def test_json_of_containers_and_a_pattern(tmp_path: Path) -> None:
 def test_what_cannot_be_is_said_in_a_line(tmp_path: Path) -> None:
     written(tmp_path / "app.log", 10)
     for options, part in (
-        (("--format", "log", "--beam", "8"), "beam has no meaning with the template likelihood"),
+        (("--format", "log", "--beam", "4"), "beam has no meaning with the template likelihood"),
         (("--format", "log", "--pattern", "("), "pattern is no regular expression"),
         (("--format", "log", "--timestamp-format", "%Q"), "%Q is no directive"),
         (("--format", "text", "--params", "true"), "params are of templates"),
