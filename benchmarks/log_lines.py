@@ -6,6 +6,7 @@ import gzip
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -15,6 +16,9 @@ from benchmarks.workloads import data_folder
 
 SETS = ("HDFS", "Apache", "BGL", "Zookeeper", "Hadoop", "HealthApp", "OpenSSH", "Android")
 """Those of loghub (Zhu et al., ISSRE 2023), 2,000 lines each."""
+
+LATER = ("Linux", "OpenStack", "Proxifier", "Thunderbird", "HiBench")
+"""Four more of loghub, and one of LUNAR (Huang et al., FSE 2025), 1,879 lines."""
 
 EDGE, END = r"((?<=[^A-Za-z0-9])|^)", r"((?=[^A-Za-z0-9])|$)"
 MASKS = (
@@ -30,18 +34,45 @@ MASKS = (
 
 
 class Line(msgspec.Struct):
-    """A line of a set: as written, its message, and its true template."""
+    """A line of a set: as written, its message, its true template as published, and as corrected later.
 
+    The corrections are of Khan et al. (ICSE 2022).
+    """
+
+    id: str
     raw: str
     text: str
     cluster: str
+    corrected: str = ""
+
+
+class Correction(msgspec.Struct):
+    """The corrected template of a line of a set, counted from 1."""
+
+    set: str
+    line: int
+    corrected: str
 
 
 def log_lines(name: str) -> list[Line]:
     """All lines of one set."""
-    decode = msgspec.json.Decoder(Line).decode
-    with gzip.open(data_folder() / "logs" / f"{name}_2k.jsonl.gz", "rb") as file:
-        return [decode(line) for line in file]
+    decode, folder = msgspec.json.Decoder(Line).decode, data_folder() / "logs"
+    with gzip.open(next(folder.glob(f"{name}_*.jsonl.gz")), "rb") as file:
+        lines = [decode(line) for line in file]
+    if not lines[0].corrected:
+        corrected = corrections()
+        for line in lines:
+            line.corrected = corrected[name, int(line.id)]
+    return lines
+
+
+@cache
+def corrections() -> dict[tuple[str, int], str]:
+    """The corrected templates of the sets whose files do not hold them."""
+    decode = msgspec.json.Decoder(Correction).decode
+    with gzip.open(data_folder() / "logs" / "corrected.jsonl.gz", "rb") as file:
+        found = [decode(line) for line in file]
+    return {(each.set, each.line): each.corrected for each in found}
 
 
 def drain(masks: bool = False) -> Any:

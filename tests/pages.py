@@ -192,12 +192,31 @@ def prepare(folder: Path, stream: Path) -> None:
         table.writerow(["time", "headline"])
         table.writerows([record["time"], record["text"]] for record in map(json.loads, lines[:200]))
     (folder / "app.log").write_text("".join(log_lines(2000)))
+    (folder / "shop.log").write_text(TRACES)
     (folder / "more.jsonl").write_text("".join(all_lines[1200:1400]))
     rng = random.Random(1)
     for name, n in {"counts": 120, "more_counts": 6}.items():
         rows = [[rng.randrange(3) + (9 if d == i % 3 else 0) for d in range(3)] for i in range(n)]
         (folder / f"{name}.jsonl").write_text("".join(f'{{"vector":{row}}}\n' for row in rows))
     os.symlink(ROOT / "examples", folder / "examples")
+
+
+TRACES = """\
+2026-01-05 10:00:01 ERROR request 17 failed
+Traceback (most recent call last):
+  File "/app/shop/views.py", line 23, in handle
+    cart.add(item)
+  File "/app/shop/cart.py", line 7, in add
+    return self.items[item]
+  File "/usr/lib/python3.11/collections/__init__.py", line 3, in __missing__
+    raise KeyError(key)
+KeyError: 'socks'
+2026-01-05 10:00:02 ERROR request 18 failed
+java.lang.IllegalStateException: cart 5 is empty
+\tat java.base/java.util.Optional.get(Optional.java:143)
+\tat com.acme.shop.Cart.add(Cart.java:17)
+"""
+"""A log with two stack traces."""
 
 
 def log_lines(n: int) -> Iterator[str]:

@@ -12,6 +12,7 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.log import KNOWN, LogLines, moment, written_as
 from streamdp.records import JOINED, Raw, Record, Reject
+from tests.logs import lines as lines_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 KEEP = ("level", "component")
@@ -109,11 +110,99 @@ def test_what_stands_before_a_message(head: tuple[str, str, str | None, str | No
 
 def test_the_commonest_way_of_the_first_lines_is_meant() -> None:
     log = LogLines(None, None)
-    lines = [b"1117838570 a", b"Dec 10 06:55:46 h p: b", b"Dec 10 06:55:47 h p: c", b"no time"]
+    lines = [b"2026/01/02 00:00:00 a", *(b"Dec 10 06:55:%02d h p: b" % n for n in range(20)), b"no time"]
     assert log.learn(lines) == "times are read as syslog; a line without one belongs to the line before it"
+    assert log.read(lines[1], NOW) == ("b", pytest.approx(NOW - 81 * 86400 + 24946, abs=86400), None)
     assert log.read(lines[0], NOW) is None
-    assert log.read(lines[3], NOW) is None
-    assert log.read(lines[1], NOW) == ("b", pytest.approx(NOW - (81 - 0.0) * 86400 + 24946, abs=86400), None)
+    assert log.read(lines[-1], NOW) is None
+
+
+def test_a_line_without_a_time_is_a_message_unless_nearly_all_lines_have_one() -> None:
+    log = LogLines(None, None, KEEP)
+    lines = [b"2026-01-05 00:00:07 ERROR it broke", b"starting up", b"  and more", b"2026-01-05 00:00:08 on"]
+    assert log.learn(lines) == "times are read as ISO 8601; a line without one is a message of its own"
+    assert log.read(lines[1], NOW) == ("starting up", None, None)
+    assert log.read(lines[0], NOW) == ("it broke", 1767571207.0, {"level": "ERROR"})
+    assert log.read(lines[1], NOW) == ("starting up", 1767571207.0, None)
+    assert log.read(lines[2], NOW) is None
+
+
+def test_a_number_is_a_time_where_nearly_all_lines_have_one_and_it_rises() -> None:
+    few = [b"1117838570 ddr errors", *[b"ddr error corrected"] * 99]
+    falling = [b"%d ddr errors" % (1500000000 - 7919 * n) for n in range(100)]
+    far = [b"%d ddr errors" % (9000000000 + n) for n in range(100)]
+    for lines in (few, falling, far):
+        log = LogLines(None, None)
+        assert log.learn(lines).startswith("no times are found")
+        assert [log.read(line, NOW) for line in lines] == [(line.decode(), None, None) for line in lines]
+    log = LogLines(None, None)
+    rising = [b"%d ddr errors" % (1500000000 + 7 * n) for n in range(100)]
+    assert log.learn(rising).startswith("times are read as seconds since 1970")
+    assert log.read(rising[1], NOW) == ("ddr errors", 1500000007.0, None)
+
+
+def test_a_time_may_be_behind_other_columns() -> None:
+    log = LogLines(None, None)
+    lines = [
+        b"%d node-%d unix.hw state 10778047%02d 1 Component is %s" % (134681 + n, n % 7, n, b"up" * (n % 2))
+        for n in range(60)
+    ]
+    said = log.learn(lines)
+    assert said.startswith("times are read as seconds since 1970 behind 4 other columns; a line without one")
+    assert log.read(lines[3], NOW) == ("Component is up", 1077804703.0, None)
+
+
+def test_a_second_time_and_what_is_before_it_are_no_message() -> None:
+    log = LogLines(None, None, KEEP)
+    lines = [
+        b"- 11315664%02d 2005.11.09 dn%d Nov 9 12:01:%02d dn%d/dn%d crond(pam_unix)[29]: session %d closed"
+        % (n, n, n, n, n, n)
+        for n in range(60)
+    ]
+    log.learn(lines)
+    assert log.read(lines[7], NOW) == ("session 7 closed", 1131566407.0, {"component": "crond(pam_unix)"})
+
+
+def test_a_program_and_a_dash_are_known_by_most_lines() -> None:
+    log = LogLines(None, None, KEEP)
+    lines = [b"[10.30 16:49:06] chrome.exe - a.example open", b"[10.30 16:49:07] mail.exe *64 - b.c close"]
+    log.learn(lines)
+    found = log.read(lines[1], NOW)
+    assert found is not None
+    assert (found[0], found[2]) == ("b.c close", {"component": "mail.exe"})
+
+
+def test_a_logger_may_be_before_brackets() -> None:
+    log = LogLines(None, None, KEEP)
+    line = b"2017-05-16 00:00:00.008 25746 INFO nova.osapi.wsgi [req-3810 113d3a - - -] 10.1.1.1 status: 200"
+    log.learn([line])
+    assert log.read(line, NOW) == (
+        "10.1.1.1 status: 200",
+        1494892800.008,
+        {"level": "INFO", "component": "nova.osapi.wsgi"},
+    )
+
+
+def test_many_lines_that_go_on_with_others_are_doubtful() -> None:
+    lines = [b"2026-01-05 00:00:%02d it is" % (n % 60) for n in range(100)]
+    log = LogLines(None, None)
+    assert "doubtful" not in log.learn([*lines, *[b" more"] * 11])
+    assert log.learn([*lines, *[b" more"] * 12]).endswith(
+        "belongs to the line before it. That is doubtful: 12 of the first 112 lines have none "
+        "(streamdp check shows some)"
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_line_of_generated_logs_is_dropped(seed: int) -> None:
+    texts = lines_of(2000, seed)[0]
+    numbered = [f"{1500000000 - 37 * n} {text}" if n % 600 == 0 else text for n, text in enumerate(texts)]
+    indented = ["  " * (n % 2) + text for n, text in enumerate(texts)]
+    dated = [f"2026-01-05 10:00:00 INFO {text}" if n % 3 else text for n, text in enumerate(texts)]
+    for written in (texts, numbered, indented, dated):
+        log = LogLines(None, None)
+        log.learn(text.encode() for text in written[:1000])
+        assert all(log.read(text.encode(), NOW) is not None for text in written)
 
 
 def test_a_host_and_a_program_are_known_by_most_lines() -> None:
@@ -232,7 +321,7 @@ def test_a_pattern_of_ones_own() -> None:
 def test_the_decoder_tells_records_from_what_goes_on_with_them() -> None:
     decoder = Decoder("log", keep=("level",))
     assert decoder.log is not None
-    lines = [b"2020-01-01 00:00:00 ERROR it broke", b"\tat x.Y(Y.java:1)", b"2020-01-01 00:00:00", b"\xff"]
+    lines = [b"2020-01-01 00:00:00 ERROR it broke", b"\tand more", b"2020-01-01 00:00:00", b"\xff"]
     decoder.log.learn(lines)
     record, more, empty, bad = (decoder.decode(Raw(line, {"line": 1}, NOW)) for line in lines)
     assert isinstance(record, Record)

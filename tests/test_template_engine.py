@@ -22,13 +22,13 @@ SHOWN = {
     "Accepted password for <word> from <ip> port <num> ssh<num>",
     "Failed password for <word> from <ip> port <num> ssh<num>",
     "session <uuid> opened for user <word>",
-    "session <uuid> closed for user <word> after <num> ms",
+    "session <uuid> closed for user <word> after <duration>",
     "GET /cart/<num> <num> <num>ms",
     "POST /order/<uuid> <num> <num>ms",
-    "checkpoint complete: wrote <num> buffers in <num> s",
+    "checkpoint complete: wrote <num> buffers in <duration>",
     "connection from <ip> refused",
     "job <uuid> was given to worker-<num>",
-    "replica <hex> is behind by <num> bytes",
+    "replica <hex> is behind by <size>",
     "out of memory: cannot allocate",
 }
 """How the templates read, but for the list of blocks."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable
 
 import pytest
 
+from streamdp.lines.base import Terms
+from streamdp.lines.shown import Marker
+from streamdp.lines.stream import LineStream
 from tests.oracle.template_stream import Stream
 from tests.oracle.templates import (
     CLASSES,
@@ -220,6 +224,11 @@ def test_united_templates_hold_all_their_lines() -> None:
         ("FF:F2:9F:16:E2:23 and cafe", "0 and cafe"),
         ("cafe9 a1 feed", "0 a0 feed"),
         ("2015-10-18 18:01:47,978", "0 0"),
+        ("at Fri Jun 17 07:07:00 2005, Sat", "at 0, Sat"),
+        ("Monday, 3 March 2025 and May 5 or 17/Jun/2005:07:07:00 +0000.", "0 and 0 or 0."),
+        ("Jul  9 10:00:00 EST 2004 Marx 5 May Mar", "0 Marx 0 May Mar"),
+        ("sent 18846 bytes (18.4 KB) in 7.5 s, <1 sec; 3 servers", "sent 0 (0) in 0, 0; 0 servers"),
+        ("on=true, False is untrue; a=null b: None null", "on=0, 0 is untrue; a=0 b: 0 null"),
     ],
 )
 def test_what_changes_from_line_to_line_is_folded(text: str, folded: str) -> None:
@@ -248,3 +257,106 @@ def test_holes_of_words_are_found_and_labels_stay_the_oldest() -> None:
     assert {made.now(label) for label in first} == {0}
     (cluster,) = made.clusters.values()
     assert [slot.constant for slot in cluster.slots].count(False) == 1
+
+
+PIECES = (
+    *(
+        "Fri",
+        "Jun",
+        "Jul",
+        "May",
+        "Friday",
+        "June",
+        "17",
+        "2005",
+        "5",
+        "07:07:00",
+        "EST",
+        "+0200",
+        "AM",
+        "true",
+    ),
+    *(
+        "false",
+        "null",
+        "None",
+        "=",
+        "(",
+        "KB",
+        "s",
+        "sec",
+        "<1",
+        "x",
+        "a",
+        ".",
+        "_",
+        "0x1f",
+        "cafe1",
+        "12",
+        "T",
+    ),
+    *(" ", "  ", ",", "/", "-", ":", "bytes", "10:20:3", "ab:cd:ef:01", '"', " ", " ", "|", "\t", "ü"),
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_kernel_folds_as_plain_python_does(seed: int) -> None:
+    draw, marker = random.Random(seed), Marker()
+    for _ in range(20_000):
+        text = "".join(draw.choices(PIECES, k=draw.randrange(1, 9)))
+        if not text.strip():
+            continue
+        data, found = text.encode(), []
+        for part in marker.parts(data):
+            at, shown = part.begin, b""
+            for begin, end in part.folds:
+                shown, at = shown + data[at:begin] + b"0", end
+            found.append((shown + data[at : part.end]).decode("latin-1"))
+        assert tuple(found) == tokens_of(text), text
+
+
+def test_which_tokens_have_no_blank_before_them() -> None:
+    line = tokens_of('at LOCAL(0), "a b" Jun 14 2005:')
+    assert line == ("at", "LOCAL", "(", "0", ")", ",", '"', "a", "b", '"', "0", ":")
+    glued = [token for token, own in zip(line, line.glued, strict=True) if own]
+    assert glued == ["(", "0", ")", ",", "a", '"', ":"]
+    first = LineStream(Terms())
+    list(first.take(['at LOCAL(0), "a b" Jun 14 2005:']))
+    assert first.state.slots["glued"][: len(line)].tolist() == [int(own) for own in line.glued]
+
+
+def labels_of(*texts: str) -> list[int]:
+    """Labels in the end."""
+    made = Stream()
+    first = [made.absorb(tokens_of(text)) for text in texts]
+    return [made.now(label) for label in first]
+
+
+def test_templates_of_unequal_length_that_differ_by_one_piece_have_one_label() -> None:
+    assert labels_of("synchronized to 10.0.0.1, stratum 3", "synchronized to LOCAL(0), stratum 10") == [0, 0]
+    hosts = [f"{host}:443 open through proxy now" for host in ("a.example", "b.example", "10.0.0.1", "c.d.e")]
+    assert labels_of(*hosts) == [0] * 4
+    for texts in (
+        ("451 bytes sent", "18846 bytes (18.4 KB) sent"),  # a part that is there or not
+        ("connection from 10.0.0.1 () at home", "connection from 10.0.0.1 (a.b) at home"),
+        ("instruction address: 0x00004ed8", "instruction address space...0"),  # a word and another
+        ("it took 5 of them", "it took all but 5 of them"),
+    ):
+        assert len(set(labels_of(*texts))) == 2, texts
+
+
+def test_two_words_are_two_templates_unless_they_are_values() -> None:
+    assert labels_of("state is up now", "state is down now") == [0, 1]
+    assert labels_of("it is a=up for now and then", "it is a=down for now and then") == [0, 0]
+    users = [f"session opened for user={name} by root" for name in ("ann", "bob")]
+    more = [f"too many failures of {name} in a short time" for name in ("ann", "bob")]
+    found = labels_of(*users, *more)
+    assert (found[0], found[1]) == (0, 0)
+    assert found[2] == found[3] != 0
+
+
+def test_a_template_is_drawn_in_by_one_with_holes_where_it_has_constants() -> None:
+    names = ("root", "mysql", "ftp", "news", "uucp", "games", "daemon", "backup", "nobody", "sync", "proxy")
+    often = [f"session opened for user zed by (uid={n}) of {n} hosts x{n}y" for n in range(30)]
+    texts = [f"session opened for user {name} by (uid=0) of 5 hosts x5y" for name in names]
+    assert set(labels_of(*often, *texts)) == {0}

@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from streamdp.answers.listing import when
 from streamdp.cli.hints import hint
 from streamdp.cli.reading import Reader
+from streamdp.cli.recognise import recognised
 from streamdp.cli.status import counted, lateness_line
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.encode.encoders import Encoder, encode_all, order_of
 from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
+from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.settings import Settings
@@ -87,11 +91,18 @@ LIMIT = 10_000
 """Records that are read."""
 
 SHOWN = 3
-"""Records, and refusals, that are printed."""
+"""Records, refusals and templates that are printed."""
+
+HEADS = ("level", "component")
+"""What is read of a log's lines beside time and message."""
 
 
 def check(settings: Settings, file: str) -> int:
     """Print how a file would be read. Returns 65 if nothing could be used."""
+    settings = recognised(settings, file)
+    if settings.of_log:
+        heads = [name for name in HEADS if name not in settings.keep]
+        settings = msgspec.structs.replace(settings, keep=(*settings.keep, *heads))
     reader = Reader(settings, Input(file=file))
     try:
         found = _read(reader)
@@ -106,6 +117,8 @@ def check(settings: Settings, file: str) -> int:
     if taken:
         _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         _report_times(settings, taken)
+    if reader.decoder.log is not None:
+        _report_log(settings, reader, taken)
     if late:
         _say(f"order: {late}")
     for record in taken[:SHOWN]:
@@ -175,6 +188,27 @@ def _report_times(settings: Settings, taken: Sequence[Record]) -> None:
     more = f", {counted(without, 'record')} without one" if without else ""
     unit = "" if settings.time_unit == "auto" else f" in {settings.time_unit}"
     _say(f"times: from {settings.time_field!r}{unit}, {when(min(times))} to {when(max(times))}{more}")
+
+
+def _report_log(settings: Settings, reader: Reader, taken: Sequence[Record]) -> None:
+    """Fields of heads, lines that go on with others, and templates."""
+    for name in HEADS:
+        found = Counter(record.keep[name] for record in taken if record.keep and name in record.keep)
+        if found:
+            shown = ", ".join(f"{value} {count:,}" for value, count in found.most_common(5))
+            _say(f"{name}: {shown}")
+    if reader.joined:
+        _say(f"{counted(reader.joined, 'line')} would go on with the line before:")
+        for raw in reader.shown:
+            _say(f"  line {raw.position.get('line')}: {raw.data.decode('utf-8', 'replace')[:120]!r}")
+    if not settings.of_lines:
+        return
+    engine = Engine(settings)
+    engine.advance([record.value for record in taken])
+    templates = engine.clusters()
+    _say(f"{counted(len(templates), 'template')}, of {counted(len(taken), 'line')}; the commonest:")
+    for cluster in templates[:SHOWN]:
+        _say(f"  {cluster.size:,} {cluster.template}")
 
 
 def _shown(record: Record, encoder: Encoder | None) -> str:

@@ -19,6 +19,7 @@ from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
+from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot, settings_of
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
@@ -76,7 +77,7 @@ class Run:
         unnamed = outputs.state is None
         if input.topic is not None and unnamed:
             outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
-        self.settings = settings
+        self.settings = settings = recognised(settings, input.file)
         self.frozen = outputs.frozen
         self.folder: StateFolder | None = None
         if outputs.state is not None:

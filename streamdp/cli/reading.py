@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -18,7 +20,8 @@ from streamdp_connectors.protocol import Source, SourceError, Watched
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
-from streamdp.decode.log import FIRST, LogLines
+from streamdp.decode.fields import RefusedError
+from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
 from streamdp.decode.texts import TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
@@ -37,6 +40,12 @@ COLUMNS = ("csv", "tsv")
 Written = Literal["jsonl", "csv", "tsv", "text"]
 LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
 """How a source cuts each format into records."""
+
+BACK = 1 << 16
+"""Bytes before a position in a log whose lines are read again."""
+
+SHOWN = 3
+"""Lines that continue others which are kept to be shown."""
 
 
 class Client(NamedTuple):
@@ -135,6 +144,9 @@ class Reader:
     """Records that the source is known to have lost."""
     joined = 0
     """Lines of a log that continue the line before."""
+    _came = 0
+    _doubted = False
+    _last: Raw | None = None
     blank = 0
     """Blank lines that were skipped."""
     unfinished = False
@@ -144,6 +156,8 @@ class Reader:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
+        self.shown: list[Raw] = []
+        """The first lines that continue others."""
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
@@ -210,6 +224,11 @@ class Reader:
             return None
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
+    @property
+    def exceptions(self) -> int:
+        """Exceptions read in lines of a log that continue others."""
+        return 0 if self.decoder.log is None else self.decoder.log.exceptions
+
     def read(self, max_records: int, timeout: float) -> list[Record | Reject]:
         """Read and decode a batch; [] if nothing came in time."""
         found = self.batch(max_records, timeout)
@@ -236,18 +255,44 @@ class Reader:
                 texts = self._texts.read(rows)
                 self._stages.enter("other")
                 return texts
-        decoded = [*rejected, *map(self._decode, found)]
+        if self.decoder.log is not None:
+            decoded = [*rejected, *self._lines(self.decoder.log, found)]
+        else:
+            decoded = [*rejected, *map(self._decode, found)]
         self._stages.enter("other")
-        if self.decoder.log is None:
-            return decoded
-        records = [each for each in decoded if each.__class__ is Record or each.reason != JOINED]  # type: ignore[union-attr]
-        self.joined += len(decoded) - len(records)
+        return decoded
+
+    def _lines(self, log: LogLines, found: Sequence[Raw]) -> list[Record | Reject]:
+        """Lines of a log: those that go on with others are counted, exceptions in them are records."""
+        records: list[Record | Reject] = []
+        for raw in found:
+            decoded = self._decode(raw)
+            records += self.decoder.overdue(raw)
+            if isinstance(decoded, Reject) and decoded.reason == JOINED:
+                self.joined += 1
+                if len(self.shown) < SHOWN:
+                    self.shown.append(raw)
+            else:
+                records.append(decoded)
+            self._last = raw
+        self._came += len(found)
+        if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
+            log.end()
+            records += self.decoder.overdue(self._last)
+        if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
+            self._doubted = True
+            say(
+                f"{self.joined:,} of {self._came:,} lines so far go on with the line before: if that is "
+                "wrong, say how times are written (--timestamp-format, --pattern)"
+            )
         return records
 
     def _learn(self, log: LogLines, found: Sequence[Raw]) -> None:
         """Learn how times are written from the beginning of a file, else from what comes, and report it."""
         self._new_log = None
-        say(log.learn(raw.data for raw in self._beginning() or found))
+        said = log.learn(raw.data for raw in self._beginning() or found)
+        self._doubted = "doubtful" in said
+        say(said)
 
     def _beginning(self) -> Sequence[Raw]:
         """The first lines of a file; none if it cannot be read twice."""
@@ -284,10 +329,24 @@ class Reader:
         """Continue at the positions of a snapshot; return False if the source only goes on, as a pipe."""
         self._decoded.clear()
         try:
-            return self.source.seek(positions)
+            found = self.source.seek(positions)
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
             raise SourceError(
                 f"the position in the state is none of such a source ({type(error).__name__}: {error}): "
                 "go on from another snapshot",
                 Exit.BAD_DATA,
             ) from None
+        if found and self.decoder.log is not None and isinstance(self.source, FileSource):
+            self._read_back(self.decoder.log, self.source)
+        return found
+
+    def _read_back(self, log: LogLines, source: FileSource) -> None:
+        """Read the lines before a position again: it may be inside of a stack trace."""
+        if self._new_log is not None:
+            self._learn(log, [Raw(data, {}, 0.0) for data in source.before(BACK)])
+        now = time.time()
+        for data in source.before(BACK):
+            with contextlib.suppress(RefusedError, UnicodeDecodeError):
+                log.read(data, now)
+        log.overdue.clear()
+        log.exceptions = 0

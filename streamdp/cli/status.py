@@ -149,8 +149,10 @@ def print_summary(run: Run, seconds: float) -> None:
     if not run.frozen:
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
-    if run.reader.joined:
-        say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
+    exceptions = run.reader.exceptions
+    if run.reader.joined or exceptions:
+        told = f": {counted(exceptions, 'exception')} found in them" if exceptions else ": not read"
+        say(f"{counted(run.reader.joined + exceptions, 'line')} went on with the line before{told}")
     if run.reader.blank:
         say(f"{counted(run.reader.blank, 'blank line')} skipped")
     refused = run.sinks.refused

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from streamdp.decode.columns import DELIMITERS, Columns
 from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
-from streamdp.decode.log import LogLines
+from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 
@@ -138,13 +138,18 @@ class Decoder:
         return Record(value, raw.position, time, identity, raw.arrival, keep, data)
 
     def _log_line(self, log: LogLines, raw: Raw) -> Record | Reject:
-        found = log.read(raw.data, raw.arrival)
+        found = log.read(raw.data, raw.arrival, raw.position.get("partition"))
         if found is None:
             return Reject(raw.position, JOINED, "it goes on with the line before it", raw.data)
-        message, time, keep = found
-        return Record(
-            message, raw.position, raw.time if time is None else time, None, raw.arrival, keep, raw.data
-        )
+        return _record(found, raw)
+
+    def overdue(self, raw: Raw) -> list[Record]:
+        """Of a log: exceptions whose traces are over, to be told before this line."""
+        if self.log is None or not self.log.overdue:
+            return []
+        found = [_record(line, raw) for line in self.log.overdue]
+        self.log.overdue.clear()
+        return found
 
     def _row(self, data: bytes) -> Parts:
         if self._columns is None:
@@ -153,3 +158,10 @@ class Decoder:
 
     def _line(self, data: bytes) -> Parts:
         return text_value(data.decode(), self.fields.text), None, None, None
+
+
+def _record(line: Line, raw: Raw) -> Record:
+    message, time, keep = line
+    return Record(
+        message, raw.position, raw.time if time is None else time, None, raw.arrival, keep, raw.data
+    )

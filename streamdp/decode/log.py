@@ -1,154 +1,34 @@
-"""Lines of a log: the time, level and component before the message, and the message.
-
-Of a time at the beginning of lines: which way of writing it is, and which moment is meant.
-"""
+"""Lines of a log: the time, level and component before the message, and the message."""
 
 from __future__ import annotations
 
-import calendar
+import itertools
+import math
 import re
-from collections import Counter
-from collections.abc import Iterable
-from datetime import UTC, datetime
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from streamdp.decode.fields import RefusedError, in_seconds, kept_value, text_value
-
-MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
-AHEAD = 86_400.0
-"""Seconds that a time without a year may lie beyond its arrival; else it is of the year before."""
-
-_MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_CLOCK = r"(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)"
-_DATE = r"(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"
-_PARTS = r"(?:[.,](?P<f>\d{1,9}))?"
-_ZONE = r"(?: ?(?P<z>Z|[+-]\d\d:?\d\d)(?!\d))?"
-
-DIRECTIVES = {
-    "Y": r"(?P<Y>\d{4})",
-    "y": r"(?P<y>\d\d)",
-    "m": r"(?P<m>\d{1,2})",
-    "d": r"(?P<d>[ \d]?\d)",
-    "e": r"(?P<d>[ \d]?\d)",
-    "b": _MONTH,
-    "a": _DAY_NAME,
-    "H": r"(?P<H>[ \d]?\d)",
-    "M": r"(?P<M>\d{1,2})",
-    "S": r"(?P<S>\d{1,2})",
-    "f": r"(?P<f>\d{1,9})",
-    "z": r"(?P<z>Z|[+-]\d\d:?\d\d)",
-    "s": r"(?P<s>\d{9,19}(?:\.\d+)?)",
-    "%": "%",
-}
-"""What each directive of ``--timestamp-format`` stands for."""
-
-
-class Written(NamedTuple):
-    """A way of writing times: its name, an expression that finds it, and where in a line it may begin."""
-
-    name: str
-    pattern: re.Pattern[str]
-    syslog: bool = False
-
-
-def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = False) -> Written:
-    return Written(name, re.compile(f"{lead}(?:{pattern})", re.ASCII), syslog)
-
-
-KNOWN = (
-    _written("ISO 8601", rf"{_DATE}[T _]{_CLOCK}{_PARTS}{_ZONE}", r"(?:\S+ )?[\[<(]?"),
-    _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("syslog", rf"{_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS}", r"(?:<\d+>)?", syslog=True),
-    _written("Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS} (?P<Y>\d{{4}})"),
-    _written(
-        "Apache access log",
-        rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
-        r"(?:\S+ ){0,4}\[",
-    ),
-    _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
-    _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
-    _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
-    _written(
-        "yyyymmdd-h:m:s:ms",
-        r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
-    ),
-    _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?!\S)", r"(?:\S+ )?[\[(]?"),
-)
-"""Ways of writing times, the first that fits a line before others."""
-
-
-def written_as(directives: str) -> Written:
-    """The way of writing that directives like those of strptime mean. ValueError for one not known."""
-    parts, at = [], 0
-    while at < len(directives):
-        char = directives[at]
-        at += 1
-        if char == "%":
-            name = directives[at : at + 1]
-            if name not in DIRECTIVES:
-                raise ValueError(f"%{name} is no directive: they are %{' %'.join(DIRECTIVES)}")
-            parts.append(DIRECTIVES[name])
-            at += 1
-        else:
-            parts.append(r"\s+" if char == " " else re.escape(char))
-    try:
-        return _written(directives, "".join(parts), r"\W?")
-    except re.error:
-        raise ValueError("a directive stands in it twice") from None
-
-
-@lru_cache(maxsize=512)
-def _midnight(year: int, month: int, day: int) -> float:
-    """Seconds since 1970 at which a day begins. ValueError for a day that there is not."""
-    return datetime(year, month, day, tzinfo=UTC).timestamp()
-
-
-def moment(found: re.Match[str], arrival: float) -> float | None:
-    """Seconds since 1970, UTC unless there is a zone; None for what is no time (a 31 February).
-
-    ``arrival`` says which year is meant where none is written.
-    """
-    parts = found.groupdict()
-    if parts.get("s"):
-        number = float(parts["s"])
-        return number if number < 1e11 else number / 1e3 if number < 1e14 else number / 1e6
-    month = MONTHS[parts["b"]] if parts.get("b") else int(parts.get("m") or 1)
-    day = int(parts.get("d") or 1)
-    clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
-    within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
-    offset = _offset(parts["z"]) if parts.get("z") else 0
-    try:
-        if parts.get("Y") or parts.get("y"):
-            year = int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"])
-            return _midnight(year, month, day) + clock + within - offset
-        year = datetime.fromtimestamp(arrival, UTC).year
-        for guess in (year, year - 1):
-            time = _midnight(guess, month, day) + clock + within - offset
-            if time <= arrival + AHEAD:
-                return time
-    except ValueError:  # 29 February of another year
-        pass
-    return None
-
-
-def _offset(zone: str) -> int:
-    if zone == "Z":
-        return 0
-    digits = zone[1:].replace(":", "")
-    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if zone[0] == "-" else 1)
-
+from streamdp.decode.log_times import EPOCH, KNOWN, Written, moment, written_as
+from streamdp.decode.log_traces import Trace, goes_on
 
 FIRST = 1000
 """Lines by which the way of writing times is found."""
 
 MOSTLY = 0.9
-"""Share of lines that must have a host and a program after the time, where that is no syslog."""
+"""Nearly all: the share of lines that must have a time for others to go on with the line before, or a host
+and a program after it where that is no syslog, or a time behind other columns."""
+
+PROBED = 100
+"""Lines in which a time behind other columns is looked for before it is in all."""
+
+DOUBTFUL = 0.1
+"""Share of lines that go on with the one before beyond which that is doubtful."""
+
+COLUMNS = 8
+"""Columns that may stand before a time."""
 
 _LEVEL = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|SEVERE|CRIT(?:ICAL)?|ALERT|EMERG|FATAL|VERBOSE|PANIC"
 _HOST = re.compile(rf"\s+(?!(?:{_LEVEL})\b)[\w.-]+\s+(?P<component>[\w./-]+)(?:\[\d+\])?:\s+", re.ASCII)
@@ -158,6 +38,7 @@ _HEAD = re.compile(
     (?:(?:[^\sa-z]+\s+|{_BRACKETS}\s+){{0,8}}?
        [\[<]?(?P<level>{_LEVEL}|(?i:info|error|warn(?:ing)?|notice|debug)(?=[\]\s])|[VDIWEF](?=[ /]))[\]>]?
        (?=[\s:,|-])[\s:,|-]*)?
+    (?:(?P<logger>[A-Za-z_][\w$-]*(?:\.[\w$-]+)+)\s+(?=\[))?
     (?:{_BRACKETS}(?P<dash>\s+-\s+)?[\s:]*)?
     (?(dash)|(?:(?P<component>[A-Za-z_][\w.$/@*\#-]*?)(?:\(\s*\d+\))?:\s+)?)""",
     re.VERBOSE | re.ASCII,
@@ -169,11 +50,19 @@ _SYSLOG = re.compile(
 )
 _PIPES = re.compile(r"\|(?P<component>[^|\s]+)\|(?:[^|\s]*\|)?", re.ASCII)
 _GLOG = re.compile(r"\s+\d+\s+(?P<component>[\w./-]+):\d+\]\s+", re.ASCII)
+_DASHED = re.compile(
+    rf"\]?\s+(?!(?:{_LEVEL})\b)(?P<component>[\w.$/-]*[A-Za-z][\w.$/-]*)(?: \*?\d+)?\s+-\s+", re.ASCII
+)
+_NUMBER = re.compile(r"\s+\d+(?=\s+\S)", re.ASCII)
 _CRI = re.compile(r"\s(?:stdout|stderr)\s[FP]\s", re.ASCII)
+
+JOURNALS = (("__REALTIME_TIMESTAMP", "MESSAGE"), ("log", "stream", "time"))
+"""Fields of objects that tell a journal, or a container's log, from other JSON."""
 
 _MESSAGES = ("MESSAGE", "log", "message", "msg", "text")
 _TIMES = ("time", "ts", "timestamp", "@timestamp")
 _LEVELS = ("level", "severity", "PRIORITY")
+_TRACES = ("stack_trace", "stacktrace", "stack", "exception", "exc_info", "error.stack_trace", "traceback")
 _COMPONENTS = ("component", "SYSLOG_IDENTIFIER", "_COMM", "logger")
 
 
@@ -184,10 +73,19 @@ Line = tuple[str, float | None, dict[str, Any] | None]
 class Head(NamedTuple):
     """What is before a message: time in seconds, level and component; and where the message begins."""
 
-    time: float | None
+    time: float
     level: str | None
     component: str | None
     begins: int
+
+
+class Place:
+    """What came last from one file or partition."""
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.time: float | None = None
+        self.kept: dict[str, Any] | None = None
 
 
 class LogLines:
@@ -202,46 +100,133 @@ class LogLines:
         self.written: Written | None = None if timestamp_format is None else written_as(timestamp_format)
         self._pattern = None if pattern is None else _own_pattern(pattern)
         self._keep = keep
-        self._hosted = False
+        self._columns: re.Pattern[str] | None = None
+        """What nearly all lines have behind the time."""
+        self._numbers = 0
+        self._second: Written | None = None
+        self._joins = True
+        self._places: dict[object, Place] = {}
+        self.overdue: list[Line] = []
+        """Exceptions that had no frame of one's own, told once their traces are over."""
+        self.exceptions = 0
         self.given = timestamp_format is not None or pattern is not None
 
     def learn(self, lines: Iterable[bytes]) -> str:
         """Find out how times are written, by the first lines; what is found, in words."""
-        found: Counter[int] = Counter()
-        hosted: Counter[int] = Counter()
-        for line in lines:
-            text = line.decode("utf-8", "replace")
-            ways = ((n, way.pattern.match(text)) for n, way in enumerate(KNOWN))
-            number, match = next(((n, match) for n, match in ways if match), (-1, None))
-            if match is not None:
-                found[number] += 1
-                hosted[number] += _HOST.match(text, match.end()) is not None
-        if not found:
+        texts = [line.decode("utf-8", "replace") for line in lines]
+        texts = [text for text in texts if not text.startswith("{")]
+        trace = Trace()
+        bare = [text for text in texts if trace.read(text) is None and not goes_on(text)]
+        ways = [self._way(bare), *self._behind(bare)]
+        way, found = max(ways, key=lambda each: len(each[1]) >= MOSTLY * len(bare), default=(None, []))
+        if way is None or not found:
             return "no times are found at the beginning of its lines: each is a message"
-        number = min(found, key=lambda n: (-found[n], n))
-        self.written = KNOWN[number]
-        self._hosted = hosted[number] > MOSTLY * found[number]
-        return f"times are read as {self.written.name}; a line without one belongs to the line before it"
+        self.written = way
+        rest = [(match.string, match.end()) for match in found]
+        again = [text[_blank_end(text, at) :] for text, at in rest]
+        second = next(self._behind(again), None)
+        if second is not None:
+            self._second = second[0]
+            rest = [(match.string, match.end()) for match in second[1]]
+        for columns in (_HOST, _DASHED):
+            if sum(columns.match(*each) is not None for each in rest) > MOSTLY * len(rest):
+                self._columns = columns
+        numbers = [_numbers(*each) for each in rest]
+        self._numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
+        self._joins = len(found) >= MOSTLY * len(bare)
+        if not self._joins:
+            return f"times are read as {way.name}; a line without one is a message of its own"
+        said = f"times are read as {way.name}; a line without one belongs to the line before it"
+        joined = len(texts) - len(found)
+        if joined <= DOUBTFUL * len(texts):
+            return said
+        return (
+            f"{said}. That is doubtful: {joined:,} of the first {len(texts):,} lines have none "
+            "(streamdp check shows some)"
+        )
 
-    def read(self, data: bytes, arrival: float) -> Line | None:
+    def _way(self, texts: Sequence[str]) -> tuple[Written | None, list[re.Match[str]]]:
+        """The commonest way in which lines begin, and where it was found."""
+        found: dict[int, list[re.Match[str]]] = {}
+        for text in texts:
+            for number, way in enumerate(KNOWN):
+                match = way.pattern.match(text)
+                if match is not None:
+                    found.setdefault(number, []).append(match)
+                    break
+        for number in sorted(found, key=lambda n: (-len(found[n]), n)):
+            if KNOWN[number] is not EPOCH or _is_clock(found[number], len(texts)):
+                return KNOWN[number], found[number]
+        return None, []
+
+    def _behind(self, texts: Sequence[str]) -> Iterator[tuple[Written, list[re.Match[str]]]]:
+        """Ways that nearly all lines have behind so many other columns."""
+        for columns in range(1, COLUMNS + 1):
+            for way in KNOWN:
+                behind = way.behind(columns)
+                begins = [behind.pattern.match(text) for text in texts[:PROBED]]
+                if sum(match is not None for match in begins) < MOSTLY * len(begins):
+                    continue
+                found = [match for text in texts if (match := behind.pattern.match(text)) is not None]
+                if way is not EPOCH or _is_clock(found, len(texts)):
+                    yield behind, found
+
+    def read(self, data: bytes, arrival: float, place: object = None) -> Line | None:
         """The message, its time and the fields kept; None for a line that goes on with the one before.
 
-        Raises RefusedError and UnicodeDecodeError.
+        Of the lines of a stack trace one is the event of its exception. ``place`` says which file or
+        partition the line is from. Raises RefusedError and UnicodeDecodeError.
         """
         text = data.decode()
+        at = self._places.get(place)
+        if at is None:
+            at = self._places[place] = Place()
+        line: Line | None = None
         if text.startswith("{") and text.rstrip().endswith("}"):
-            found = self._object(data, arrival)
-            if found is not None:
-                return found
-        if self._pattern is not None:
-            return self._by_pattern(text, arrival)
-        if self.written is None:
-            return text_value(text, "message"), None, None
-        head = self.head(text, self.written, arrival)
-        if head is None:
-            return None
-        message = text_value(text[head.begins :], "message")
-        return message, head.time, self._kept(head.level, head.component)
+            line = self._object(data, arrival)
+        if line is None:
+            if self._pattern is not None:
+                line = self._by_pattern(text, arrival)
+            elif self.written is None:
+                line = text, None, None
+            else:
+                head = self.head(text, self.written, arrival)
+                if head is not None:
+                    line = text[head.begins :], head.time, self._kept(head.level, head.component)
+        return self._followed(at, text, line)
+
+    def _followed(self, at: Place, text: str, line: Line | None) -> Line | None:
+        """A line, or the exception whose trace it is of."""
+        told = (
+            at.trace.read(text, False) if line is None else at.trace.read(line[0], self.written is not None)
+        )
+        if told is None and line is None and (self._joins or text[0].isspace()):
+            told = at.trace.joined(text)
+        if told is not None:
+            return self._told(at, told) if told else None
+        message, time, kept = (text, None, None) if line is None else line
+        message = text_value(message, "message")
+        if at.trace.overdue:
+            self._end(at)
+        at.trace.passes(message)
+        at.time, at.kept = at.time if time is None else time, kept
+        return message, at.time, kept
+
+    def _end(self, at: Place) -> None:
+        told = at.trace.end()
+        if told:
+            self.overdue.append(self._told(at, told))
+
+    def end(self) -> None:
+        """Nothing follows for now: traces that have begun are over."""
+        for at in self._places.values():
+            if at.trace.framed:
+                self._end(at)
+
+    def _told(self, at: Place, text: str) -> Line:
+        """An exception, as of the line before it."""
+        self.exceptions += 1
+        return text, at.time, at.kept
 
     def head(self, text: str, written: Written, arrival: float) -> Head | None:
         """What is before the message; None where that is no time."""
@@ -251,16 +236,22 @@ class LogLines:
         time, at = moment(found, arrival), found.end()
         if time is None:
             return None
-        level = found.groupdict().get("l")
-        hosts = _SYSLOG if written.syslog else _HOST if self._hosted else None
+        level, second = found.groupdict().get("l"), self._second
+        again = None if second is None else second.pattern.match(text, _blank_end(text, at))
+        if second is not None and again is not None:
+            at, written = again.end(), second
+        hosts = _SYSLOG if written.syslog else self._columns
         for special in (_CRI, _GLOG if level else None, hosts, _PIPES):
             more = special.match(text, at) if special is not None else None
             if more is not None:
                 return Head(time, level, more.groupdict().get("component"), more.end())
+        for _ in range(self._numbers):
+            number = _NUMBER.match(text, at)
+            at = at if number is None else number.end()
         more = _HEAD.match(text, at)
         if more is None:
             return Head(time, level, None, at)
-        return Head(time, more["level"] or level, more["component"], more.end())
+        return Head(time, more["level"] or level, more["component"] or more["logger"], more.end())
 
     def _by_pattern(self, text: str, arrival: float) -> Line | None:
         assert self._pattern is not None
@@ -274,8 +265,7 @@ class LogLines:
             time = next((moment(match, arrival) for match in times if match is not None), None)
             if time is None:
                 raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
-        message = text_value(parts.get("message") or "", "message")
-        return message, time, self._kept(parts.get("level"), parts.get("component"))
+        return parts.get("message") or "", time, self._kept(parts.get("level"), parts.get("component"))
 
     def _object(self, data: bytes, arrival: float) -> Line | None:
         """A line that is a JSON object: of journalctl, Docker, Kubernetes or a program's own."""
@@ -293,7 +283,7 @@ class LogLines:
             message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode(
                 "utf-8", "replace"
             )
-        text = text_value(message, name).rstrip("\n")
+        text = _with_exception(text_value(message, name).rstrip("\n"), record)
         time = _time_of(record, arrival)
         level, component = _first(record, _LEVELS), _first(record, _COMPONENTS)
         for way in KNOWN[:-1]:  # the program's own head, behind that of what ran it
@@ -309,6 +299,42 @@ class LogLines:
         held = {"level": level, "component": component}
         found = {name: kept_value(held[name], name) for name in self._keep if held.get(name) is not None}
         return found or None
+
+
+def _blank_end(text: str, at: int) -> int:
+    """Where blanks at a place end."""
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _numbers(text: str, at: int) -> int:
+    """How many columns of numbers follow in a line."""
+    count = 0
+    while (number := _NUMBER.match(text, at)) is not None:
+        count, at = count + 1, number.end()
+    return count
+
+
+def _is_clock(found: Sequence[re.Match[str]], lines: int) -> bool:
+    """Whether numbers are times: nearly all lines have one, they are plausible, and they rise."""
+    times = [time for match in found if (time := moment(match, math.inf)) is not None]
+    rising = sum(before <= time for before, time in itertools.pairwise(times))
+    return len(times) >= MOSTLY * lines and rising >= MOSTLY * (len(times) - 1)
+
+
+def _with_exception(message: str, record: dict[str, Any]) -> str:
+    """A message, and the exception whose trace is in its further lines or in a field of its own."""
+    first, _, further = message.partition("\n")
+    if not further:
+        further = next((each for name in _TRACES if isinstance(each := record.get(name), str)), "")
+    if not further:
+        return message
+    trace = Trace()
+    trace.passes(first)
+    told = [trace.read(line) or trace.joined(line) for line in further.split("\n") if line]
+    found = next(filter(None, [*told, trace.end()]), None)
+    return message if found is None else f"{first} {found}"
 
 
 def _own_pattern(pattern: str) -> re.Pattern[str]:

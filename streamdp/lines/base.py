@@ -35,8 +35,7 @@ class Terms(NamedTuple):
 
     ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
     slots which are not copied, ``elsewhere`` that of values of holes which are known from other places; the
-    ``rho`` say how readily each kind of token is a hole; ``subsumed`` are nats in favour of a merge where one
-    template is the other with holes filled.
+    ``rho`` say how readily each kind of token is a hole, and a word that is a value (``rho_value``).
     """
 
     concentration: float = 1.0
@@ -49,10 +48,10 @@ class Terms(NamedTuple):
     base_strength: float = 1.0
     base_discount: float = 0.5
     elsewhere: float = 0.1
-    subsumed: float = 40.0
     rho_number: float = 0.015
     rho_identifier: float = 1e-3
-    rho_word: float = 1e-13
+    rho_word: float = 1e-11
+    rho_value: float = 0.01
 
 
 CATEGORIES = (
@@ -119,6 +118,9 @@ def _alphabets() -> tuple[np.ndarray, np.ndarray]:
 CATEGORY = _categories()
 """The category of each byte, as a bit."""
 
+PARTED = np.isin(np.arange(256), list(b"./\\@"))
+"""What parts of paths, names of hosts and addresses have between them."""
+
 KIND_OF = np.array([_kind(shown) for shown in range(CLASSES)])
 """The kind of each class: numbers, identifiers (letters with digits or punctuation), or words."""
 
@@ -143,9 +145,31 @@ def lettered(state: State, token: int) -> bool:
 
 @kernel
 def wordy(state: State, token: int) -> bool:
-    """Whether a token has a letter and no digit."""
-    shown = state.tokens[token].shown
-    return bool((shown & LETTERS) != 0 and (shown & DIGIT) == 0)
+    """Whether a token is a word: it has a letter and no digit, and is no path, name of a host or address."""
+    row = state.tokens[token]
+    if row.shown & LETTERS == 0 or row.shown & DIGIT != 0:
+        return False
+    for i in range(row.start, row.start + row.length - 1):
+        if PARTED[state.text[i]] and CATEGORY[state.text[i + 1]] & LETTERS:
+            return False
+    return True
+
+
+@kernel
+def is_value(state: State, token: int) -> bool:
+    """Whether a token is a value of some hole."""
+    return bool(state.tokens[token].held > 0)
+
+
+@kernel
+def assigned(state: State, before: int, earlier: int) -> bool:
+    """Whether what follows two tokens (less than 0: none) is a value: behind ``=``, quoted or not."""
+    if before < 0:
+        return False
+    sign = state.text[state.tokens[before].start]
+    if sign == 34 and earlier >= 0:  # a quotation mark
+        sign = state.text[state.tokens[earlier].start]
+    return bool(sign == 61)
 
 
 @kernel
@@ -245,18 +269,25 @@ def length(state: State, n: int, terms: Terms) -> float:
 
 
 @kernel
+def valued(state: State, line: np.ndarray, i: int) -> bool:
+    """Whether token i of a line is a value."""
+    return i > 0 and assigned(state, line[i - 1], line[i - 2] if i > 1 else -1)
+
+
+@kernel
 def own_terms(state: State, scratch: Scratch, i: int, terms: Terms) -> None:
     """Probability that token i of a new line is a constant and this; then of each slab of a hole."""
     token, own = scratch.line[i], scratch.own[i]
     shown = state.tokens[token].shown
     kind = KIND_OF[shown]
-    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_identifier - terms.rho_word
+    word = terms.rho_value if valued(state, scratch.line, i) else terms.rho_word
+    rest = 1.0 - 2.0 * terms.rho_number - terms.rho_identifier - word
     held = hole(state, token, terms) * class_share(state, shown, terms)
     own[0] = rest * constant(state, token, scratch.before[i], terms)
     own[1] = terms.rho_number * held if kind == NUMBER else 0.0
     own[2] = own[1]
     own[3] = terms.rho_identifier * held if kind == IDENTIFIER else 0.0
-    own[4] = terms.rho_word * held if kind == WORD else 0.0
+    own[4] = word * held if kind == WORD else 0.0
 
 
 @kernel

@@ -15,9 +15,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import (
-    DIGIT,
     KIND_OF,
-    LETTERS,
     NO_TOKEN,
     SLOT_SHIFT,
     Bounds,
@@ -25,11 +23,12 @@ from streamdp.lines.base import (
     found_length,
     found_token,
     of_class,
+    wordy,
 )
 from streamdp.lines.state import NUMBER, State, Table, filled, kept, new_table, pairs_of, roots
 
 FEW = 3
-"""Values that every hole keeps: with fewer, one of words would be taken for two templates."""
+"""Values that every hole keeps: they say how it is shown, and that it is one."""
 
 
 @kernel
@@ -114,8 +113,9 @@ def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -
     values = state.values[: len(slot_of)]
     number, shown = np.arange(len(values)), state.tokens["shown"][values["token"]]
     lasting: np.ndarray = values["token"] == state.slots["founder"][slot_of]
-    wordy = (shown & LETTERS != 0) & (shown & DIGIT == 0)
-    telling = np.where(wordy, 2, KIND_OF[shown] != NUMBER)
+    words = np.zeros(len(values), bool)
+    _find_words(state, values["token"], words)
+    telling = np.where(words, 2, KIND_OF[shown] != NUMBER)
     order = np.lexsort((-number, -values["count"], -telling, slot_of))
     begins = np.flatnonzero(np.diff(slot_of[order], prepend=-1))
     rank = number - np.repeat(begins, np.diff(begins, append=len(values)))
@@ -124,6 +124,13 @@ def _lasting(state: State, slot_of: np.ndarray, living: np.ndarray, keep: int) -
     lasting[order[:keep]] = True
     lasting &= living[slot_of]
     return lasting
+
+
+@entry
+def _find_words(state: State, tokens: np.ndarray, words: np.ndarray) -> None:
+    """Which tokens are words."""
+    for i in range(tokens.shape[0]):
+        words[i] = wordy(state, tokens[i])
 
 
 def living_slots(state: State) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""Second looks: templates that turn out to be one are merged.
-
-Templates that differ by the length of one run of tokens with digits, a list, share a label.
-"""
+"""Second looks: templates that turn out to be one are merged."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DIGIT, LETTERS, Terms, lettered, wordy
+from streamdp.lines.base import Terms, assigned, is_value, lettered, wordy
 from streamdp.lines.scan import closed
-from streamdp.lines.search import find_near, post
+from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
     count_value,
     distinct_values,
@@ -23,129 +20,10 @@ from streamdp.lines.slots import (
     same,
     sort_pairs,
 )
-from streamdp.lines.state import SLABS, Lines, Scratch, State, look_up
+from streamdp.lines.state import SLABS, Scratch, State
 
-LOOKED_AT = 64
-"""Templates of other lengths that one is compared with, of those that share two of its constants."""
-
-FAMILY = 1 << 62
-"""What sets the keys of families apart."""
-
-
-@kernel
-def label_of(state: State, cluster: int) -> int:
-    """The label today of what was founded with this one."""
-    while state.clusters[cluster].older != cluster:
-        cluster = state.clusters[cluster].older
-    return cluster
-
-
-@kernel
-def one_label(state: State, a: int, b: int, lines: Lines) -> None:
-    """Two labels are one from now on, the older; the changes of ``lines`` name it, younger before older."""
-    a, b = label_of(state, a), label_of(state, b)
-    if a == b:
-        return
-    older, younger = min(a, b), max(a, b)
-    state.clusters[younger].older = older
-    at = lines.counters.changes
-    lines.changes[at, 0] = younger
-    lines.changes[at, 1] = older
-    lines.counters.changes = at + 1
-
-
-@kernel
-def _related(state: State, a: int, b: int) -> bool:
-    """Whether two templates differ by the length of one run of tokens of one class with digits."""
-    if state.clusters[a].length > state.clusters[b].length:
-        a, b = b, a
-    n, m = state.clusters[a].length, state.clusters[b].length
-    first, second = state.clusters[a].slot, state.clusters[b].slot
-    head, tail, equal = 0, 0, 0
-    while head < n and same(state, first + head, second + head):
-        equal += 1 if lettered(state, state.slots[first + head].founder) else 0
-        head += 1
-    while tail < n - head and same(state, first + n - 1 - tail, second + m - 1 - tail):
-        equal += 1 if lettered(state, state.slots[first + n - 1 - tail].founder) else 0
-        tail += 1
-    if n == m or equal < 2:
-        return False
-    shown = 0
-    for part in range(2):
-        begin, stop = (first + head, first + n - tail) if part == 0 else (second + head, second + m - tail)
-        for slot in range(begin, stop):
-            value, token = state.slots[slot].first, state.slots[slot].founder
-            while True:
-                if state.slots[slot].distinct > 1:
-                    token = state.values[value].token
-                    value = state.values[value].next
-                of_token = state.tokens[token].shown
-                if of_token & (LETTERS | DIGIT):
-                    if of_token & DIGIT == 0 or (shown != 0 and shown != of_token):
-                        return False
-                    shown = of_token
-                if state.slots[slot].distinct == 1 or value < 0:
-                    break
-    return shown != 0
-
-
-@kernel
-def _outer(state: State, cluster: int, backwards: bool) -> tuple[int, int]:
-    """The first two constants with a letter before the first hole, from either end; -1 for none."""
-    row, first, second = state.clusters[cluster], -1, -1
-    for i in range(row.length):
-        slot = state.slots[row.slot + (row.length - 1 - i if backwards else i)]
-        if slot.distinct > 1 or second >= 0:
-            break
-        if lettered(state, slot.founder):
-            if first < 0:
-                first = slot.founder
-            else:
-                second = slot.founder
-    return first, second
-
-
-@kernel
-def _family_keys(state: State, cluster: int, keys: np.ndarray) -> None:
-    """Keys that templates which are related share at least one of, or -1.
-
-    Of the constants with a letter before the first hole the first two, of those behind the last hole the last
-    two, and the first and the last.
-    """
-    a, b = _outer(state, cluster, False)
-    z, y = _outer(state, cluster, True)
-    _pair_key(keys, 0, a, b)
-    _pair_key(keys, 1, a, z)
-    _pair_key(keys, 2, y, z)
-
-
-@kernel
-def _pair_key(keys: np.ndarray, which: int, x: int, y: int) -> None:
-    if x < 0 or y < 0:
-        keys[which] = -1
-    else:
-        code = (np.uint64(x) * np.uint64(3) + np.uint64(which)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(y)
-        keys[which] = FAMILY | (closed(code) >> 1)
-
-
-@kernel
-def relate(state: State, scratch: Scratch, cluster: int, new: bool, lines: Lines) -> None:
-    """Give a template and those it is related to one label; a ``new`` one can be found from now on."""
-    keys = scratch.few
-    _family_keys(state, cluster, keys)
-    for which in range(3):
-        if keys[which] < 0:
-            continue
-        place, looked = look_up(state.by_place, keys[which]), 0
-        entry = state.lists[place].first if place >= 0 else -1
-        while entry >= 0 and looked < LOOKED_AT:
-            other = state.posts[entry].cluster
-            if other != cluster and state.clusters[other].alive and _related(state, cluster, other):
-                one_label(state, cluster, other, lines)
-            entry = state.posts[entry].next
-            looked += 1
-        if new:
-            post(state, keys[which], cluster)
+CERTAIN = 1e6
+"""Nats in favour of a merge where one template is the other with holes filled."""
 
 
 @kernel
@@ -192,8 +70,8 @@ def _worth(state: State, scratch: Scratch, group: np.ndarray, count: int, terms:
 
 
 @kernel
-def _two_values(state: State, group: np.ndarray, count: int, i: int) -> bool:
-    """Whether slot i of several templates has no third value."""
+def _two_words(state: State, group: np.ndarray, count: int, i: int) -> bool:
+    """Whether slot i of several templates has no third value, and not both are known as values."""
     one, two = state.slots[state.clusters[group[0]].slot + i].founder, -1
     for g in range(count):
         slot = state.clusters[group[g]].slot + i
@@ -208,14 +86,23 @@ def _two_values(state: State, group: np.ndarray, count: int, i: int) -> bool:
                 return False
             if state.slots[slot].distinct == 1 or value < 0:
                 break
-    return True
+    return not (is_value(state, one) and is_value(state, two))
+
+
+@kernel
+def _valued(state: State, first: int, i: int) -> bool:
+    """Whether slot i of the template whose slots begin at ``first`` is of values."""
+    if i == 0 or not is_constant(state, first + i - 1):
+        return False
+    earlier = state.slots[first + i - 2].founder if i > 1 and is_constant(state, first + i - 2) else -1
+    return assigned(state, state.slots[first + i - 1].founder, earlier)
 
 
 @kernel
 def _allowed(state: State, group: np.ndarray, count: int) -> bool:
-    """Whether as one they keep a constant with a letter, and as many as holes of words.
+    """Whether as one they keep a constant with a letter, and as many as holes of words but for values.
 
-    A hole of words has three values at least: two words are two templates.
+    Two words are two templates, unless both are known as values.
     """
     first, constants, holes = state.clusters[group[0]].slot, 0, 0
     for i in range(state.clusters[group[0]].length):
@@ -226,8 +113,8 @@ def _allowed(state: State, group: np.ndarray, count: int) -> bool:
             word = word or state.slots[slot].wordy != 0 or wordy(state, state.slots[slot].founder)
         if constant:
             constants += 1 if lettered(state, state.slots[first + i].founder) else 0
-        elif word:
-            if _two_values(state, group, count, i):
+        elif word and not _valued(state, first, i):
+            if _two_words(state, group, count, i):
                 return False
             holes += 1
     return constants >= max(1, holes)
@@ -272,7 +159,7 @@ def _try(state: State, scratch: Scratch, count: int, best: float, terms: Terms) 
     for j in range(count - 1):
         gain -= math.log(terms.concentration + terms.discount * (state.counters.alive - 1 - j))
     if count == 2 and _subsumed(state, group[0], group[1], state.clusters[group[0]].length):
-        gain += terms.subsumed
+        gain += CERTAIN
     return max(gain, best)
 
 

@@ -2,7 +2,8 @@
 
 A number is digits, with a sign where no letter is before it, joined by ``. : , / _ -``. A run of hexadecimal
 digits counts as one where it begins with 0x, has four characters or more with a digit among them, or eight;
-and so do four such runs or more with ``:`` or ``-`` between them, of any length.
+and so do four such runs or more with ``:`` or ``-`` between them, of any length. ``lines/words.py`` says
+which words are folded: in dates, units behind a number, and true, false and null.
 """
 
 from __future__ import annotations
@@ -13,33 +14,24 @@ import numpy as np
 
 from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
+from streamdp.lines.words import (
+    ALNUM,
+    DELIMITER,
+    DIGIT,
+    HEX,
+    JOINER,
+    KINDS,
+    LETTER,
+    SIGN,
+    SPACE,
+    date_end,
+    may_begin,
+    unit_end,
+    value_end,
+)
 
 MOST = 512
 """Tokens of a line that are looked at."""
-
-SPACE, DIGIT, LETTER, DELIMITER, JOINER, HEX, SIGN = 1, 2, 4, 8, 16, 32, 64
-
-
-def _kinds() -> np.ndarray:
-    kinds = np.zeros(256, np.uint8)
-    for chars, kind in (
-        (b" \t\n\v\f\r", SPACE),
-        (b"0123456789", DIGIT | HEX),
-        (b"abcdefABCDEF", HEX),
-        (b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", LETTER),
-        (b"=:,;()[]\"'", DELIMITER),
-        (b".:,/_-", JOINER),
-        (b"+-", SIGN),
-    ):
-        for char in chars:
-            kinds[char] |= kind
-    return kinds
-
-
-KINDS = _kinds()
-"""What each byte is."""
-
-ALNUM = DIGIT | LETTER
 
 
 @kernel
@@ -111,27 +103,44 @@ def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
 
 
 @kernel
+def _folded_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
+    """Where what is folded at a place ends; the place itself where nothing is."""
+    kind, end = KINDS[data[i]], i
+    fresh = i == start or not KINDS[data[i - 1]] & ALNUM
+    if fresh and kind & ALNUM and may_begin(data, i, stop):
+        end = date_end(data, start, i, stop)
+        if end == i and kind & LETTER:
+            end = value_end(data, start, i, stop)
+    if end == i and (kind & (DIGIT | SIGN) or (kind & HEX and fresh)):
+        end = _number_end(data, start, i, stop)
+        if end > i:
+            end = unit_end(data, end, stop)
+    return end
+
+
+@kernel
 def fold_line(
-    data: np.ndarray, start: int, stop: int, folded: np.ndarray, marks: np.ndarray
+    data: np.ndarray, start: int, stop: int, folded: np.ndarray, glued: np.ndarray, marks: np.ndarray
 ) -> tuple[int, int, int]:
     """Write the folded line, with a space between tokens that need one; its length, its hash, its tokens.
 
-    Lines of the same tokens have the same folded line. No more than MOST tokens are written. Where there is
-    room, ``marks`` are told where each token begins (and -1), and where each folded part begins and ends.
+    Lines of the same tokens have the same folded line. No more than MOST tokens are written. ``glued`` is
+    told which tokens have no blank before them; ``marks``, where there is room, where each token begins
+    (and -1), and where each folded part begins and ends.
     """
     n, code, tokens, marked = 0, EMPTY, 0, 0
-    i, before = start, np.uint8(DELIMITER)
+    i, before, blank = start, np.uint8(DELIMITER), True
     while i < stop:
         byte = data[i]
         kind = KINDS[byte]
         if kind & SPACE:
             i += 1
+            blank = True
             if before != DELIMITER:
                 before = np.uint8(SPACE)
             continue
-        end = begin = i
-        if kind & DIGIT or kind & SIGN or (kind & HEX and (i == start or not KINDS[data[i - 1]] & ALNUM)):
-            end = _number_end(data, start, i, stop)
+        begin = i
+        end = _folded_end(data, start, i, stop)
         if end > i:
             byte, kind, i = np.uint8(48), np.uint8(DIGIT), end
         else:
@@ -139,6 +148,7 @@ def fold_line(
         if kind & DELIMITER or before in (DELIMITER, SPACE):
             if tokens == MOST:
                 break
+            glued[tokens] = 0 if blank else 1
             tokens += 1
             if before == SPACE and not kind & DELIMITER:
                 folded[n] = 32
@@ -152,6 +162,7 @@ def fold_line(
             marks[marked, 0] = begin
             marks[marked, 1] = end
             marked += 1
+        blank = False
         before = np.uint8(DELIMITER) if kind & DELIMITER else np.uint8(0)
         folded[n] = byte
         n += 1
@@ -191,9 +202,9 @@ def code_of(text: np.ndarray, start: int, stop: int) -> Any:
 
 
 @entry
-def mark_line(data: np.ndarray, folded: np.ndarray, marks: np.ndarray) -> int:
+def mark_line(data: np.ndarray, folded: np.ndarray, glued: np.ndarray, marks: np.ndarray) -> int:
     """Where the tokens of a line begin, and what of them is folded (see ``fold_line``): how many marks."""
-    fold_line(data, 0, data.shape[0], folded, marks)
+    fold_line(data, 0, data.shape[0], folded, glued, marks)
     count = 0
     while count < marks.shape[0] and marks[count, 0] >= 0:
         count += 1

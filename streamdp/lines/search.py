@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, length, lettered, own_terms, wordy
+from streamdp.lines.base import Terms, is_value, length, lettered, own_terms, valued, wordy
 from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
 from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
@@ -95,16 +95,18 @@ def find_near(state: State, scratch: Scratch, line: np.ndarray, n: int, words: i
 def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
     """Whether with a line a template still has a constant with a letter, and as many as holes of words.
 
-    A hole of words has three values at least: two words are two templates.
+    Holes of values do not count. Two words are two templates, unless both are known as values.
     """
     first, constants, holes = state.clusters[cluster].slot, 0, 0
     for i in range(n):
         row, token = state.slots[first + i], line[i]
         if row.distinct == 1 and row.founder == token:
             constants += 1 if lettered(state, token) else 0
-        elif row.distinct == 1 and (wordy(state, token) or wordy(state, row.founder)):
-            return False
-        elif row.wordy or wordy(state, token):
+        elif valued(state, line, i):
+            continue
+        elif row.wordy or wordy(state, token) or wordy(state, row.founder):
+            if row.distinct == 1 and not (is_value(state, token) and is_value(state, row.founder)):
+                return False
             holes += 1
     return constants >= max(1, holes)
 

@@ -10,13 +10,20 @@ import numpy as np
 from streamdp.lines.base import KIND_OF
 from streamdp.lines.scan import MOST, mark_line
 from streamdp.lines.state import NUMBER, State
+from streamdp.lines.words import MONTHS, WEEKDAYS
 
+NAMES = "|".join(name[:3] for name in WEEKDAYS + MONTHS)
 FOLDED: tuple[tuple[str, str], ...] = (
     ("<ip>", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]+)?"),
     ("<uuid>", r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
     ("<date>", r"[0-9]{4}([-/.])[0-9]{2}\1[0-9]{2}"),
     ("<time>", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"),
-    ("<num>", r"[-+]?[0-9]+([.,:/_-]+[0-9]+)*"),
+    ("<size>", r"[-+<>~]?[0-9][0-9.,:/_-]* (?:[KMGT]?i?B|kB|bytes?)"),
+    ("<duration>", r"[-+<>~]?[0-9][0-9.,:/_-]* [a-z]+"),
+    ("<bool>", r"(?i:true|false)"),
+    ("<null>", r"(?i:null|none|nil)"),
+    ("<date>", rf"(?:[0-9]{{1,2}}[ /-])?(?:{NAMES})[a-z]*[ ,/-].*"),
+    ("<num>", r"[-+<>~]?[0-9]+([.,:/_-]+[0-9]+)*"),
 )
 """What a part that is folded may be, the first that it is; else it is hexadecimal."""
 
@@ -41,6 +48,7 @@ class Marker:
 
     def __init__(self) -> None:
         self._folded = np.zeros(4096, np.uint8)
+        self._glued = np.zeros(MOST, np.uint8)
         self._marks = np.zeros((2 * MOST, 2), np.int64)
 
     def parts(self, line: bytes) -> list[Part]:
@@ -49,7 +57,7 @@ class Marker:
             self._folded = np.zeros(2 * len(line), np.uint8)
         if len(line) >= len(self._marks):
             self._marks = np.zeros((2 * len(line), 2), np.int64)
-        count = mark_line(np.frombuffer(line, np.uint8), self._folded, self._marks)
+        count = mark_line(np.frombuffer(line, np.uint8), self._folded, self._glued, self._marks)
         found: list[Part] = []
         for begin, end in self._marks[:count].tolist():
             if end < 0:

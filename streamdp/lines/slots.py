@@ -57,13 +57,14 @@ def predictive(state: State, slot: int, types: int, token: int, terms: Terms, ou
 
 
 @kernel
-def new_slot(state: State, slot: int, token: int, law: np.ndarray) -> None:
+def new_slot(state: State, slot: int, token: int, glued: int, law: np.ndarray) -> None:
     """A slot of one value, that of the founding line."""
     row = state.slots[slot]
     row.founder = token
     row.distinct = 1
     row.first = -1
     row.wordy = 0
+    row.glued = glued
     row.forgotten = 0
     for h in range(1 + SLABS):
         state.laws[slot, h] = law[h]

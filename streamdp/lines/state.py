@@ -120,9 +120,9 @@ NUMBER, IDENTIFIER, WORD = range(KINDS)
 TOKEN = row_type("start length shown met held followers follower_types", "spelling")
 """Text, class, contexts it is new to, holes it is a value of; as a context, what follows; its spelling."""
 
-SLOT = row_type("founder distinct first wordy forgotten")
+SLOT = row_type("founder distinct first wordy forgotten glued")
 """The founder's token; distinct values and, of a hole, the first of them; whether one is a word; distinct
-lines whose value has been forgotten."""
+lines whose value has been forgotten; whether the founding line had no blank before it."""
 
 VALUE = row_type("token count next")
 CLUSTER = row_type(
@@ -217,6 +217,7 @@ class Scratch(NamedTuple):
     """Room for one line and for one search."""
 
     folded: Annotated[np.ndarray, of(np.uint8, "longest")]  # bytes of the longest line, and one
+    glued: Annotated[np.ndarray, of(np.uint8, MOST)]  # tokens without a blank before them
     marks: Annotated[np.ndarray, ints(0, 2)]  # none
     line: Annotated[np.ndarray, ints(MOST)]  # tokens
     before: Annotated[np.ndarray, ints(MOST)]  # the context of each

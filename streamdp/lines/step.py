@@ -9,7 +9,6 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.lines.base import (
-    DIGIT,
     Bounds,
     Terms,
     context_of,
@@ -18,9 +17,11 @@ from streamdp.lines.base import (
     hold,
     lettered,
     token_of,
+    wordy,
 )
 from streamdp.lines.forget import is_full
-from streamdp.lines.merge import best_merge, current, label_of, one_label, relate, unite, values_of
+from streamdp.lines.merge import best_merge, current, unite, values_of
+from streamdp.lines.relate import label_of, one_label, relate
 from streamdp.lines.scan import fold_line, token_end
 from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
 from streamdp.lines.slots import add_token, new_slot
@@ -39,11 +40,10 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tupl
             continue
         end = token_end(scratch.folded, at, size)
         token = token_of(state, scratch.folded, at, end, learn)
-        shown = state.tokens[token].shown
         scratch.line[n] = token
         scratch.before[n] = before
         before = context_of(state, token)
-        words += 1 if lettered(state, token) and not shown & DIGIT else 0
+        words += 1 if wordy(state, token) else 0
         n += 1
         at = end
     return n, words
@@ -98,7 +98,7 @@ def _found(state: State, scratch: Scratch, n: int, log_p0: float) -> int:
     row.first_time = math.inf
     row.last_time = -math.inf
     for i in range(n):
-        new_slot(state, row.slot + i, scratch.line[i], scratch.law[i])
+        new_slot(state, row.slot + i, scratch.line[i], scratch.glued[i], scratch.law[i])
         found_token(state, scratch.line[i], scratch.before[i])
         if lettered(state, scratch.line[i]):
             post(state, place_key(n, i, scratch.line[i]), cluster)
@@ -162,8 +162,11 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
 
 
 @kernel
-def _look_again(state: State, scratch: Scratch, terms: Terms, lines: Lines) -> bool:
-    """Merge the template that is due as long as that is better; whether there was room for it."""
+def _look_again(state: State, scratch: Scratch, row: Any, terms: Terms, lines: Lines) -> bool:
+    """Merge the template that is due as long as that is better; whether there was room for it.
+
+    The line that changed it is answered with the label of afterwards: a new one only if it stays.
+    """
     due = state.counters.due
     new = state.clusters[due].size == 1
     while True:
@@ -182,6 +185,9 @@ def _look_again(state: State, scratch: Scratch, terms: Terms, lines: Lines) -> b
         new = new and target == due
     relate(state, scratch, state.counters.due, new, lines)
     state.counters.due = -1
+    row.label = label_of(state, row.cluster)
+    if row.label != row.cluster:
+        row.founded = 0
     return True
 
 
@@ -222,7 +228,9 @@ def advance(
     i = lines.counters.done
     while i < offsets.shape[0] - 1:
         if state.counters.due < 0:
-            size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded, scratch.marks)
+            size, key, n = fold_line(
+                data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
+            )
             sizes[i] = n
             row = lines.answers[i]
             line = look_up(state.by_line, key)
@@ -253,7 +261,7 @@ def advance(
             state.counters.evidence += row.log_predictive
             state.counters.records += 1
         if state.counters.due >= 0:
-            if not _look_again(state, scratch, terms, lines):
+            if not _look_again(state, scratch, lines.answers[i], terms, lines):
                 lines.counters.done = i
                 lines.counters.status = GROW
                 return
@@ -277,7 +285,9 @@ def score(
 ) -> None:
     """Answer lines without learning anything; the label is -1 where a new template is likelier than any."""
     for i in range(offsets.shape[0] - 1):
-        size, key, n = fold_line(data, offsets[i], offsets[i + 1], scratch.folded, scratch.marks)
+        size, key, n = fold_line(
+            data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
+        )
         sizes[i] = n
         row = answers[i]
         line = look_up(state.by_line, key)

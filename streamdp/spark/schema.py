@@ -62,7 +62,7 @@ class Intake:
         By the columns to order by; else records of a topic as they are in their partitions, these merged by
         time; else by time. What is the same in all of that comes by its bytes.
         """
-        decoded = [(row, self._decode(row)) for row in rows]
+        decoded = [(row, self._decode(row)) for row in sorted(rows, key=_came)]
         moments = dict(self._moments(decoded))
         decoded.sort(
             key=lambda each: (
@@ -75,6 +75,9 @@ class Intake:
             )
         )
         kept = [found for _, found in decoded if not (isinstance(found, Reject) and found.reason == JOINED)]
+        if self._decoder.log is not None and decoded:  # exceptions whose traces have no frame of one's own
+            self._decoder.log.end()
+            kept += self._decoder.overdue(self._raw(decoded[-1][0]))
         return [row for row, _ in decoded], kept
 
     def _decode(self, row: Row) -> Record | Reject:
@@ -100,6 +103,11 @@ class Intake:
                 at = row.topic, row.partition
                 moment = latest[at] = max(moment, latest.get(at, -math.inf))
             yield id(row), moment
+
+
+def _came(row: Row) -> tuple[object, ...]:
+    """The order in which rows are read: that of their partitions, where they are from a topic."""
+    return row.topic or "", row.partition, row.offset, row.order, row.data
 
 
 def _rank(value: Any) -> tuple[bool, object]:

@@ -91,7 +91,7 @@ class TemplateStream(Stream):
             if len(part.retired):
                 self._retire(first + done, records[done], events)
                 continue
-            n = len(part.answers)
+            n, untold = len(part.answers), -1
             labels[done : done + n] = part.answers["label"]
             came = slice(done, done + n)
             turned = self._turned(labels[came], times[came], first + done, records[came])
@@ -99,7 +99,7 @@ class TemplateStream(Stream):
                 events.extend(turned)
             if part.changed:  # the last line changed a template: the others are reported as it was
                 self._announce(part, 0, n - 1, first + done, records[done : done + n], lines)
-                self._changed(records[done + n - 1], part)
+                untold = self._changed(records[done + n - 1], part)
             self._announce(
                 part, n - 1 if part.changed else 0, n, first + done, records[done : done + n], lines
             )
@@ -108,6 +108,8 @@ class TemplateStream(Stream):
             if part.changed and events is not None and part.answers["founded"][-1]:
                 events.append(self._event("born", int(part.answers["label"][-1]), seq, last))
             for younger, older in part.changes.tolist():
+                if younger == untold:
+                    continue
                 self._one_label(younger, older, seq, last, lines, events)
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
@@ -137,13 +139,18 @@ class TemplateStream(Stream):
         found: list[int] = np.flatnonzero(rows["alive"]).tolist()
         return found
 
-    def _changed(self, record: Record, part: Stretch) -> None:
-        """A line has founded a template, or made a hole of a constant, or templates one."""
+    def _changed(self, record: Record, part: Stretch) -> int:
+        """A line has founded a template, or made a hole of a constant, or templates one.
+
+        Returns the label of one that became an older one at once, so that it is never told; else -1.
+        """
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
-        if part.answers["founded"][-1]:
+        founded = cluster not in self._pieces
+        if founded:
             self._pieces[cluster] = pieces_of(str(record.value), self._marker)
         self._let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
         self._show(self._alive(cluster))
+        return cluster if founded and not part.answers["founded"][-1] else -1
 
     def _show(self, cluster: int) -> None:
         """Make out how a template reads now: lines before the next change are reported so."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tests.oracle.templates import (
     DIGIT,
@@ -19,6 +20,7 @@ from tests.oracle.templates import (
     kind_of,
     lettered,
     united,
+    valued,
     wordy,
 )
 
@@ -55,7 +57,8 @@ class Stream:
         cluster, log_p0, laws = self.best(line)
         changed = cluster is None
         if cluster is None:
-            slots = [Slot(w, law) for w, law in zip(line, laws, strict=True)]
+            glued = getattr(line, "glued", (False,) * len(line))
+            slots = [Slot(*of, glued=own) for *of, own in zip(line, laws, glued, strict=True)]
             cluster = self.clusters[self.minted] = Cluster(self.minted, slots, log_p0)
             self.minted += 1
             self.base.found(line)
@@ -71,10 +74,9 @@ class Stream:
         cluster.last = self.records
         self.made += bred(cluster) - before
         self.known[line] = cluster
-        label = self.now(cluster.label)
         if changed:
             self.look_again(cluster)
-        return label
+        return self.now(cluster.label)
 
     def now(self, label: int) -> int:
         """The label that is told today of what was once told this one."""
@@ -148,7 +150,8 @@ class Stream:
         log_p0, laws = self.new_line(line, near)
         best, score = None, math.log(s.concentration + s.discount * len(self.clusters)) + log_p0
         for cluster in near:
-            if allowed(slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)):
+            values = [slot.values.keys() | {w} for slot, w in zip(cluster.slots, line, strict=True)]
+            if allowed(values, line, self.base):
                 one = math.log(cluster.size - s.discount) + cluster.log_predictive(line, self.base)
                 if one > score:
                     best, score = cluster, one
@@ -171,7 +174,10 @@ class Stream:
         A copy is of any template of this length; those that are not near could not matter and are left out.
         """
         s, base = self.settings, self.base
-        own = [base.terms(w, u) for w, u in zip(line, contexts(line), strict=True)]
+        own = [
+            base.terms(w, u, valued(line, i))
+            for i, (w, u) in enumerate(zip(line, contexts(line), strict=True))
+        ]
         alike = sum(len(c.slots) == len(line) for c in self.clusters.values())
         ways = [(math.log(1 - s.copies if alike else 1.0) + sum(math.log(sum(t)) for t in own), own)]
         for cluster in near:
@@ -206,11 +212,13 @@ class Stream:
             best: tuple[float, list[Cluster], Cluster] | None = None
             for group in tries:
                 whole = united(group, self.base)
-                if not allowed(slot.values for slot in whole.slots):
+                oldest = min(group, key=lambda c: c.label)
+                shown = [slot.founder if slot.constant else None for slot in oldest.slots]
+                if not allowed([slot.values for slot in whole.slots], shown, self.base):
                     continue
                 gain = self.gain(group, whole)
                 if len(group) == 2 and subsumed(*group):
-                    gain += self.settings.subsumed
+                    gain += 1e6  # it is certain
                 if gain > 0 and (best is None or gain > best[0]):
                     best = gain, group, whole
             if best is None:
@@ -260,18 +268,19 @@ def telling(value: str) -> int:
     return 2 if wordy(value) else int(kind_of(class_of(value)) != "number")
 
 
-def allowed(slots: Iterable[Iterable[str]]) -> bool:
+def allowed(slots: Sequence[Iterable[str]], line: Sequence[str | None], base: Base) -> bool:
     """The restriction of the prior: constants with a letter, at least as many as there are holes of words.
 
-    A hole of words has three values at least: two words are two templates.
+    Holes of values, by what the line has or the constants are, do not count. Two words are two templates,
+    unless both are known as values.
     """
     constants = holes = 0
-    for values in map(set, slots):
-        word = len(values) > 1 and any(map(wordy, values))
-        if word and len(values) == 2:
-            return False
+    for i, values in enumerate(map(set, slots)):
         constants += len(values) == 1 and all(map(lettered, values))
-        holes += word
+        if len(values) > 1 and any(map(wordy, values)) and not valued(line, i):
+            if len(values) == 2 and not all(map(base.holds, values)):
+                return False
+            holes += 1
     return constants >= max(1, holes)
 
 
@@ -297,17 +306,57 @@ def subsumed(a: Cluster, b: Cluster) -> bool:
 
 
 def related(a: Cluster, b: Cluster) -> bool:
-    """Whether two templates differ by the length of one run of tokens of one class with digits."""
+    """Whether two templates of unequal length differ by one list, or by one piece.
+
+    A list is of tokens of one class with digits. A piece has no blank inside; that of one has no word.
+    """
     if len(a.slots) == len(b.slots):
         return False
     a, b = sorted((a, b), key=lambda c: len(c.slots))
-    n, m = len(a.slots), len(b.slots)
-    head = tail = 0
-    while head < n and same(a.slots[head], b.slots[head]):
+    one, other, equal = apart(a.slots, b.slots, same)
+    classes = {class_of(w) for slot in one + other for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
+    own = {class_of(w) for slot in one for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
+    begins = own or other[0].founder not in ("(", "[")
+    if equal >= 2 and begins and len(classes) == 1 and min(classes) & DIGIT:
+        return True
+    one, other, equal = apart(a.slots, b.slots, covered, pieces=True)
+    found = piece(one), piece(other)
+    return equal >= 2 and min(found) > 0 and sum(found) > 2
+
+
+def covered(a: Slot, b: Slot) -> bool:
+    """Whether two slots are one constant, or one of them is a hole."""
+    return same(a, b) or not (a.constant and b.constant)
+
+
+def apart(
+    a: list[Slot], b: list[Slot], alike: Callable[[Slot, Slot], bool], pieces: bool = False
+) -> tuple[list[Slot], list[Slot], int]:
+    """What is between head and tail that two templates share; how many words they share before any hole.
+
+    With ``pieces`` what blanks part is shared as a whole or not.
+    """
+    n, m, head, tail = len(a), len(b), 0, 0
+    while head < n and alike(a[head], b[head]):
         head += 1
-    while tail < n - head and same(a.slots[-1 - tail], b.slots[-1 - tail]):
+    while pieces and head > 0 and any(slot.glued for slot in (*a[head : head + 1], *b[head : head + 1])):
+        head -= 1
+    while tail < n - head and alike(a[-1 - tail], b[-1 - tail]):
         tail += 1
-    equal = sum(lettered(slot.founder) for slot in a.slots[:head] + a.slots[n - tail :])
-    run = [w for slot in a.slots[head : n - tail] + b.slots[head : m - tail] for w in slot.values]
-    classes = {class_of(w) for w in run if class_of(w) & (LETTERS | DIGIT)}
-    return equal >= 2 and len(classes) == 1 and bool(min(classes) & DIGIT)
+    while pieces and tail > 0 and (a[n - tail].glued or b[m - tail].glued):
+        tail -= 1
+    before = itertools.takewhile(lambda pair: same(*pair), zip(a[:head], b[:head], strict=True))
+    behind = itertools.takewhile(
+        lambda pair: same(*pair), zip(reversed(a[n - tail :]), reversed(b[m - tail :]), strict=True)
+    )
+    equal = sum(lettered(slot.founder) for slot, _ in (*before, *behind))
+    return a[head : n - tail], b[head : m - tail], equal
+
+
+def piece(slots: list[Slot]) -> int:
+    """What slots are: 0 where a blank is between them or all are signs, else 1, or 2 without a word."""
+    words = [slot for slot in slots if slot.constant and lettered(slot.founder)]
+    others = [slot for slot in slots if not slot.constant or kind_of(class_of(slot.founder)) == "number"]
+    if not all(slot.glued for slot in slots[1:]) or not words + others:
+        return 0
+    return 1 if words else 2

@@ -28,11 +28,45 @@ WEIGHTS = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 _GROUP = {char: number for number, group in enumerate(GROUPS) for char in group}
 LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
 
-HEX = re.compile(r"(?<![0-9A-Za-z])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])")
-NUMBER = re.compile(r"(?:(?<![0-9A-Za-z])[-+])?[0-9]+(?:[.:,/_-]+[0-9]+)*")
+WORDS = {
+    "weekday": "Mon(?:day)?|Tue(?:sday)?|Wed(?:nesday)?|Thu(?:rsday)?|Fri(?:day)?|Sat(?:urday)?|Sun(?:day)?",
+    "month": "Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?"
+    "|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?",
+    "zone": "UTC|GMT|[ECMP][SD]T|CES?T|BST|AM|PM",
+    "unit": "[KMGT]?B|[KMGT]iB|kB|bytes?|[num]?s|m?secs?|seconds?|mins?|minutes?|hours?|days?|milliseconds?",
+}
+END = "(?![0-9A-Za-z])"
+DAY = f"(?:[0-9]{{4}}|[0-9]{{1,2}}){END}"
+PART = (
+    rf"(?:[0-9]+(?>(?::[0-9]+)+)(?>(?:[.,][0-9]+)?)|(?:19|20)[0-9][0-9](?!:[0-9])|[+-][0-9]{{4}}"
+    rf"|(?:{WORDS['zone']})){END}"
+)
+DATE = re.compile(
+    rf"(?<![0-9A-Za-z])(?:(?:{WORDS['weekday']}){END},?(?> +)|(?![0-9])|(?<![.:,/_+<>~-]))"
+    rf"(?:(?:{WORDS['month']}){END}[ /-] ?|[0-9]{{1,2}}[ /-](?:{WORDS['month']}){END}[ /-])"
+    rf"{DAY}(?:[ ,:T] ?{PART})*"
+)
+VALUE = re.compile(
+    r"(?<![0-9A-Za-z_./-])(?:true|false|True|False|TRUE|FALSE)(?![0-9A-Za-z_/-]|\.[0-9A-Za-z\x00])"
+    r"|(?:(?<=[=:(\[,|{])|(?<=[=:(\[,|{] ))(?:null|None|nil|NULL)(?![0-9A-Za-z_/-])"
+)
+FOLDED = "\x00"
+"""What stands for dates and values until numbers are folded."""
+UNIT = re.compile(f"0 (?:{WORDS['unit']})(?![0-9A-Za-z_])")
+HEX = re.compile(
+    r"(?<![0-9A-Za-z\x00])(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]+(?:[:-][0-9a-fA-F]+)*)(?![0-9A-Za-z])"
+)
+NUMBER = re.compile(r"(?:(?<![0-9A-Za-z\x00])[-+<>~])?[0-9]+(?:[.:,/_-]+[0-9]+)*")
+PARTED = re.compile(r"[./\\@][A-Za-z\x80-\xff]")
 TOKENS = re.compile(r"""[=:,;()\[\]"']|[^ \t\n\v\f\r=:,;()\[\]"']+""")
 
 Line = tuple[str, ...]
+
+
+class Folded(tuple[str, ...]):
+    """The tokens of a line, and which of them have no blank before them."""
+
+    glued: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -41,7 +75,8 @@ class Settings:
 
     ``slabs`` are (kind, strength, discount, prior weight) of what a slot may be beside a constant; ``copies``
     is the share of new templates that are copies of one that is there, ``mutation`` that of their slots
-    which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places.
+    which are not copied; ``elsewhere`` that of values of holes that are tokens known from other places;
+    ``rho_value`` is the prior weight of a word that is a value.
     """
 
     concentration: float = 1.0
@@ -54,18 +89,19 @@ class Settings:
     base_strength: float = 1.0
     base_discount: float = 0.5
     elsewhere: float = 0.1
-    subsumed: float = 40.0
+    rho_value: float = 0.01
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
         ("identifier", 1.0, 0.6, 1e-3),
-        ("word", 1.0, 0.6, 1e-13),
+        ("word", 1.0, 0.6, 1e-11),
     )
 
 
 def fold(text: str) -> str:
-    """A text with every number, address and hexadecimal run written as 0."""
-    return NUMBER.sub("0", HEX.sub(_hex, text))
+    """A text with every date, number with its unit, address, hexadecimal run, true, false and null as 0."""
+    text = VALUE.sub(FOLDED, DATE.sub(FOLDED, text))
+    return UNIT.sub("0", NUMBER.sub("0", HEX.sub(_hex, text))).replace(FOLDED, "0")
 
 
 def _hex(found: re.Match[str]) -> str:
@@ -85,7 +121,11 @@ def _is_hex(run: str) -> bool:
 
 def tokens_of(line: str) -> Line:
     """The folded tokens of a line."""
-    return tuple(TOKENS.findall(fold(line.encode().decode("latin-1"))))
+    found = list(TOKENS.finditer(fold(line.encode().decode("latin-1"))))
+    tokens = Folded(match[0] for match in found)
+    ends = [-1, *(match.end() for match in found)]
+    tokens.glued = tuple(match.start() == end for match, end in zip(found, ends, strict=False))
+    return tokens
 
 
 @cache
@@ -107,8 +147,14 @@ def lettered(token: str) -> bool:
 
 
 def wordy(token: str) -> bool:
-    """Whether it has a letter and no digit."""
-    return lettered(token) and not class_of(token) & DIGIT
+    """Whether it has a letter and no digit, and is no path, name of a host or address."""
+    return lettered(token) and not class_of(token) & DIGIT and not PARTED.search(token)
+
+
+def valued(line: Iterable[str | None], i: int) -> bool:
+    """Whether token i of a line is a value: behind an equals sign, quoted or not."""
+    before = list(line)[:i]
+    return before[-1:] == ["="] or before[-2:] == ["=", '"']
 
 
 OF_KIND = {
@@ -208,12 +254,13 @@ class Base:
         kind = kind_of(shown)
         return self.hole_class(shown) / self.of_kind(kind, self.held_classes.total)
 
-    def terms(self, token: str, before: object) -> list[float]:
+    def terms(self, token: str, before: object, value: bool = False) -> list[float]:
         """Probability that a token of a new line is a constant and this; then of each slab of a hole."""
-        slabs, shown = self.settings.slabs, class_of(token)
-        constant = (1 - sum(rho for *_, rho in slabs)) * self.constant(token, before)
+        shown, s = class_of(token), self.settings
+        rhos = [(kind, s.rho_value if value and kind == "word" else rho) for kind, *_, rho in s.slabs]
+        constant = (1 - sum(rho for _, rho in rhos)) * self.constant(token, before)
         held = self.hole(token) * self.share(shown)
-        holes = [rho * held if kind == kind_of(shown) else 0.0 for kind, *_, rho in slabs]
+        holes = [rho * held if kind == kind_of(shown) else 0.0 for kind, rho in rhos]
         return [constant, *holes]
 
     def found(self, line: Line) -> None:
@@ -235,6 +282,11 @@ class Base:
         if token not in table.counts:
             self.held_classes.add(class_of(token))
         table.add(token)
+
+    def holds(self, token: str) -> bool:
+        """Whether a token is a value of some hole."""
+        table = self.held.get(class_of(token))
+        return table is not None and token in table.counts
 
     def forget_founders(self) -> None:
         """Begin anew with founding lines."""
@@ -276,6 +328,8 @@ class Slot:
     """Distinct lines whose value has been forgotten."""
     births: dict[str, int] = field(default_factory=dict)
     """Of a hole, which of its values is newer."""
+    glued: bool = False
+    """Whether the founding line had no blank before it."""
 
     @property
     def constant(self) -> bool:
@@ -397,7 +451,7 @@ def united(group: list[Cluster], base: Base) -> Cluster:
     whole = Cluster(group[0].label, [], group[0].founded)
     for i, first in enumerate(group[0].slots):
         laws = zip(*(c.slots[i].law for c in group), strict=True)
-        slot = Slot(first.founder, [sum(law) / len(group) for law in laws])
+        slot = Slot(first.founder, [sum(law) / len(group) for law in laws], glued=first.glued)
         for c in group:
             slot.values.update(c.slots[i].values)
             slot.forgotten += c.slots[i].forgotten

@@ -141,6 +141,20 @@ class FileSource:
             self._continued = True
         return True
 
+    def before(self, most: int) -> list[bytes]:
+        """The full lines among so many bytes before the next record. For a file that is seekable."""
+        start = max(0, self._done[1] - most)
+        again = Input(self.path)
+        try:
+            again.goto(start)
+            data = b""
+            while len(data) < self._done[1] - start and (chunk := again.read(0.0)):
+                data += chunk
+        finally:
+            again.close()
+        lines = data[: self._done[1] - start].split(b"\n")[1 if start else 0 :]
+        return [line.removesuffix(b"\r") for line in lines if line and not line.isspace()]
+
     def is_same(self, positions: dict[str, Any]) -> bool:
         """Whether the file is the one at which ``positions`` were taken, as far as they tell."""
         known = positions.get("known")

@@ -1,0 +1,146 @@
+"""Times at the beginning of lines of a log: which way of writing it is, and which moment is meant."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+MONTHS = {name: number for number, name in enumerate(calendar.month_abbr) if name}
+AHEAD = 86_400.0
+"""Seconds that a time without a year may lie beyond its arrival; else it is of the year before."""
+
+LATEST = 4_102_444_800.0
+"""Seconds since 1970 up to which a number is a plausible time: until 2100."""
+
+_MONTH = r"(?P<b>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY_NAME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_CLOCK = r"(?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)"
+_DATE = r"(?P<Y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)"
+_PARTS = r"(?:[.,](?P<f>\d{1,9}))?"
+_ZONE = r"(?: ?(?P<z>Z|[+-]\d\d:?\d\d)(?!\d))?"
+
+DIRECTIVES = {
+    "Y": r"(?P<Y>\d{4})",
+    "y": r"(?P<y>\d\d)",
+    "m": r"(?P<m>\d{1,2})",
+    "d": r"(?P<d>[ \d]?\d)",
+    "e": r"(?P<d>[ \d]?\d)",
+    "b": _MONTH,
+    "a": _DAY_NAME,
+    "H": r"(?P<H>[ \d]?\d)",
+    "M": r"(?P<M>\d{1,2})",
+    "S": r"(?P<S>\d{1,2})",
+    "f": r"(?P<f>\d{1,9})",
+    "z": r"(?P<z>Z|[+-]\d\d:?\d\d)",
+    "s": r"(?P<s>\d{9,19}(?:\.\d+)?)",
+    "%": "%",
+}
+"""What each directive of ``--timestamp-format`` stands for."""
+
+
+class Written(NamedTuple):
+    """A way of writing times: its name, an expression that finds it, and that without what may be before."""
+
+    name: str
+    pattern: re.Pattern[str]
+    body: str
+    syslog: bool = False
+
+    def behind(self, columns: int) -> Written:
+        """The same way behind so many other columns."""
+        lead = rf"(?:\S+\s+){{{columns}}}[\[<(]?"
+        return _written(f"{self.name} behind {columns} other columns", self.body, lead, syslog=self.syslog)
+
+
+def _written(name: str, pattern: str, lead: str = r"[\[<(]?", *, syslog: bool = False) -> Written:
+    return Written(name, re.compile(f"{lead}(?:{pattern})", re.ASCII), pattern, syslog)
+
+
+EPOCH = _written("seconds since 1970", r"(?P<s>\d{10}(?:\.\d+)?|\d{13}|\d{16})(?!\S)", r"(?:\S+ )?[\[(]?")
+KNOWN = (
+    _written("ISO 8601", rf"{_DATE}[T _]{_CLOCK}{_PARTS}{_ZONE}", r"(?:\S+ )?[\[<(]?"),
+    _written("ISO 8601 with slashes", rf"(?P<Y>\d{{4}})/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
+    _written("syslog", rf"{_MONTH} (?P<d>[ \d]?\d) {_CLOCK}{_PARTS}", r"(?:<\d+>)?", syslog=True),
+    _written("Apache error log", rf"{_DAY_NAME} {_MONTH} (?P<d>[ \d]\d) {_CLOCK}{_PARTS} (?P<Y>\d{{4}})"),
+    _written(
+        "Apache access log",
+        rf"(?P<d>\d\d)/{_MONTH}/(?P<Y>\d{{4}}):{_CLOCK} (?P<z>[+-]\d{{4}})",
+        r"(?:\S+ ){0,4}\[",
+    ),
+    _written("glog", rf"(?P<l>[IWEFDV])(?P<m>\d\d)(?P<d>\d\d) {_CLOCK}{_PARTS}", ""),
+    _written("logcat", rf"(?P<m>\d\d)-(?P<d>\d\d) {_CLOCK}{_PARTS}"),
+    _written("month.day", rf"(?P<m>\d\d)\.(?P<d>\d\d) {_CLOCK}{_PARTS}"),
+    _written("yy/mm/dd", rf"(?P<y>\d\d)/(?P<m>\d\d)/(?P<d>\d\d) {_CLOCK}{_PARTS}"),
+    _written("yymmdd hhmmss", r"(?P<y>\d\d)(?P<m>\d\d)(?P<d>\d\d) (?P<H>\d\d)(?P<M>\d\d)(?P<S>\d\d)(?!\S)"),
+    _written(
+        "yyyymmdd-h:m:s:ms",
+        r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)-(?P<H>\d{1,2}):(?P<M>\d{1,2}):(?P<S>\d{1,2}):(?P<ms>\d{1,3})",
+    ),
+    EPOCH,
+)
+"""Ways of writing times, the first that fits a line before others."""
+
+
+def written_as(directives: str) -> Written:
+    """The way of writing that directives like those of strptime mean. ValueError for one not known."""
+    parts, at = [], 0
+    while at < len(directives):
+        char = directives[at]
+        at += 1
+        if char == "%":
+            name = directives[at : at + 1]
+            if name not in DIRECTIVES:
+                raise ValueError(f"%{name} is no directive: they are %{' %'.join(DIRECTIVES)}")
+            parts.append(DIRECTIVES[name])
+            at += 1
+        else:
+            parts.append(r"\s+" if char == " " else re.escape(char))
+    try:
+        return _written(directives, "".join(parts), r"\W?")
+    except re.error:
+        raise ValueError("a directive stands in it twice") from None
+
+
+@lru_cache(maxsize=512)
+def _midnight(year: int, month: int, day: int) -> float:
+    """Seconds since 1970 at which a day begins. ValueError for a day that there is not."""
+    return datetime(year, month, day, tzinfo=UTC).timestamp()
+
+
+def moment(found: re.Match[str], arrival: float) -> float | None:
+    """Seconds since 1970, UTC unless there is a zone; None for what is no time (a 31 February).
+
+    ``arrival`` says which year is meant where none is written.
+    """
+    parts = found.groupdict()
+    if parts.get("s"):
+        number = float(parts["s"])
+        number = number if number < 1e11 else number / 1e3 if number < 1e14 else number / 1e6
+        return number if number < LATEST else None
+    month = MONTHS[parts["b"]] if parts.get("b") else int(parts.get("m") or 1)
+    day = int(parts.get("d") or 1)
+    clock = int(parts.get("H") or 0) * 3600 + int(parts.get("M") or 0) * 60 + int(parts.get("S") or 0)
+    within = float("0." + parts["f"]) if parts.get("f") else int(parts.get("ms") or 0) / 1e3
+    offset = _offset(parts["z"]) if parts.get("z") else 0
+    try:
+        if parts.get("Y") or parts.get("y"):
+            year = int(parts["Y"]) if parts.get("Y") else 2000 + int(parts["y"])
+            return _midnight(year, month, day) + clock + within - offset
+        year = datetime.fromtimestamp(arrival, UTC).year
+        for guess in (year, year - 1):
+            time = _midnight(guess, month, day) + clock + within - offset
+            if time <= arrival + AHEAD:
+                return time
+    except ValueError:  # 29 February of another year
+        pass
+    return None
+
+
+def _offset(zone: str) -> int:
+    if zone == "Z":
+        return 0
+    digits = zone[1:].replace(":", "")
+    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if zone[0] == "-" else 1)

@@ -1,0 +1,229 @@
+"""Templates of unequal length that are one: they share a label.
+
+They differ by the length of a list, one run of tokens with digits; or by one piece, such as an address where
+others have the name of a host and a port.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.kernels.jit import kernel
+from streamdp.lines.base import DIGIT, LETTERS, lettered
+from streamdp.lines.scan import closed
+from streamdp.lines.search import post
+from streamdp.lines.slots import is_constant, same
+from streamdp.lines.state import Lines, Scratch, State, look_up
+
+LOOKED_AT = 64
+"""Templates of other lengths that one is compared with, of those that share two of its constants."""
+
+FAMILY = 1 << 62
+"""What sets the keys of families apart."""
+
+
+@kernel
+def label_of(state: State, cluster: int) -> int:
+    """The label today of what was founded with this one."""
+    while state.clusters[cluster].older != cluster:
+        cluster = state.clusters[cluster].older
+    return cluster
+
+
+@kernel
+def one_label(state: State, a: int, b: int, lines: Lines) -> None:
+    """Two labels are one from now on, the older; the changes of ``lines`` name it, younger before older."""
+    a, b = label_of(state, a), label_of(state, b)
+    if a == b:
+        return
+    older, younger = min(a, b), max(a, b)
+    state.clusters[younger].older = older
+    at = lines.counters.changes
+    lines.changes[at, 0] = younger
+    lines.changes[at, 1] = older
+    lines.counters.changes = at + 1
+
+
+@kernel
+def _covered(state: State, a: int, b: int) -> bool:
+    """Whether two slots are one constant, or one of them is a hole."""
+    return same(state, a, b) or not (is_constant(state, a) and is_constant(state, b))
+
+
+@kernel
+def _list_of(state: State, begin: int, stop: int, shown: int) -> int:
+    """The one class of all tokens with a letter or digit of some slots, and ``shown`` where that is not 0.
+
+    -1 where they have several, or none with a digit.
+    """
+    for slot in range(begin, stop):
+        value, token = state.slots[slot].first, state.slots[slot].founder
+        while True:
+            if state.slots[slot].distinct > 1:
+                token = state.values[value].token
+                value = state.values[value].next
+            of_token = state.tokens[token].shown
+            if of_token & (LETTERS | DIGIT):
+                if of_token & DIGIT == 0 or (shown != 0 and shown != of_token):
+                    return -1
+                shown = of_token
+            if state.slots[slot].distinct == 1 or value < 0:
+                break
+    return shown
+
+
+@kernel
+def _piece(state: State, begin: int, stop: int) -> int:
+    """What some slots are: 0 where a blank is between them or all are signs, else 1, or 2 without a word.
+
+    A word is a constant with a letter.
+    """
+    words, others = 0, 0
+    for slot in range(begin, stop):
+        if slot > begin and state.slots[slot].glued == 0:
+            return 0
+        if _lettered(state, slot):
+            words += 1
+        elif not is_constant(state, slot) or state.tokens[state.slots[slot].founder].shown & DIGIT:
+            others += 1
+    if words + others == 0:
+        return 0
+    return 2 if words == 0 else 1
+
+
+@kernel
+def _ends_alike(state: State, first: int, n: int, second: int, m: int, pieces: bool) -> tuple[int, int, int]:
+    """How many slots at the head and the tail two templates share; how many words they have before any hole.
+
+    From either end.
+
+    With ``pieces`` a hole is shared with whatever it covers, and what blanks part is shared as a whole.
+    """
+    head, tail, equal = 0, 0, 0
+    while head < n:
+        a, b = first + head, second + head
+        if not (same(state, a, b) or (pieces and _covered(state, a, b))):
+            break
+        head += 1
+    while (
+        pieces
+        and head > 0
+        and (
+            (head < n and state.slots[first + head].glued) or (head < m and state.slots[second + head].glued)
+        )
+    ):
+        head -= 1
+    while tail < n - head:
+        a, b = first + n - 1 - tail, second + m - 1 - tail
+        if not (same(state, a, b) or (pieces and _covered(state, a, b))):
+            break
+        tail += 1
+    while (
+        pieces and tail > 0 and (state.slots[first + n - tail].glued or state.slots[second + m - tail].glued)
+    ):
+        tail -= 1
+    for i in range(head):
+        if not same(state, first + i, second + i):
+            break
+        equal += 1 if _lettered(state, first + i) else 0
+    for i in range(tail):
+        if not same(state, first + n - 1 - i, second + m - 1 - i):
+            break
+        equal += 1 if _lettered(state, first + n - 1 - i) else 0
+    return head, tail, equal
+
+
+@kernel
+def _related(state: State, a: int, b: int) -> bool:
+    """Whether two templates of unequal length differ by one list, or by one piece.
+
+    A list is of tokens of one class with digits. A piece has no blank inside; that of one has no word.
+    """
+    if state.clusters[a].length > state.clusters[b].length:
+        a, b = b, a
+    n, m = state.clusters[a].length, state.clusters[b].length
+    if n == m:
+        return False
+    first, second = state.clusters[a].slot, state.clusters[b].slot
+    head, tail, equal = _ends_alike(state, first, n, second, m, False)
+    if equal >= 2:
+        shown = _list_of(state, first + head, first + n - tail, 0)
+        begins = shown > 0 or (shown == 0 and not _opens(state, second + head))
+        if begins and _list_of(state, second + head, second + m - tail, shown) > 0:
+            return True
+    head, tail, equal = _ends_alike(state, first, n, second, m, True)
+    one = _piece(state, first + head, first + n - tail)
+    other = _piece(state, second + head, second + m - tail)
+    return equal >= 2 and one > 0 and other > 0 and one + other > 2
+
+
+@kernel
+def _opens(state: State, slot: int) -> bool:
+    """Whether a slot is an opening bracket: what it encloses is no further part of a list."""
+    sign = state.text[state.tokens[state.slots[slot].founder].start]
+    return bool(sign == 40 or sign == 91)
+
+
+@kernel
+def _lettered(state: State, slot: int) -> bool:
+    """Whether a slot is a constant with a letter."""
+    return is_constant(state, slot) and lettered(state, state.slots[slot].founder)
+
+
+@kernel
+def _outer(state: State, cluster: int, backwards: bool) -> tuple[int, int]:
+    """The first two constants with a letter before the first hole, from either end; -1 for none."""
+    row, first, second = state.clusters[cluster], -1, -1
+    for i in range(row.length):
+        slot = state.slots[row.slot + (row.length - 1 - i if backwards else i)]
+        if slot.distinct > 1 or second >= 0:
+            break
+        if lettered(state, slot.founder):
+            if first < 0:
+                first = slot.founder
+            else:
+                second = slot.founder
+    return first, second
+
+
+@kernel
+def _family_keys(state: State, cluster: int, keys: np.ndarray) -> None:
+    """Keys that templates which are related share at least one of, or -1.
+
+    Of the constants with a letter before the first hole the first two, of those behind the last hole the last
+    two, and the first and the last.
+    """
+    a, b = _outer(state, cluster, False)
+    z, y = _outer(state, cluster, True)
+    _pair_key(keys, 0, a, b)
+    _pair_key(keys, 1, a, z)
+    _pair_key(keys, 2, y, z)
+
+
+@kernel
+def _pair_key(keys: np.ndarray, which: int, x: int, y: int) -> None:
+    if x < 0 or y < 0:
+        keys[which] = -1
+    else:
+        code = (np.uint64(x) * np.uint64(3) + np.uint64(which)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(y)
+        keys[which] = FAMILY | (closed(code) >> 1)
+
+
+@kernel
+def relate(state: State, scratch: Scratch, cluster: int, new: bool, lines: Lines) -> None:
+    """Give a template and those it is related to one label; a ``new`` one can be found from now on."""
+    keys = scratch.few
+    _family_keys(state, cluster, keys)
+    for which in range(3):
+        if keys[which] < 0:
+            continue
+        place, looked = look_up(state.by_place, keys[which]), 0
+        entry = state.lists[place].first if place >= 0 else -1
+        while entry >= 0 and looked < LOOKED_AT:
+            other = state.posts[entry].cluster
+            if other != cluster and state.clusters[other].alive and _related(state, cluster, other):
+                one_label(state, cluster, other, lines)
+            entry = state.posts[entry].next
+            looked += 1
+        if new:
+            post(state, keys[which], cluster)

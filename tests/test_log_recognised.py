@@ -1,0 +1,64 @@
+"""A log is recognised by its name or lines, unless its format is named; ``check`` shows how it is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import assignments, call, succeed
+from logs import lines
+
+HEAD = "2026-01-05 10:{:02}:{:02} INFO [main] shop.Cart: {}\n"
+
+
+def written(path: Path) -> None:
+    """A log with a stack trace behind its first line."""
+    texts = lines(120)[0]
+    trace = "java.io.IOException: broken\n\tat app.Server.run(Server.java:17)\n"
+    path.write_text(
+        "".join(HEAD.format(n // 60, n % 60, text) + trace * (n == 0) for n, text in enumerate(texts))
+    )
+
+
+@pytest.mark.parametrize("name", ["app.log", "app.log.1", "syslog", "service"])
+def test_a_log_is_read_without_options(tmp_path: Path, name: str) -> None:
+    written(tmp_path / name)
+    done = call(tmp_path, "consume", name, "--output", "out")
+    assert done.returncode == 0
+    assert f"{name} is read as a log, by templates (--format names another)" in done.stderr.decode()
+    found = assignments((tmp_path / "out").read_bytes())
+    assert found[1]["template"] == "java.io.IOException@app.Server.run"
+
+
+def test_journals_are_logs_and_other_objects_are_not(tmp_path: Path) -> None:
+    texts = lines(30)[0]
+    journal = [
+        {"__REALTIME_TIMESTAMP": str(1767571200000000 + n), "MESSAGE": text} for n, text in enumerate(texts)
+    ]
+    (tmp_path / "journal.json").write_text("".join(json.dumps(each) + "\n" for each in journal))
+    done = call(tmp_path, "consume", "journal.json", "--output", "out")
+    assert "is read as a log" in done.stderr.decode()
+    (tmp_path / "plain.json").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    done = call(tmp_path, "consume", "plain.json", "--output", "out2")
+    assert "is read as a log" not in done.stderr.decode()
+
+
+@pytest.mark.parametrize("more", [("--format", "text"), ("--beam", "4")])
+def test_what_is_named_or_has_no_meaning_with_templates_is_no_log(
+    tmp_path: Path, more: tuple[str, str]
+) -> None:
+    written(tmp_path / "app.log")
+    done = call(tmp_path, "consume", "app.log", "--output", "out", *more)
+    assert done.returncode == 0
+    assert "is read as a log" not in done.stderr.decode()
+    assert "template" not in assignments((tmp_path / "out").read_bytes())[0]
+
+
+def test_check_shows_heads_lines_that_go_on_and_templates(tmp_path: Path) -> None:
+    written(tmp_path / "app.log")
+    told = succeed(tmp_path, "check", "app.log").decode()
+    assert "level: INFO 121" in told
+    assert "component: shop.Cart 121" in told
+    assert "1 line would go on with the line before:\n  line 2: 'java.io.IOException: broken'" in told
+    assert "templates, of 121 lines; the commonest:" in told
