@@ -15,7 +15,7 @@ from benchmarks.shape import circles, counts, imported, read
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
-    "_version errors records safe_files",
+    "_version errors records safe_files web",
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from commands import start
+from commands import start, wait_for
 from streamdp_connectors.files.source import FileSource
 
 MIB = 1 << 20
@@ -96,9 +96,17 @@ def test_what_zstandard_unpacks_costs_little_more_than_the_library_takes(tmp_pat
     assert seconds(ours) < 10.0 * seconds(library) + 0.5
 
 
-def obeys(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """A first SIGTERM ends a run."""
-    time.sleep(seconds)
+def hears(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has a handler for SIGTERM."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def obeys(process: subprocess.Popen[bytes]) -> None:
+    """A first SIGTERM ends a run that has begun."""
+    wait_for(lambda: hears(process), process)
+    time.sleep(1.0)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     began = time.monotonic()
@@ -111,7 +119,7 @@ def test_a_run_obeys(tmp_path: Path, name: str) -> None:
     packed = (tmp_path / name).suffix != ".txt"
     (tmp_path / name).write_bytes(BOMBS[name](64_000 if packed else 512))
     process = start(tmp_path, "consume", name, "--format", "text", "--state", "s")
-    obeys(process, 1.5)
+    obeys(process)
     assert process.returncode == 0
 
 
@@ -120,7 +128,7 @@ def test_a_run_that_waits_for_a_pipe_obeys(tmp_path: Path, format: str) -> None:
     """Nobody has opened it for writing yet."""
     os.mkfifo(tmp_path / "pipe")
     process = start(tmp_path, "consume", "--file", "pipe", "--format", format)
-    obeys(process, 1.5)
+    obeys(process)
     assert process.returncode == 128 + signal.SIGTERM
 
 

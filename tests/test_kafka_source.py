@@ -211,6 +211,17 @@ def test_retention_passed_the_stored_offset(broker: Any) -> None:
     lenient.close()
 
 
+def test_marks_that_nobody_can_have_made_are_not_waited_for(broker: Any) -> None:
+    """Whoever may write to the output may note positions there that are beyond the end of the input."""
+    topic = make_topic(broker.bootstrap)
+    produce(broker.bootstrap, topic, ((0, b"%d" % i) for i in range(10)))
+    source = KafkaSource(topic, broker.bootstrap, until_end=True)
+    marks = [{"topic": topic, "partitions": {"0": end}} for end in (4, 10**9, -1, "x")]
+    source.replay([*marks, {"topic": topic, "partitions": {"7": 3}}, {"topic": topic}, {}])
+    assert [raw.data for raw in drain(source)] == [b"%d" % i for i in range(10)]
+    source.close()
+
+
 def test_retention_passes_a_source_at_work(broker: Any) -> None:
     topic = make_topic(broker.bootstrap)
     produce(broker.bootstrap, topic, [(0, b"one")])

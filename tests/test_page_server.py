@@ -14,11 +14,12 @@ from commands import wait_for
 from feeds import headlines
 
 from streamdp.engine import Engine
-from streamdp.page.guard import Allowance, host_of, is_loopback
+from streamdp.page.guard import Allowance
 from streamdp.page.hub import BEHIND
 from streamdp.page.server import Page, PageError
 from streamdp.page.view import View
 from streamdp.settings import Settings
+from streamdp.web import host_of, is_loopback
 
 
 @pytest.fixture(scope="module")
@@ -241,7 +242,7 @@ def test_a_browser_that_stops_reading_is_dropped_and_the_others_are_not(page: Pa
     read_until(quick, b'{"end":true}')
     assert len(page.hub._listeners) == 1
     wait_for(
-        lambda: len(page._transports) == 1, seconds=20.0
+        lambda: len(page.connections.crowd) == 1, seconds=20.0
     )  # the connection is gone, and what waited for it
     slow.close()
     quick.close()

@@ -298,5 +298,5 @@ def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) ->
 
 def api_paths() -> set[str]:
     view = View("nothing")
-    app = Api(view, Hub("x", view.first_tick), Questions(), print, Allowance(1, 1)).app()
+    app = Api(view, Hub("x", view.first_tick), Questions(), print, Allowance(1, 1), Allowance(1, 1)).app()
     return {route.path for route in app.routes if isinstance(route, Route) and "/api/" in route.path}

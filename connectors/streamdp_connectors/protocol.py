@@ -18,6 +18,9 @@ Item = TypeVar("Item", contravariant=True)
 class ConnectorError(StreamdpError):
     """A source or a sink cannot go on."""
 
+    passing = False
+    """Whether that may change by itself in a moment: a broker is away."""
+
 
 class SourceError(ConnectorError):
     """The input cannot be opened, read or continued."""

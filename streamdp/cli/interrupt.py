@@ -41,8 +41,8 @@ class Interrupt:
         """The signal that came, 0 for none."""
         self.rotation_asked = False
         """Whether SIGHUP has come; reset by the caller that rotates."""
-        self.opened = True
-        """Set to False while inputs and outputs are opened: a signal ends the process at once then."""
+        self.opened = limit is None
+        """False while inputs and outputs are opened: a signal ends the process at once then."""
         self.under_way: Callable[[], bool] = lambda: False
         self._limit, self._resumable = limit, resumable
         self._since = 0.0

@@ -195,6 +195,7 @@ class Reader:
             start=start_of(input.start or "earliest"),
             until_end=input.until_end,
             on_gap=input.on_gap,
+            on_damage=input.on_damage,
             give_up_after=input.give_up_after,
             idle_timeout=settings.idle_timeout,
             in_step=settings.max_leap if settings.max_lateness else None,

@@ -316,6 +316,7 @@ def _delivery(
         client.bootstrap,
         name=None if client.transactions is None else whole,
         client_options=client.options,
+        patience=input.give_up_after,
         waiting=waiting,
         partition=input.partition or 0,
     )

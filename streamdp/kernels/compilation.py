@@ -22,6 +22,9 @@ class Compiling(NamedTuple):
     seconds: float
 
 
+_thread = threading.local()
+
+
 class _Watch(event.Listener):
     """Counts compilations inside one another, and in several threads, once."""
 
@@ -41,6 +44,8 @@ class _Watch(event.Listener):
         self.end(1)
 
     def begin(self, kernel: str) -> None:
+        if getattr(_thread, "beside", False):
+            return
         with self._lock:
             self._depth += 1
             first = self._depth == 1
@@ -53,6 +58,8 @@ class _Watch(event.Listener):
                 hear()
 
     def end(self, functions: int) -> None:
+        if getattr(_thread, "beside", False):
+            return
         with self._lock:
             self._depth -= 1
             self._functions += functions
@@ -89,6 +96,16 @@ def elsewhere(kernel: str) -> Iterator[None]:
         yield
     finally:
         _watch.end(0)
+
+
+@contextmanager
+def beside() -> Iterator[None]:
+    """While it lasts, nobody waits for what this thread compiles: it is not reported."""
+    _thread.beside = True
+    try:
+        yield
+    finally:
+        _thread.beside = False
 
 
 def on_compilation(hear: Callable[[], None]) -> None:

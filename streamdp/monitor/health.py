@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import socket
@@ -16,10 +17,14 @@ from typing import Any
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.monitor.metrics import Metrics
+from streamdp.web import PATIENCE, Crowd, Hosts, is_loopback
 
 _log = logging.getLogger(__name__)
 
 PLAIN = "text/plain; charset=utf-8"
+
+MOST, EACH = 64, 32
+"""Connections at once, and of one address."""
 
 
 class HealthError(StreamdpError):
@@ -117,9 +122,21 @@ def _refusal(host: str, port: int, error: OSError | OverflowError) -> str:
     return f"cannot serve metrics on {host}, port {port} (--metrics-port): {reason}"
 
 
+def _cut(request: socket.socket) -> None:
+    """End a connection: the thread that waits for it goes on, and finds it closed."""
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
+
+
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
     def __init__(self, health: HealthServer, host: str, port: int) -> None:
         self.health = health
+        self._hosts = Hosts(host) if is_loopback(host) else None
+        self._crowd: Crowd[socket.socket] = Crowd(MOST, EACH, lambda one: True)
+        self._ends: dict[socket.socket, float] = {}
+        self._lock = threading.Lock()
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
@@ -128,6 +145,34 @@ class _Server(ThreadingHTTPServer):
         """Bind without HTTPServer's look-up of the host's name, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; where there are too many, the oldest has to go."""
+        with self._lock:
+            gone = self._crowd.enter(request, str(client_address[0]))
+            self._ends[request] = time.monotonic() + PATIENCE
+            if gone is not None:
+                _cut(gone)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection that has been answered."""
+        with self._lock:
+            self._crowd.leave(request)
+            self._ends.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Cut slow connections; called ten times a second."""
+        now = time.monotonic()
+        with self._lock:
+            for request, end in self._ends.items():
+                if now > end:
+                    _cut(request)
+
+    def knows(self, host: str | None) -> bool:
+        """Whether a Host header, or none, is one for this server."""
+        return self._hosts is None or host is None or self._hosts.have(host)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Let clients go away without a word; of anything else, say it in a line."""
@@ -140,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "streamdp"
     sys_version = ""
-    timeout = 10  # seconds a silent client may keep a thread
+    timeout = PATIENCE
 
     def do_GET(self) -> None:
         self._answer(with_body=True)
@@ -150,7 +195,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, with_body: bool) -> None:
         accept = self.headers.get("Accept", "")
-        status, body, content_type = self.server.health.answer(self.path.partition("?")[0], accept)
+        if self.server.knows(self.headers.get("Host")):
+            status, body, content_type = self.server.health.answer(self.path.partition("?")[0], accept)
+        else:
+            status, body, content_type = HTTPStatus.MISDIRECTED_REQUEST, b"no name of this server\n", PLAIN
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))

@@ -55,13 +55,17 @@ class AskError(Exception):
 class _Same:
     """Answers that are the same for all pages until the next tick: worked out once."""
 
-    def __init__(self, version: Callable[[], int]) -> None:
+    def __init__(self, version: Callable[[], int], allowance: Allowance) -> None:
         self._version, self._at, self._held = version, -1, dict[Any, bytes]()
+        self._allowance = allowance
 
     def get(self, key: Any, make: Callable[[], Any]) -> bytes:
         if self._at != self._version() or len(self._held) > 64:
             self._held, self._at = {}, self._version()
         if key not in self._held:
+            wait = self._allowance.take()
+            if wait:
+                raise AskError(429, "too many questions at once: wait a moment", wait)
             self._held[key] = msgspec.json.encode(make())
         return self._held[key]
 
@@ -70,11 +74,17 @@ class Api:
     """The answers to all paths."""
 
     def __init__(
-        self, view: View, hub: Hub, questions: Questions, drop: Callable[[Any], None], allowance: Allowance
+        self,
+        view: View,
+        hub: Hub,
+        questions: Questions,
+        drop: Callable[[Any], None],
+        scores: Allowance,
+        made: Allowance,
     ) -> None:
         self._view, self._hub, self._questions = view, hub, questions
-        self._drop, self._allowance = drop, allowance
-        self._same = _Same(lambda: view.version)
+        self._drop, self._scores = drop, scores
+        self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
             for each in (files("streamdp.page") / "static").iterdir()
@@ -151,12 +161,14 @@ class Api:
         cluster = _number(request, "cluster")
         most = _integer(request, "limit", 40, 1, 40)
         label = None if cluster is None else int(cluster)
-        return _json(msgspec.json.encode({"records": self._view.latest(label, most)}))
+        key = "records", label, most
+        return _json(self._same.get(key, lambda: {"records": self._view.latest(label, most)}))
 
     async def events(self, request: Request) -> Response:
         """The latest events."""
         after, most = _integer(request, "after", 0, 0, 10**12), _integer(request, "limit", 50, 1, 200)
-        return _json(msgspec.json.encode({"events": self._view.events(after, most)}))
+        key = "events", after, most
+        return _json(self._same.get(key, lambda: {"events": self._view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
         """Ticks, as server-sent events."""
@@ -174,7 +186,7 @@ class Api:
         """Where a text would go."""
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise AskError(415, 'send JSON: {"text": "..."}')
-        wait = self._allowance.take()
+        wait = self._scores.take()
         if wait:
             raise AskError(429, "too many texts at once: wait a moment", wait)
         body = b""
@@ -188,7 +200,7 @@ class Api:
             raise AskError(400, 'send {"text": "..."}') from None
         if len(text) > LONGEST:
             raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
-        found = await self._ask(lambda engine: where_to(engine, text))
+        found = await self._ask(lambda engine: where_to(engine, text), scores=True)
         return _json(msgspec.json.encode(self._view_names(found)))
 
     def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -199,10 +211,10 @@ class Api:
                 candidate["slot"] = self._view.graph.colours.of(label)
         return found
 
-    async def _ask(self, question: Callable[[Any], Any], **otherwise: Any) -> Any:
+    async def _ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
         """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time."""
         try:
-            answer = asyncio.wrap_future(self._questions.ask(question))
+            answer = asyncio.wrap_future(self._questions.ask(question, scores=scores))
             return await asyncio.wait_for(answer, LESS_PATIENCE if otherwise else PATIENCE)
         except (BusyError, TimeoutError):
             if otherwise:
@@ -219,6 +231,8 @@ def _or_error(answer: Endpoint) -> Endpoint:
             return await answer(request)
         except AskError as error:
             headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
+            if error.status == 413:
+                headers["connection"] = "close"  # what is still to come is not read
             return _json(msgspec.json.encode({"error": error.message}), error.status, headers)
         except ClientDisconnect:
             return Response(status_code=400)

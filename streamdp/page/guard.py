@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
-import re
-import socket
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+from streamdp.web import Hosts
 
 COOKIE = "streamdp-token"
 
@@ -26,23 +25,10 @@ HEADERS = [
 ]
 """With every answer: a page may load and ask nothing but this server, and no page may frame it."""
 
+LARGEST = 64_000
+"""Bytes of a request's body."""
+
 Scope = dict[str, Any]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def host_of(header: str) -> str | None:
-    """The host in a Host header, without its port; None where it is none."""
-    match = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", header)
-    return None if match is None else match[1].strip("[]").lower()
 
 
 class Allowance:
@@ -72,9 +58,7 @@ class Guard:
     """
 
     def __init__(self, app: Any, host: str, token: str | None) -> None:
-        self._app, self._token = app, token
-        names = {"localhost", host.lower()} if is_loopback(host) else {host.lower(), *_own_names()}
-        self._names, self._any_address = names, not is_loopback(host)
+        self._app, self._token, self._hosts = app, token, Hosts(host)
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer, or refuse."""
@@ -90,7 +74,7 @@ class Guard:
 
         refused = self._refusal(scope, headers)
         if refused is not None:
-            await _answer(guarded, *refused)
+            await _answer(guarded, *refused, [(b"connection", b"close")])
             return
         given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         if self._token is not None and "token" in given:
@@ -111,8 +95,14 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "this page only reads"
-        host = host_of(headers.get("host", ""))
-        if host is None or not self._is_ours(host):
+        length = headers.get("content-length", "0")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            return 400, "a request has one length"
+        if scope["method"] != "POST" and (length != "0" or "transfer-encoding" in headers):
+            return 413, "a question has no body"
+        if len(length) > 9 or int(length) > LARGEST:
+            return 413, f"a request has at most {LARGEST:,} bytes"
+        if not self._hosts.have(headers.get("host", "")):
             return 421, "this is no name of the machine that serves this page"
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
@@ -123,15 +113,6 @@ class Guard:
             return 403, "another site may not ask"
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        if host in self._names:
-            return True
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            return False
-        return self._any_address or address.is_loopback
-
     def _known(self, headers: dict[str, str]) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._right(token.strip()):
@@ -141,10 +122,6 @@ class Guard:
 
     def _right(self, token: str) -> bool:
         return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
-
-
-def _own_names() -> Iterable[str]:
-    return {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
 async def _answer(send: Any, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from streamdp.engine import Engine
+from streamdp.kernels.compilation import beside
 
 HELD = 60
 """Ticks that are kept for pages which were away for a moment."""
@@ -145,17 +147,28 @@ class BusyError(Exception):
     """Too many questions wait already."""
 
 
+Question = tuple[Callable[[Engine], Any], Future[Any]]
+
+
 class Questions:
-    """A line of questions. They only read: none may change the engine."""
+    """A line of questions. They only read: none may change the engine.
+
+    The first of those that need a kernel (``scores``) are answered by a copy of the engine, in a thread of
+    its own: it may have to be compiled, which takes half a minute, and the stream goes on meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._line: queue.Queue[tuple[Callable[[Engine], Any], Future[Any]]] = queue.Queue(WAITING)
+        self._line: queue.Queue[tuple[bool, Question]] = queue.Queue(WAITING)
+        self._aside: queue.SimpleQueue[Question] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
 
-    def ask(self, question: Callable[[Engine], T]) -> Future[T]:
+    def ask(self, question: Callable[[Engine], T], *, scores: bool = False) -> Future[T]:
         """Join the line. Raises BusyError."""
         answer: Future[T] = Future()
+        if self._aside.qsize() >= WAITING:
+            raise BusyError
         try:
-            self._line.put_nowait((question, answer))
+            self._line.put_nowait((scores, (question, answer)))
         except queue.Full:
             raise BusyError from None
         return answer
@@ -165,13 +178,39 @@ class Questions:
         end = time.monotonic() + seconds
         while True:
             try:
-                question, answer = self._line.get_nowait()
+                scores, question = self._line.get_nowait()
             except queue.Empty:
                 return
-            if answer.set_running_or_notify_cancel():
-                try:
-                    answer.set_result(question(engine))
-                except Exception as error:  # the run goes on; the asker gets the error
-                    answer.set_exception(error)
+            if scores and not self._prepared:
+                self._aside.put(question)
+                self._prepare(engine)
+            else:
+                _answer(engine, *question)
             if time.monotonic() >= end:
                 return
+
+    @property
+    def _prepared(self) -> bool:
+        return self._thread is not None and not self._thread.is_alive() and self._aside.empty()
+
+    def _prepare(self, engine: Engine) -> None:
+        """Answer what was put aside by a copy of the engine."""
+        if self._thread is None or not self._thread.is_alive():
+            make, state = engine.__reduce__()
+
+            def run() -> None:
+                with beside():
+                    copy = make(*state)
+                    while not self._aside.empty():
+                        _answer(copy, *self._aside.get())
+
+            self._thread = threading.Thread(target=run, name="streamdp-questions", daemon=True)
+            self._thread.start()
+
+
+def _answer(engine: Engine, question: Callable[[Engine], Any], answer: Future[Any]) -> None:
+    if answer.set_running_or_notify_cancel():
+        try:
+            answer.set_result(question(engine))
+        except Exception as error:  # the run goes on; the asker gets the error
+            answer.set_exception(error)

@@ -9,19 +9,22 @@ import logging
 import secrets
 import socket
 import threading
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import Api
-from streamdp.page.guard import Allowance, Guard, is_loopback
+from streamdp.page.connections import Connections
+from streamdp.page.guard import Allowance, Guard
 from streamdp.page.hub import Hub, Questions
 from streamdp.page.view import View
+from streamdp.web import is_loopback
 
 SCORES = 10.0, 4.0
 """Texts that are scored at once, and in a second in the long run."""
+
+MADE = 120.0, 60.0
+"""Answers that are worked out at once, and in a second; pages share those that are the same."""
 
 CLOSING = 5.0
 """Seconds that the server is waited for."""
@@ -54,14 +57,14 @@ class Page:
         self.token = (token or secrets.token_urlsafe(24)) if not is_loopback(host) or token else None
         self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
-        self._transports: dict[Any, asyncio.Transport] = {}
+        self.connections = Connections()
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
-        api = Api(view, self.hub, self.questions, self._drop, Allowance(*SCORES))
+        api = Api(view, self.hub, self.questions, self.connections.drop, Allowance(*SCORES), Allowance(*MADE))
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         config = uvicorn.Config(
             Guard(api.app(), host, self.token),
-            http=self._protocol(),
+            http=self.connections.protocol(),
             ws="none",
             loop="asyncio",
             lifespan="off",
@@ -91,8 +94,10 @@ class Page:
     def _run(self) -> None:
         async def serve() -> None:
             self.hub.begin()
+            sweeping = asyncio.create_task(self.connections.sweep())
             self._began.set()
             await self._server.serve(sockets=[self._socket])
+            sweeping.cancel()
 
         with contextlib.suppress(SystemExit):
             asyncio.run(serve())
@@ -103,29 +108,6 @@ class Page:
         self._server.should_exit = True
         self._thread.join(CLOSING)
         self._socket.close()
-
-    def _drop(self, client: Any) -> None:
-        """Cut off a browser that does not read: what waits for it is thrown away."""
-        transport = self._transports.pop(client, None)
-        if transport is not None:
-            transport.abort()
-
-    def _protocol(self) -> type[H11Protocol]:
-        """HTTP/1.1 by a protocol whose connections can be found by their client's address."""
-        known = self._transports
-
-        class Protocol(H11Protocol):
-            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-                super().connection_made(transport)
-                if self.client is not None:
-                    known[tuple(self.client)] = transport
-
-            def connection_lost(self, exc: Exception | None) -> None:
-                if self.client is not None:
-                    known.pop(tuple(self.client), None)
-                super().connection_lost(exc)
-
-        return Protocol
 
 
 def _listening(host: str, port: int) -> socket.socket:

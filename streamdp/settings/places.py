@@ -59,6 +59,10 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         Literal["stop", "earliest", "latest"],
         _kafka("if records of the topic are gone: stop, or go on with the earliest or latest", when=_TOPIC),
     ] = "stop"
+    on_damage: Annotated[
+        Literal["stop", "skip"],
+        _kafka("if a batch of the topic is damaged: stop, or pass it and note it as a reject", when=_TOPIC),
+    ] = "stop"
     give_up_after: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         _kafka(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from broker.topics import contents, make_topic, produce
 from commands import call, environment, fail, succeed
 from secured import PASSWORD, USER, Secured, token
+from streamdp_connectors.kafka import reach
 from streamdp_connectors.kafka.config import KafkaConfigError, kafka_options
 
 VALUES = [b'{"text": "storm over the coast"}', b'{"text": "coast storm warning"}', b"{broken"]
@@ -199,3 +201,28 @@ def test_a_file_is_for_topics(tmp_path: Path) -> None:
     assert code == 64
     assert "--kafka-config is for topics" in message
     assert not [name for name in environment() if name.startswith("STREAMDP_KAFKA")]
+
+
+@pytest.mark.parametrize(
+    ("code", "why", "advice"),
+    [
+        (10, "certificate has expired", "renewed"),
+        (9, "certificate is not yet valid", "clocks"),
+        (62, "Hostname mismatch", "--bootstrap"),
+        (19, "self-signed certificate in certificate chain", "ssl.ca.location"),
+    ],
+)
+def test_advice_fits_what_is_wrong_with_a_certificate(
+    monkeypatch: pytest.MonkeyPatch, code: int, why: str, advice: str
+) -> None:
+    def refuse(*_: object) -> socket.socket:
+        error = ssl.SSLCertVerificationError()
+        error.verify_code, error.verify_message = code, why
+        raise error
+
+    monkeypatch.setattr(reach, "_connect", refuse)
+    trouble = reach._certificate("host", 9093, {})
+    assert trouble is not None
+    assert f"({why}): " in trouble.message
+    assert advice in trouble.message
+    assert ("ssl.ca.location" in trouble.message) is (code == 19)

@@ -26,18 +26,27 @@ class UnreadableError(Exception):
     """A batch cannot be unpacked, or would be too large."""
 
 
-class Unread(list[Any]):
-    """Stands for a record's headers: why a batch cannot be read, and its first and last offset."""
+class DamagedError(UnreadableError):
+    """A batch is not what was written."""
 
-    def __init__(self, why: str, first: int, last: int) -> None:
+
+class Unread(list[Any]):
+    """Stands for a record's headers: why a batch cannot be read, and its first and last offset.
+
+    ``damaged`` says that it is not what its producer wrote.
+    """
+
+    def __init__(self, why: str, first: int, last: int, *, damaged: bool) -> None:
         super().__init__()
-        self.why, self.first, self.last = why, first, last
+        self.why, self.first, self.last, self.damaged = why, first, last, damaged
 
 
 def unpack(codec: int, packed: bytes, limit: int = LIMIT) -> bytes:
     """Return a batch's records; ``codec`` is its attribute. Raises UnreadableError, ImportError."""
+    if codec not in CODECS:
+        raise DamagedError(f"its codec, number {codec}, is none that there is")
     try:
-        pieces = _CODECS[codec](packed, limit)
+        pieces = CODECS[codec](packed, limit)
         found: list[bytes] = []
         size = 0
         for piece in pieces:
@@ -113,7 +122,7 @@ def _zstd(packed: bytes, limit: int) -> Iterator[bytes]:
             yield piece
 
 
-_CODECS: dict[int, Callable[[bytes, int], Iterator[bytes]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
+CODECS: dict[int, Callable[[bytes, int], Iterator[bytes]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}
 
 
 class Entry(NamedTuple):

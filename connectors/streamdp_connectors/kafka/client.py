@@ -6,8 +6,8 @@ import contextlib
 import difflib
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka import internals
@@ -50,6 +50,26 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def _passing(error: ConnectorError) -> ConnectorError:
+    error.passing = True
+    return error
+
+
+T = TypeVar("T")
+
+
+def patiently(ask: Callable[[], T], seconds: float) -> T:
+    """What ``ask`` returns: it is asked again while a broker is away, for so many seconds in all."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except ConnectorError as error:
+            if not error.passing or time.monotonic() + _PAUSE >= deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
 class Broker(NamedTuple):
     """Where a Kafka cluster is, how clients log in, and how many seconds they wait for an answer.
 
@@ -75,6 +95,7 @@ class Broker(NamedTuple):
             "auto_offset_reset": begins,
             "key_deserializer": None,
             "value_deserializer": None,
+            "check_crcs": False,  # once is enough: see bound_batches
         }
         # One fetch is under way at a time: one that waits at the end of a partition holds up the others.
         defaults = {"isolation_level": "read_committed", "fetch_max_wait_ms": 100, **settings}
@@ -99,7 +120,7 @@ class Broker(NamedTuple):
             found = consumer.partitions_for_topic(topic)
         except self.kafka.errors.KafkaError as error:
             what = f"cannot ask {self.bootstrap} for topic {topic}: {one_line(error)}"
-            raise self.failure(what, Exit.UNAVAILABLE) from None
+            raise _passing(self.failure(what, Exit.UNAVAILABLE)) from None
         if not found:
             near = difflib.get_close_matches(topic, internals.topics_heard_of(consumer), n=1)
             hint = f" (there is {near[0]})" if near else ""
@@ -132,7 +153,7 @@ class Broker(NamedTuple):
     def unreachable(self, error: Exception) -> ConnectorError:
         """The error of a broker that does not answer."""
         what = f"no Kafka broker answers at {self.bootstrap} within {self.timeout:g} s ({one_line(error)})"
-        return self.failure(what, Exit.UNAVAILABLE)
+        return _passing(self.failure(what, Exit.UNAVAILABLE))
 
     def broken(self, what: str, error: Exception) -> ConnectorError:
         """The error of a broker that answers with a refusal."""

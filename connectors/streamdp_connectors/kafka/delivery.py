@@ -10,7 +10,7 @@ from typing import Any
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka.batches import Entry
-from streamdp_connectors.kafka.client import Broker, Options
+from streamdp_connectors.kafka.client import Broker, Options, patiently
 from streamdp_connectors.kafka.output import (
     FencedError,
     Load,
@@ -40,8 +40,9 @@ class Delivery:
     no transactions). A later run with this state, or with a copy of it, shuts out an earlier one that still
     lives, or whose last request is still under way, and only then reads what has been written. When a
     transaction fails, the topics are read to see what of it is there, and whether another run has replaced
-    this one (SinkError 73). All goes to one ``partition``, to keep its order. ``waiting`` is called while a
-    broker is waited for: it says whether the broker answers, and may raise. Raises SinkError.
+    this one (SinkError 73). All goes to one ``partition``, to keep its order. A question waits ``timeout``
+    seconds for its answer, and a start ``patience`` for a lost broker. ``waiting`` is called while a broker
+    is waited for: it says whether the broker answers, and may raise. Raises SinkError.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Delivery:
         name: str | None,
         client_options: Options | None = None,
         timeout: float = 10.0,
+        patience: float | None = None,
         waiting: Callable[[], bool] = lambda: True,
         partition: int = 0,
     ) -> None:
@@ -65,7 +67,8 @@ class Delivery:
         self._error: BaseException | None = None
         self._failed = self._closing = False
         self._changed = threading.Condition()
-        self._transactions = Transactions(self._broker, name, partition)
+        self._patience = timeout if patience is None else patience
+        self._transactions = patiently(lambda: Transactions(self._broker, name, partition), self._patience)
         self._thread = threading.Thread(target=self._run, name="streamdp-delivery", daemon=True)
         self._thread.start()
 
@@ -76,7 +79,9 @@ class Delivery:
 
         Everything before the topic's ``offset`` has been delivered.
         """
-        tail = read_tail(topic, self._broker, resume, anew, self._partition)
+        tail = patiently(
+            lambda: read_tail(topic, self._broker, resume, anew, self._partition), self._patience
+        )
         written = 0 if resume is None else max([resume["out_seq"], *(n + 1 for n in tail.checksums)])
         offset = resume["offset"] if resume is not None and tail.known else tail.end
         self._topics[topic] = Topic(epoch, written, offset, self._broker.largest_batch(topic), tail.ids)
@@ -245,7 +250,7 @@ class Delivery:
             resume = {**written, **place.ids.plain()}
             found = read_tail(topic, self._broker, resume, partition=self._partition).checksums
             ours = {entry.number: checksum(entry.value) for entry in entries}
-            foreign = [number for number, of in found.items() if ours.get(number) != of]
+            foreign = [number for number, of in found.items() if ours.get(number) not in of]
             if foreign:
                 what = (
                     f"another run of this state has written to topic {topic}, from number {min(foreign)} on"

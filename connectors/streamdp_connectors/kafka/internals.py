@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from streamdp_connectors.kafka.batches import Unread, UnreadableError, unpack
+from streamdp_connectors.kafka.batches import CODECS, DamagedError, Unread, UnreadableError, unpack
 
 _BEFORE_KIP_360 = (2, 4)
 
@@ -70,33 +70,78 @@ def bound_batches() -> None:
     """Make kafka-python unpack batches by our ``unpack``, for all consumers of the process.
 
     Its own codecs have no limit: 29 kB of zstd were 1.7 GB. And an error in the midst of a poll would leave
-    it spinning. So a batch that cannot be read becomes one record without a value, at the offset of the
-    batch's last one, its headers an ``Unread``.
+    it spinning, or end every run at the same batch. So a batch that cannot be read becomes one record without
+    a value, at the offset of the batch's last one, its headers an ``Unread``. Checksums are checked here.
     """
     from kafka.record.default_records import DefaultRecordBatch
+    from kafka.record.memory_records import MemoryRecords
 
     DefaultRecordBatch._maybe_uncompress = _uncompress
     DefaultRecordBatch.__iter__ = _records
+    if MemoryRecords.next_batch is not _next_batch:
+        _originals["next_batch"] = MemoryRecords.next_batch
+        MemoryRecords.next_batch = _next_batch
+
+
+_originals: dict[str, Any] = {}
+
+
+def _next_batch(records: Any) -> Any:
+    from kafka.errors import CorruptRecordError
+
+    batch = _originals["next_batch"](records)
+    if batch is None or batch.validate_crc():
+        return batch
+    if batch.magic < 2:
+        raise CorruptRecordError("a batch of an old format does not match its checksum")
+    return Damaged(batch)
+
+
+class Damaged:
+    """Stands for a batch that does not match its checksum: nothing of it but its offsets is believed."""
+
+    magic = 2
+    is_control_batch = is_transactional = False
+
+    def __init__(self, batch: Any) -> None:
+        self.base_offset, self.leader_epoch = batch.base_offset, batch.leader_epoch
+        self.last_offset = max(batch.last_offset, batch.base_offset)
+        self.next_offset = self.last_offset + 1
+        self.max_timestamp, self.timestamp_type = -1, 0
+
+    def has_producer_id(self) -> bool:
+        """Its producer is not known."""
+        return False
+
+    def __iter__(self) -> Iterator[Any]:
+        return _unread(self, DamagedError("it does not match its checksum"))
+
+
+def _unread(batch: Any, error: UnreadableError) -> Iterator[Any]:
+    """One record that stands for a batch."""
+    from kafka.record.default_records import DefaultRecord
+
+    last, stamp = batch.last_offset, batch.max_timestamp
+    damaged = isinstance(error, DamagedError)
+    headers = Unread(str(error), batch.base_offset, last, damaged=damaged)
+    return iter([DefaultRecord(0, last, stamp, batch.timestamp_type, None, None, headers)])
 
 
 def _uncompress(batch: Any) -> None:
     codec = batch.compression_type
     if codec and not batch._decompressed:
-        batch._assert_has_codec(codec)
+        if codec in CODECS:
+            batch._assert_has_codec(codec)
         packed = bytes(memoryview(batch._buffer)[batch._pos :])
         batch._buffer, batch._pos = bytearray(unpack(codec, packed)), 0
     batch._decompressed = True
 
 
 def _records(batch: Any) -> Iterator[Any]:
-    from kafka.record.default_records import DefaultRecord
-
     try:
         batch._maybe_uncompress()
     except UnreadableError as error:
-        last, stamp = batch.last_offset, batch.max_timestamp
-        headers = Unread(str(error), batch.base_offset, last)
-        return iter([DefaultRecord(0, last, stamp, batch.timestamp_type, None, None, headers)])
+        return _unread(batch, error)
     return batch  # type: ignore[no-any-return]
 
 

@@ -34,13 +34,15 @@ def checksum(value: bytes) -> int:
 class Tail(NamedTuple):
     """What follows an offset in one epoch: checksums of records by ``out_seq``, and the positions they hold.
 
+    Anybody who may write there can give a record a number that was, or will be, another's.
+
     ``known`` says whether the state has written to this topic before.
     """
 
     end: int
     ids: Ids
     known: bool
-    checksums: dict[int, int]
+    checksums: dict[int, set[int]]
     marks: list[dict[str, Any]]
 
 
@@ -141,7 +143,7 @@ def _note(tail: Tail, record: Any, resume: Mapping[str, Any]) -> None:
     except (KeyError, ValueError, TypeError):  # not one of ours
         return
     if epoch == resume["epoch"] and out_seq >= resume["out_seq"]:
-        tail.checksums[out_seq] = checksum(record.value or b"")
+        tail.checksums.setdefault(out_seq, set()).add(checksum(record.value or b""))
         tail.marks.extend(marks)
 
 
@@ -286,6 +288,9 @@ class Transactions:
             what = f"{who} does not answer within {timeout:g} s"
             how = "see transaction.state.log.replication.factor, or set transactional.id.prefix=none"
             raise SinkError(f"{what}: {how}", Exit.UNAVAILABLE) from None
+        except errors.RetriableError as error:
+            internals.abandon(producer)
+            raise self._broker.unreachable(error) from None
         except errors.KafkaError as error:
             internals.abandon(producer)
             raise self._broker.broken(f"cannot begin transactions as {self._name}", error) from None

@@ -29,6 +29,18 @@ _VERSIONS = b"\0\0\0\n\0\x12\0\0\0\0\0\1\xff\xff"
 """A request for the versions of the protocol, which every broker answers without a login."""
 
 
+_AUTHORITY = "name its authority with ssl.ca.location"
+_OTHER_NAME = "call the broker in --bootstrap as the certificate does"
+_REMEDIES = {
+    9: "it is for later: check the clocks of this machine and of who issued it",
+    10: "it has expired: have the broker's renewed",
+    23: "it was revoked: have the broker's renewed",
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+}
+"""What helps, by OpenSSL's number of what is wrong (``X509_V_ERR_...``)."""
+
+
 class Trouble(NamedTuple):
     """What is wrong and what to do; ``passing`` if it may be right a moment later by itself."""
 
@@ -144,7 +156,7 @@ def _certificate(host: str, port: int, options: Mapping[str, Any]) -> Trouble | 
         _connect(host, port, options).close()
     except ssl.SSLCertVerificationError as error:
         what = f"the certificate of {host}:{port} is not trusted ({error.verify_message.rstrip('.')})"
-        return Trouble(f"{what}: name its authority with ssl.ca.location", passing=False)
+        return Trouble(f"{what}: {_REMEDIES.get(error.verify_code, _AUTHORITY)}", passing=False)
     except OSError:
         pass
     return None

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from streamdp.errors import Exit
 from streamdp.records import Raw
 from streamdp_connectors.kafka.batches import Unread
-from streamdp_connectors.kafka.client import Broker
+from streamdp_connectors.kafka.client import Broker, patiently
 from streamdp_connectors.kafka.gaps import Bridge, OnGap
 from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeError, TopicLog
 from streamdp_connectors.kafka.merge import Arrivals, Idle, Merge, TimeOf
@@ -37,9 +37,10 @@ class KafkaSource:
     ``start`` counts only until ``seek``; partitions added later are read from their beginning. The caller
     keeps the positions: the consumer group is told them by ``commit``, and never asked. They hold the ids of
     the topic and its cluster, so that another topic of the same name is noticed. ``on_gap`` says what to do
-    if records are gone: retention passed them, the broker lost them, or the topic was made anew. The source
-    waits ``give_up_after`` seconds at most for a lost broker, and ``idle_timeout`` seconds for a partition
-    that has more and gives nothing while the broker answers (None or 0: for ever).
+    if records are gone: retention passed them, the broker lost them, or the topic was made anew, and
+    ``on_damage`` whether a damaged batch ends the source (65), or comes as one record that is refused. The
+    source waits ``give_up_after`` seconds at most for a lost broker, and ``idle_timeout`` seconds for a
+    partition that has more and gives nothing while the broker answers (None or 0: for ever).
 
     With ``in_step`` a record waits until every live partition has reached its time, so that none comes late
     because another has run ahead. A partition that gave nothing for ``idle_timeout`` is left out, and a
@@ -56,6 +57,7 @@ class KafkaSource:
         until_end: bool = False,
         time_of: TimeOf | None = None,
         on_gap: OnGap = "stop",
+        on_damage: Literal["stop", "skip"] = "stop",
         client_options: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
         timeout: float = 10.0,
@@ -68,7 +70,11 @@ class KafkaSource:
         self.topic, self.group, self.partition = topic, group, partition
         self._clock = clock
         broker = Broker(bootstrap, client_options or {}, timeout, SourceError)
-        self._log = TopicLog(topic, broker, refresh, give_up_after, partition)
+        self._on_damage = on_damage
+        self._patience = timeout if give_up_after is None else give_up_after
+        self._log = patiently(
+            lambda: TopicLog(topic, broker, refresh, give_up_after, partition), self._patience
+        )
         self._bridge = Bridge(self._log, on_gap, until_end)
         self._link = Link(bootstrap, give_up_after, broker.why_silent)
         self._ids = self._log.ids()
@@ -80,9 +86,9 @@ class KafkaSource:
         self._arrivals = Arrivals()
         self._closed = False
         try:
-            ends = self._log.ends(self._log.partitions)
+            ends = patiently(lambda: self._log.ends(self._log.partitions), self._patience)
             self._ends = ends if until_end else None
-            self._open(self._start(start, ends))
+            self._open(patiently(lambda: self._start(start, ends), self._patience))
         except BaseException:
             self._log.close()
             raise
@@ -151,6 +157,9 @@ class KafkaSource:
 
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at stored positions; a partition they do not name is read from its beginning."""
+        return patiently(lambda: self._seek(positions), self._patience)
+
+    def _seek(self, positions: dict[str, Any]) -> bool:
         topic, stored = positions.get("topic"), _offsets(positions)
         if stored is None:
             raise SourceError(f"the stored position {positions} is not one of a topic", Exit.BAD_DATA)
@@ -185,7 +194,11 @@ class KafkaSource:
         ours = [m for m in marks if m.get("topic") == self.topic and not Ids.of(m).differ(self._ids)]
         for mark in ours:
             self._arrivals.note(mark)
-        cuts = sorted(filter(None, map(_offsets, ours)), key=lambda cut: sum(cut.values()))
+        ends = self._log.ends(self._log.partitions) if ours else {}
+        cuts = sorted(
+            (cut for cut in map(_offsets, ours) if cut and all(o <= ends.get(p, 0) for p, o in cut.items())),
+            key=lambda cut: sum(cut.values()),
+        )  # others may have written to the output, too: beyond the end nothing was read
         self._cuts.extendleft(reversed(cuts))
 
     def commit(self, positions: Mapping[str, Any]) -> None:
@@ -296,11 +309,23 @@ class KafkaSource:
         for partition, records in batches.items():
             self._idle.heard(partition)
             for record in records:
+                if self._on_damage == "stop" and record.headers.__class__ is Unread:
+                    self._stop_at(partition, record.headers)
                 arrival = self._arrivals.of(partition, record.offset, now)
                 self._merge.add(partition, _raw(record, self.topic, partition, arrival))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)
                 self._paused.add(partition)
+
+    def _stop_at(self, partition: int, unread: Unread) -> None:
+        """Raise SourceError at a batch that is damaged: a replica of it may be sound."""
+        if unread.damaged:
+            where = f"topic {self.topic}, partition {partition}, offsets {unread.first} to {unread.last}"
+            raise SourceError(
+                f"{where}: {unread.why}: the batch is damaged; restore it from a replica, or pass it with "
+                "--on-damage skip, which notes it among the rejects",
+                Exit.BAD_DATA,
+            )
 
     def _resume(self) -> None:
         for partition in sorted(self._paused):
