@@ -17,7 +17,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
-from streamdp.records import TURNS, ClusterSummary, Event
+from streamdp.records import RENAMED, TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
 
 
@@ -83,7 +83,7 @@ def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:
     )
 
 
-KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS)
+KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS, RENAMED)
 TOP = 10
 LATELY = 1000
 """Records that are called recent."""

@@ -28,6 +28,7 @@ from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
+from streamdp.story.beam import entitle, keywords_of
 from streamdp.streams.intake import Intake
 from streamdp.streams.stream import Stream
 
@@ -210,8 +211,7 @@ class BeamStream(Stream):
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
         events = describe.events_of(search, out, first, times, self._words)
-        if self.remember_ended:
-            self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        self.note(events)
         answers.events.extend(events)
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
@@ -225,14 +225,16 @@ class BeamStream(Stream):
         if self._passes is not None:
             turned = self._passes.turn(self.refinable, self.seq, with_events=with_events, last=last)
             self._revise(search, turned, answers)
+        renamed = entitle(self.memory.titles, search, self.retained, self.announcer.samples, self.order.dated)
+        answers.events.extend(renamed if self.with_events else ())
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
         """Report records that have moved, and what became of clusters."""
         for out in outputs:
             self.announcer.revise(out, answers.lines)
             if self.with_events:
-                time = self.retained.time if self.order.dated else None
-                self._report(search, out, search.seq - 1, [time], answers)
+                times = [self.retained.time if self.order.dated else None]
+                self._report(search, out, search.seq - 1, times, answers)
 
     def _for_scoring(self) -> Encoder | None:
         encoder = self.intake.encoder
@@ -261,18 +263,15 @@ class BeamStream(Stream):
             self.announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
 
     def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
-        """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
-        nothing.
-        """
+        """The likeliest clusters of a record, a new one (-1) among them; learns nothing."""
         encoder, search = self._for_scoring(), self._search
         if encoder is None or search is None:
             return _untrained(record)
         reject = encoder.add(record)
         if reject is not None:
             return reject
-        return describe.candidates(
-            search, encoder.take(np.array([self.order.time_of(record)])), self._words, most
-        )
+        batch = encoder.take(np.array([self.order.time_of(record)]))
+        return describe.candidates(search, batch, self._words, most)
 
     # ---------------------------------------------------------------- clusters
 
@@ -289,12 +288,15 @@ class BeamStream(Stream):
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
         return [] if self._search is None else describe.summarise(self._search, self._words, among)
 
+    def keywords(self) -> dict[int, list[str]]:
+        """Words that are far more frequent in a live cluster than in the others, by label."""
+        return {} if self._search is None else keywords_of(self._search, self._words)
+
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         counts = {} if self._search is None else self._search.counters()
-        if isinstance(self.intake.encoder, BagEncoder):
-            counts |= self.intake.encoder.vocabulary.counters()
-        return counts
+        encoder = self.intake.encoder
+        return counts | encoder.vocabulary.counters() if isinstance(encoder, BagEncoder) else counts
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
@@ -314,9 +316,7 @@ class BeamStream(Stream):
     @property
     def adapted(self) -> Adapted | None:
         """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        if self._adaptive and self._search:
-            return adapted(self._search, self._adaptive)
-        return None
+        return adapted(self._search, self._adaptive) if self._adaptive and self._search else None
 
     def refined(self) -> dict[str, float]:
         """What refinements have come to."""
