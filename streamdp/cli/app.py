@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from streamdp._version import __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
-from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, with_options
+from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Serving
+from streamdp.story.story import Sort
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -20,7 +21,6 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
-Sort = Literal["size", "new", "growing"]
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
@@ -162,16 +162,31 @@ def show(
     state: State,
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
     top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
-    sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
+    sort: Annotated[Sort, typer.Option(help="what comes first: size, new, growing or last")] = "size",
     closed: Annotated[bool, typer.Option("--closed", help="show clusters that closed last instead")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
     ] = False,
 ) -> None:
-    """Show the clusters of a snapshot: size, trend, life, top words, some of their records."""
+    """Show the stories of a snapshot: title, records, trend, times, some of their records."""
     from streamdp.cli.show import show
 
     show(state, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+
+
+@app.command()
+@with_options
+def stories(
+    options: StoriesOptions,
+    path: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="PATH"),
+    ],
+) -> None:
+    """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""
+    from streamdp.cli.stories import stories
+
+    stories(path, options)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.protocol import Replayable, SinkClosed
 
+from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
@@ -37,7 +38,7 @@ from streamdp.records import Answers
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
-from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
 
 BATCH = 1000
@@ -69,11 +70,11 @@ class Run:
         if outputs.start_from is not None:
             header, before = open_snapshot(outputs.start_from)
             settings = continued(settings, written, header, f"{outputs.start_from}: was", "leave them out")
+        unnamed = outputs.state is None
+        outputs = _completed(input, outputs, written)
+        self.board = Board() if outputs.output == NOWHERE else None
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
-        unnamed = outputs.state is None
-        if input.topic is not None and unnamed:
-            outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
         self.settings = settings
         self.frozen = outputs.frozen
         self.folder: StateFolder | None = None
@@ -104,7 +105,7 @@ class Run:
                 self.source.replay(marks)
             self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
-        self.on_terminal = not outputs.has_output and sys.stdout is not None and sys.stdout.isatty()
+        self.on_terminal = outputs.output == "-" and not outputs.has_output and is_terminal(sys.stdout)
         self.heard_at = time.monotonic()
         self.snapshots: Snapshots | None = None
         if self.folder is not None and not self.frozen:
@@ -183,6 +184,8 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
+        if self.board is not None:
+            self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
             self.snapshots.read(records.came if isinstance(records, Texts) else len(records))
@@ -283,6 +286,16 @@ def _place(positions: Mapping[str, Any]) -> object:
     return positions.get("topic"), positions.get("partitions")
 
 
+def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outputs:
+    """Where answers and the state go unless the user has said so."""
+    if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
+        outputs = msgspec.structs.replace(outputs, output=NOWHERE)
+    if input.topic is not None and outputs.state is None:
+        state = default_state(input.topic, input.partition)
+        outputs = msgspec.structs.replace(outputs, state=state)
+    return outputs
+
+
 def _modes(modes: dict[str, bool]) -> str:
     names = {"final_only": "--final-only", "events": "--events"}
     chosen = [names[name] for name, on in modes.items() if on]
@@ -320,7 +333,8 @@ def consume(
 def _loop(run: Run, interrupt: Interrupt) -> int:
     started = working_time()
     try:
-        with Display(run.line):  # not before all is open: a wrong file name is reported at once
+        above = None if run.board is None else run.board.shown
+        with Display(run.line, above):  # not before all is open: a wrong file name is reported at once
             run.watch.ready()
             interrupt.under_way = lambda: run.sinks.missing > 0
             interrupt.opened = True
@@ -333,6 +347,8 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         seconds = working_time() - started
         if not interrupt.asked:
             run.watch.ended(run.engine, lambda: interrupt.asked)
+        if run.board is not None:
+            run.board.print(run.engine)
         print_summary(run, seconds)
         return exit_code(run)
     except SinkClosed:

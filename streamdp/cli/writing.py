@@ -21,7 +21,7 @@ from streamdp.cli.lines import JsonLines, LineFormat, lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Reject
-from streamdp.settings.places import Input, Outputs
+from streamdp.settings.places import NOWHERE, Input, Outputs
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
@@ -59,7 +59,7 @@ def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> st
         return outputs.rejects
     if left is not None:
         return str(left["path"])
-    if outputs.output != "-":
+    if outputs.to_file:
         return outputs.output + ".rejects.jsonl"
     return os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl"
 
@@ -166,7 +166,7 @@ class Sinks:
             self.output = KafkaSink(outputs.output_topic, resume=kept.get("output"), **to)
         left = kept.get("rejects")
         if outputs.rejects_topic is None:
-            named = outputs.rejects or outputs.state or outputs.output != "-"
+            named = outputs.rejects or outputs.state or outputs.to_file
             spare = resumed is None and not named
             self.rejects = RejectSink(_rejects_path(outputs, left), left, spare=spare, **how)
         else:
@@ -299,7 +299,11 @@ def _delivery(
 def report_change(outputs: Outputs, resumed: Header) -> None:
     """Report where earlier answers are, if the new ones go elsewhere."""
     output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
-    if output == "-" and before not in (None, "-"):
+    if NOWHERE in (output, before):
+        if output != before:
+            whose = "from now on" if output == NOWHERE else f"to the first {seq:,} records"
+            say(f"the answers {whose} are not written (--output names a file, or -)")
+    elif output == "-" and before not in (None, "-"):
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
     elif output != "-" and before == "-" and seq:
         say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")

@@ -195,7 +195,7 @@ TURNS = ("silent", "surged")
 
 
 RENAMED = "renamed"
-"""The kind of event that a story has another title."""
+"""The kind of event that a story has another title; it, too, neither begins nor ends anything."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -11,6 +11,8 @@ from streamdp.settings.options import option
 
 OutputFormat = Literal["auto", "jsonl", "csv"]
 LOCAL = "127.0.0.1"
+NOWHERE = "/dev/null"
+"""The output of a run that only shows its stories on a terminal."""
 
 _input, _output, _state = option("input"), option("output"), option("engine")
 _kafka, _page = option("kafka"), option("page")
@@ -138,7 +140,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """Where answers go, refused records and the state."""
 
-    output: Annotated[str, _output("file for assignments, - for standard output")] = "-"
+    output: Annotated[
+        str, _output("file for assignments, - for standard output (on a terminal, unless written: a table)")
+    ] = "-"
     rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
     overwrite: Annotated[bool, _output("replace existing files")] = False
     state: Annotated[str | None, _state("folder for a snapshot that show, refine and consume read")] = None
@@ -176,7 +180,12 @@ class Outputs(Results, frozen=True, kw_only=True):
     @property
     def has_output(self) -> bool:
         """Whether answers go anywhere but to standard output."""
-        return self.output != "-" or self.output_topic is not None
+        return self.to_file or self.output_topic is not None
+
+    @property
+    def to_file(self) -> bool:
+        """Whether answers go to a file."""
+        return self.output not in ("-", NOWHERE)
 
     @property
     def modes(self) -> dict[str, bool]:

@@ -12,6 +12,7 @@ from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import VectorFamily
+from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, Event
 from streamdp.state.retained import Labelled, Retained
 from streamdp.story.titles import Score, Titles
@@ -30,8 +31,8 @@ def bag_of(search: BeamSearch, slot: int) -> Bag:
 
 def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[int, list[str]]:
     """The keywords of the live clusters of the best hypothesis, by label; none where there are no words."""
-    if words is None:
-        return {}
+    if words is None or isinstance(search.words.learned, FieldsLearned):
+        return {}  # of categories, the telling values say it
     slots = search.head_slots()
     labels = search.state.lineages.rows["label"][search.state.pool.slots["lineage"][slots]].tolist()
     bags = [bag_of(search, slot) for slot in slots.tolist()]

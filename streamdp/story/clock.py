@@ -84,9 +84,9 @@ class Clock(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The length of a stretch for people: ``3 hours``, ``1,000 records``."""
         if not self.dated:
-            return f"{self.stretch:,.0f} records"
+            return "record" if self.stretch == 1 else f"{self.stretch:,.0f} records"
         if not is_date(self.time):
-            return f"{self.stretch:g}"
+            return f"{self.stretch:,g}"
         for unit, seconds in (("day", DAY), ("hour", HOUR), ("minute", MINUTE)):
             if self.stretch >= seconds and self.stretch % seconds == 0:
                 count = int(self.stretch / seconds)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from streamdp.answers.listing import about
@@ -13,6 +14,7 @@ from streamdp.records import ClusterSummary
 from streamdp.story.clock import NOTHING, Clock, Figures
 from streamdp.story.story import Story, StoryRecord, trend_of
 from streamdp.story.titles import short, unique
+from streamdp.story.words import KEYWORDS
 
 RECORDS = 3
 """Of the surest records of a story, and of the least sure."""
@@ -35,7 +37,6 @@ class Known(NamedTuple):
     titles: Mapping[int, str]
     keywords: Mapping[int, Sequence[str]]
     figures: Mapping[int, Figures]
-    records: Mapping[int, Sequence[StoryRecord]]
     kin: Sequence[Kin] = ()
     confused: Mapping[int, Sequence[tuple[int, int]]] = {}
 
@@ -81,14 +82,14 @@ def _story(
     cluster: ClusterSummary, title: str, known: Known, related: _Relations, clock: Clock, closed: bool
 ) -> Story:
     label = cluster.cluster
+    told = cluster.words or ()
+    words = list(known.keywords.get(label, ())) or [word for word, _ in told[:KEYWORDS]]
     figures = known.figures.get(label, NOTHING)
-    records = sorted(known.records.get(label, ()), key=_surest_first)
     began = cluster.first_seq if cluster.first_time is None else cluster.first_time
-    unsure = [record for record in records[::-1] if (record.probability or 0.0) < 1.0]
     return Story(
         label=label,
         title=title,
-        keywords=list(known.keywords.get(label, ())) or [word for word, _ in (cluster.words or ())[:3]],
+        keywords=words,
         size=cluster.size,
         began=cluster.first_time,
         peak=figures.peak,
@@ -105,9 +106,14 @@ def _story(
         merged_into=related.merged_into.get(label),
         confused_with=list(known.confused.get(label, ())),
         samples=cluster.samples,
-        surest=records[:RECORDS],
-        unsure=unsure[:RECORDS],
     )
+
+
+def with_records(story: Story, records: Iterable[StoryRecord]) -> Story:
+    """A story with the surest and the least sure of its records."""
+    ranked = sorted((r for r in records if r.probability is not None), key=_surest_first)
+    unsure = [record for record in ranked[::-1] if (record.probability or 0.0) < 1.0]
+    return msgspec.structs.replace(story, surest=ranked[:RECORDS], unsure=unsure[:RECORDS])
 
 
 def _surest_first(record: StoryRecord) -> tuple[Any, ...]:

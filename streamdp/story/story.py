@@ -64,6 +64,14 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.now - self.before
 
 
+NOUNS = {"lines": ("template", "templates"), None: ("story", "stories"), "texts": ("story", "stories")}
+
+
+def noun_of(kind: str | None, number: int) -> str:
+    """What clusters of records of a kind are called, where there are so many."""
+    return NOUNS.get(kind, ("cluster", "clusters"))[number != 1]
+
+
 def trend_of(now: int, before: int, *, began_now: bool) -> Trend:
     """What two counts say: growing or fading where they differ by more than their standard deviation."""
     if now == 0:
@@ -164,13 +172,17 @@ class Stories(list[Story]):
 
     @property
     def noun(self) -> str:
-        """What they are called: story or template."""
-        return "template" if self.kind == "lines" else "story"
+        """What one of them is called."""
+        return noun_of(self.kind, 1)
+
+    @property
+    def nouns(self) -> str:
+        """What several of them are called."""
+        return noun_of(self.kind, 2)
 
     def counted(self, number: int) -> str:
         """So many of them: ``1 story``, ``2,000 templates``."""
-        many = "templates" if self.kind == "lines" else "stories"
-        return f"{number:,} {self.noun if number == 1 else many}"
+        return f"{number:,} {noun_of(self.kind, number)}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A mapping for each, times as ISO 8601: what a data frame, or a table in a file, is made of."""

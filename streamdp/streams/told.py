@@ -9,7 +9,7 @@ from streamdp.answers.describe import described, of_closed
 from streamdp.answers.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary
 from streamdp.story.clock import Clock
-from streamdp.story.gather import Known, figures_of, stories_of
+from streamdp.story.gather import Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.stream import Stream
 
@@ -35,11 +35,13 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None},
         {} if closed else stream.keywords(),
         figures_of(clock, labels, times, stream.seq - len(labels)),
-        _records(stream) if records else {},
         stream.memory.kin,
     )
     remembered: Literal["latest", "none"] = "latest" if stream.remember_ended else "none"
     made = stories_of(clusters, known, clock, closed=closed)
+    if records:
+        own = _records(stream)
+        made = [with_records(story, own.get(story.label, ())) for story in made]
     return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered)
 
 
