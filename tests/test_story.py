@@ -84,14 +84,15 @@ def choose(
     given = [(seq, 0.0, text) for seq, (_, text) in samples.items()]
     scores = {seq: typical for seq, (typical, _) in samples.items()}
     living = more.get("living", {0, 1})
-    return titles.choose(
+    found = titles.choose(
         label, size, given, lambda _, seqs: {s: scores[s] for s in seqs if s in scores}, living
     )
+    return None if found is None else found.text
 
 
 def test_the_most_typical_record_is_the_title_and_not_the_latest() -> None:
     titles = Titles()
-    assert choose(titles, 0, 3, {0: (-4.0, "first"), 1: (-2.0, "typical"), 2: (-3.0, "latest")}) is None
+    assert choose(titles, 0, 3, {0: (-4.0, "first"), 1: (-2.0, "typical"), 2: (-3.0, "latest")}) == "typical"
     assert titles.of(0) == "typical"
 
 

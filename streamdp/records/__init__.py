@@ -194,15 +194,15 @@ TURNS = ("silent", "surged")
 """Kinds of events about a rate, and neither begin nor end anything."""
 
 
-RENAMED = "renamed"
-"""The kind of event that a story has another title; it, too, neither begins nor ends anything."""
+TITLED, RENAMED = "titled", "renamed"
+"""Kinds of events: a story has a title, or another one than before. They neither begin nor end anything."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md).
 
-    Also that it was renamed, with its new ``title``; of a template that it is silent, or has surged:
-    ``lines`` came in the last window of time, and ``usual`` were to be expected.
+    Also that it was titled or renamed, with its new ``title``; of a template that it is silent, or has
+    surged: ``lines`` came in the last window of time, and ``usual`` were to be expected.
     """
 
     event: str

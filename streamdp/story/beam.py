@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamdp.answers.describe import top_words
 from streamdp.answers.samples import Samples
 from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
@@ -13,7 +14,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
-from streamdp.records import RENAMED, Event
+from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Labelled, Retained
 from streamdp.story.titles import Score, Titles
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
@@ -44,11 +45,16 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
 
 
 def entitle(
-    titles: Titles, search: BeamSearch, retained: Retained, samples: Samples, dated: bool
+    titles: Titles,
+    search: BeamSearch,
+    words: Sequence[str | None] | None,
+    retained: Retained,
+    samples: Samples,
+    dated: bool,
 ) -> list[Event]:
     """Choose titles for the clusters that records joined since the last review, where they need one.
 
-    Returns an event for each cluster whose title has changed.
+    Returns an event for each cluster that has a title, or another one than before.
     """
     last = search.seq - 1
     slots = search.head_slots()
@@ -64,12 +70,13 @@ def entitle(
     score = _scores(search, places, retained.collect())
     found = []
     for label in due:
-        text = titles.choose(label, sizes[label], samples.held(label), score, living)
-        if text is not None:
+        named = titles.of(label) is not None
+        title = titles.choose(label, sizes[label], samples.held(label), score, living)
+        if title is not None:
             row = search.state.pool.slots[places[label]]
             found.append(
                 Event(
-                    event=RENAMED,
+                    event=RENAMED if named else TITLED,
                     seq=last,
                     time=retained.time if dated else None,
                     cluster=label,
@@ -78,7 +85,8 @@ def entitle(
                     moved=None,
                     first_time=float(row["first_time"]) if dated else None,
                     last_time=float(row["last_time"]) if dated else None,
-                    title=text,
+                    words=None if words is None else top_words(search, places[label], words),
+                    title=title.text,
                 )
             )
     return found

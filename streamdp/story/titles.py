@@ -73,8 +73,8 @@ class Titles:
         samples: Iterable[Sample],
         score: Score,
         living: Collection[int],
-    ) -> str | None:
-        """Choose the title of a story among samples; returns it where the story had another one before.
+    ) -> Title | None:
+        """Choose the title of a story among samples; returns it where it is new.
 
         No title is that of another of the ``living`` stories, as far as samples differ.
         """
@@ -103,7 +103,7 @@ class Titles:
         if best is None:
             return None
         self._hold(label, best)
-        return None if before is None else best.text
+        return best
 
     def _taken(self, text: str, label: int, living: Collection[int]) -> bool:
         """Whether another living story has a title."""

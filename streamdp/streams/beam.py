@@ -225,8 +225,9 @@ class BeamStream(Stream):
         if self._passes is not None:
             turned = self._passes.turn(self.refinable, self.seq, with_events=with_events, last=last)
             self._revise(search, turned, answers)
-        renamed = entitle(self.memory.titles, search, self.retained, self.announcer.samples, self.order.dated)
-        answers.events.extend(renamed if self.with_events else ())
+        kept = self._words, self.retained, self.announcer.samples, self.order.dated
+        titled = entitle(self.memory.titles, search, *kept)
+        answers.events.extend(titled if self.with_events else ())
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
         """Report records that have moved, and what became of clusters."""
@@ -270,8 +271,8 @@ class BeamStream(Stream):
         reject = encoder.add(record)
         if reject is not None:
             return reject
-        batch = encoder.take(np.array([self.order.time_of(record)]))
-        return describe.candidates(search, batch, self._words, most)
+        times = np.array([self.order.time_of(record)])
+        return describe.candidates(search, encoder.take(times), self._words, most)
 
     # ---------------------------------------------------------------- clusters
 
@@ -303,8 +304,7 @@ class BeamStream(Stream):
         found = super().levels()
         if self._search is not None:
             seq, pool = self._search.seq, self._search.state.pool.counters
-            found["stream_records"] = seq
-            found["final_lag"] = seq - 1 - self.announcer.final
+            found |= {"stream_records": seq, "final_lag": seq - 1 - self.announcer.final}
             found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
         return found
 
