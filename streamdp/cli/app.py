@@ -180,7 +180,7 @@ def stories(
     options: StoriesOptions,
     path: Annotated[
         str,
-        typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="PATH"),
+        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
     ],
 ) -> None:
     """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""

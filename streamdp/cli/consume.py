@@ -94,7 +94,8 @@ class Run:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         replayed = not goes_on or (resumed is not None and resumed.ended)
         keep = further_columns(self.settings)
-        self.sinks = Sinks(input, outputs, resumed, keep=keep, replayed=replayed, waiting=self._wait)
+        how: dict[str, Any] = {"keep": keep, "replayed": replayed, "waiting": self._wait}
+        self.sinks = Sinks(input, outputs, resumed, self.settings, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
             report_change(outputs, resumed)
@@ -121,7 +122,7 @@ class Run:
         ``before`` is the body of the snapshot to begin with where there is none.
         """
         found = None if self.folder is None else self.folder.newest(warn)
-        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.events is not None}
+        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.with_events}
         if found is None:
             if self.frozen:
                 raise SnapshotError(
@@ -171,6 +172,7 @@ class Run:
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)
+            self.sinks.taken(records)
             decided = self.source.decided() if isinstance(self.source, Replayable) else {}
             self.sinks.mark(self.source.positions() | decided)
             self._answer(
@@ -276,6 +278,7 @@ class Run:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
             last = self.engine.finish()
+            self.sinks.ending()
             self.sinks.write(last)
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)

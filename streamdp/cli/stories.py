@@ -21,6 +21,7 @@ from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.page import document
 from streamdp.reports.source import StorySource, source_of
+from streamdp.story.answers import holds
 from streamdp.story.clock import Clock, duration
 from streamdp.story.safe import harmless
 from streamdp.story.story import Stories, Story, StoryRecord, iso, row_of
@@ -102,8 +103,9 @@ def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tup
         and (not options.growing or story.growth > 0)
     )
     if options.search is not None:
-        words = options.search.casefold().split()
-        wanted = wanted.like(story for story in wanted if _holds(story, words))
+        words = options.search.split()
+        found_in = source.search(words)
+        wanted = wanted.like(s for s in wanted if s.label in found_in or _holds(s, words))
     large = wanted.like(story for story in wanted if story.size >= options.least)
     sort = "growing" if options.growing and options.sort == "size" else options.sort
     ordered = large if options.closed and sort == "size" else large.by(sort)
@@ -111,10 +113,8 @@ def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tup
 
 
 def _holds(story: Story, words: Sequence[str]) -> bool:
-    """Whether a story holds all words of a search."""
-    said = [story.title, *story.keywords, *story.samples, *(r.text for r in (*story.surest, *story.unsure))]
-    text = " ".join(said).casefold()
-    return all(word in text for word in words)
+    """Whether title, keywords and samples of a story hold all words of a search."""
+    return holds(" ".join([story.title, *story.keywords, *story.samples]), words)
 
 
 def _left_out(

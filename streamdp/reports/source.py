@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import Assignment
+from streamdp.records.stored import store_version
+from streamdp.reports.store import StoreStories
 from streamdp.settings.load import stored_settings
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, read
-from streamdp.story.answers import AnsweredStories, StoriesError
+from streamdp.story.answers import AnsweredStories, StoriesError, holds
 from streamdp.story.gather import with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.told import record_of
@@ -31,6 +33,9 @@ class StorySource(Protocol):
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """The records of some stories that are known, by story and number."""
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record, as far as they are known, holds all words."""
 
 
 def open_snapshot(state: str | Path, warn: Callable[[str], None] = _log.warning) -> tuple[Header, bytes]:
@@ -100,19 +105,27 @@ class StateStories:
             for record in self._records.get(label, ()):
                 yield label, record
 
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which a sample, or kept fields, hold all words."""
+        return {
+            label for label, own in self._records.items() if any(holds(record.text, words) for record in own)
+        }
+
 
 def source_of(path: str | Path) -> StorySource:
     """Where the stories of a path come from. Raises StreamdpError where it holds none."""
-    return StateStories(path) if is_state(path) else AnsweredStories(path)
+    if is_state(path):
+        return StateStories(path)
+    return StoreStories(path) if store_version(path) else AnsweredStories(path)
 
 
 def stories(path: str | Path, *, closed: bool = False, stretch: float | None = None) -> Stories:
-    """The stories of a state or a file of answers, largest first.
+    """The stories of a state, a store or a file of answers, largest first.
 
     Parameters
     ----------
     path
-        State folder, snapshot, or a file that ``streamdp consume`` or ``fit`` wrote.
+        State folder, snapshot, store, or a file of answers that ``streamdp consume`` or ``fit`` wrote.
     closed
         The stories that have ended instead, the latest first, as far as they are remembered.
     stretch

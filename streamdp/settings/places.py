@@ -16,6 +16,7 @@ NOWHERE = "/dev/null"
 
 _input, _output, _state = option("input"), option("output"), option("engine")
 _kafka, _page = option("kafka"), option("page")
+_STORED = {"stored": "{flag} is of a store: say --store FILE"}
 _TOPIC = {"of_topic": "{flag} is for topics, and {of.label} is none"}
 
 
@@ -165,6 +166,28 @@ class Outputs(Results, frozen=True, kw_only=True):
     start_from: Annotated[
         str | None, _state("snapshot or state folder to begin with, of fit, refine or another stream")
     ] = None
+    store: Annotated[
+        str | None,
+        _output(
+            "SQLite file for records, stories and events, to be asked while it is written",
+            when={
+                "learns": "--store is for a stream that learns: leave --frozen out",
+                "one_stream": "--store holds one stream: run --partition N with a store of its own",
+            },
+        ),
+    ] = None
+    store_days: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _output("days of event time that a store holds", when=_STORED),
+    ] = None
+    store_rows: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _output("latest records that a store holds", when=_STORED)
+    ] = None
+    store_search: Annotated[
+        bool,
+        _output("make texts searchable", flag="--store-search/--no-store-search", when=_STORED),
+    ] = True
+    store_answers: Annotated[bool, _output("a store keeps every revision, too", when=_STORED)] = False
     frozen: Annotated[
         bool,
         _state(
@@ -188,9 +211,24 @@ class Outputs(Results, frozen=True, kw_only=True):
         return self.output not in ("-", NOWHERE)
 
     @property
+    def stored(self) -> bool:
+        """Whether there is a store."""
+        return self.store is not None
+
+    @property
+    def learns(self) -> bool:
+        """Whether the stream learns from its records."""
+        return not self.frozen
+
+    @property
+    def with_events(self) -> bool:
+        """Whether anybody reads events."""
+        return self.events is not None or self.stored
+
+    @property
     def modes(self) -> dict[str, bool]:
         """What a state can only be gone on with in the same way."""
-        return {"final_only": self.final_only, "events": self.events is not None}
+        return {"final_only": self.final_only, "events": self.with_events}
 
 
 PageHost = Annotated[str, _page("address to serve the page at")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +91,10 @@ class AnsweredStories:
             if answer.cluster in labels:
                 yield answer.cluster, self._record(answer)
 
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record holds all words."""
+        return {a.cluster for a in self._newest.values() if holds(self._texts[a.seq], words)}
+
     def _record(self, answer: Answer) -> StoryRecord:
         named = answer.id if isinstance(answer.id, str | int | None) else str(answer.id)
         return StoryRecord(
@@ -136,6 +140,12 @@ class AnsweredStories:
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
         found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
         return titles, found
+
+
+def holds(text: str, words: Iterable[str]) -> bool:
+    """Whether a text holds all words, in upper or lower case."""
+    found = text.casefold()
+    return all(word.casefold() in found for word in words)
 
 
 def _title(samples: Iterable[Sample], bag: Bag, counted: dict[int, Counter[int]], base: Base) -> str:

@@ -70,14 +70,23 @@ class Clock(msgspec.Struct, frozen=True):
         if not len(labels):
             return {}
         back = np.floor((self.time - places) / self.stretch).astype(np.int64)
+        cells, counts = np.unique(np.stack([labels, back]), axis=1, return_counts=True)
+        return self.figures_of(cells[0], cells[1], counts, float(places.min()))
+
+    def figures_of(
+        self, labels: np.ndarray, back: np.ndarray, counts: np.ndarray, first: float
+    ) -> dict[int, Figures]:
+        """The same of counts by label and stretch: how many stretches ``back`` each is; all of shape (m,).
+
+        ``first`` is the earliest place of all.
+        """
         names, which = np.unique(labels, return_inverse=True)
-        now = np.bincount(which, back <= 0, len(names)).astype(int).tolist()
-        before = np.bincount(which, back == 1, len(names)).astype(int).tolist()
-        cells, counts = np.unique(np.stack([which, -back]), axis=1, return_counts=True)
-        order = np.lexsort((cells[1], -counts, cells[0]))  # of equal stretches the first
-        _, first = np.unique(cells[0][order], return_index=True)
-        starts = self.time + (cells[1][order[first]] - 1) * self.stretch
-        peaks = np.maximum(starts, places.min()).tolist() if self.dated else [None] * len(names)
+        now = np.bincount(which, counts * (back <= 0), len(names)).astype(int).tolist()
+        before = np.bincount(which, counts * (back == 1), len(names)).astype(int).tolist()
+        order = np.lexsort((-back, -counts, which))  # of equal stretches the first
+        _, best = np.unique(which[order], return_index=True)
+        starts = self.time - (back[order[best]] + 1) * self.stretch
+        peaks = np.maximum(starts, first).tolist() if self.dated else [None] * len(names)
         return {label: Figures(*row) for label, *row in zip(names.tolist(), now, before, peaks, strict=True)}
 
     @property
