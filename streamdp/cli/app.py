@@ -190,6 +190,22 @@ def stories(
 
 
 @app.command()
+def report(
+    path: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
+    ],
+    output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
+    title: Annotated[str | None, typer.Option(help="its title (default: the name of what it is of)")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
+    from streamdp.cli.report import report
+
+    report(path, output, title, overwrite=overwrite)
+
+
+@app.command()
 @with_options
 def page(
     state: State,
