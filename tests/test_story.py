@@ -15,6 +15,7 @@ import pytest
 
 from streamdp import Engine, Event, Record, Settings
 from streamdp.story.clock import Clock, duration, rounded_down
+from streamdp.story.doubts import doubts
 from streamdp.story.gather import Kin
 from streamdp.story.memory import Memory
 from streamdp.story.story import Story, iso, trend_of
@@ -214,7 +215,7 @@ def real(name: str, most: int) -> tuple[list[Record], list[int]]:
     with gzip.open(DATA / f"{name}.jsonl.gz", "rt") as file:
         for line in file:
             given = json.loads(line)
-            found.append(Record(given["text"], {"line": len(found)}, float(given["time"]), given["id"]))
+            found.append(Record(given["text"], {"line": len(found)}, float(given["time"]), given.get("id")))
             true.append(given["cluster"])
             if len(found) == most:
                 break
@@ -289,6 +290,33 @@ def test_stories_say_what_there_is() -> None:
     row = stories.rows()[0]
     assert row["began"].endswith("Z")
     assert row["records"] == first.size
+
+
+@pytest.mark.parametrize(
+    ("name", "doubtful"),
+    [("tweets_t", False), ("news_t", False), ("reuters21578", False), ("stackoverflow10k", True)],
+)
+def test_a_stream_that_does_not_cluster_well_is_said_to(name: str, doubtful: bool) -> None:
+    records, _ = real(name, 4000)
+    engine = Engine()
+    engine.advance(records)
+    warnings = engine.stories(records=False).warnings
+    assert len(warnings) == doubtful
+    assert all("one story holds" in warning for warning in warnings)
+
+
+def test_doubts_name_what_is_wrong() -> None:
+    rng = np.random.default_rng(0)
+    good = rng.integers(0, 40, 3000)
+    words = rng.integers(0, 500, 30_000)
+    assert list(doubts(good, 0.1, words)) == []
+    assert list(doubts(np.zeros(1999, int), 1.0, None)) == []
+    (alone,) = doubts(np.arange(3000), 0.1, words)
+    (revised,) = doubts(good, 0.4, words)
+    (fresh,) = doubts(good, 0.1, np.arange(30_000))
+    assert alone.startswith("100% of the latest records are alone")
+    assert revised.startswith("40% of the answers were revised")
+    assert fresh.startswith("100% of the words")
 
 
 def test_templates_are_titles_of_log_lines() -> None:

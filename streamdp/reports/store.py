@@ -15,6 +15,7 @@ from streamdp.records import ClusterSummary
 from streamdp.records.stored import VERSION, store_version
 from streamdp.story.answers import StoriesError
 from streamdp.story.clock import Clock
+from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
@@ -62,7 +63,15 @@ class StoreStories:
             with_records(story, self._some(story.label))
             for story in stories_of(clusters, known, clock, closed=closed)
         ]
-        return Stories(made, clock, self._records, kind="lines" if templates else None)
+        warnings = [] if closed or templates else self._doubts()
+        kind = "lines" if templates else None
+        return Stories(made, clock, self._records, kind=kind, warnings=warnings)
+
+    def _doubts(self) -> list[str]:
+        query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
+        latest = self._store.execute(query, (LATEST,)).fetchall()
+        labels, revised = np.array(latest, np.int64).reshape(-1, 2).T
+        return list(doubts(labels, float(revised.mean()) if len(revised) else 0.0, None))
 
     def _as_they_are(self, rows: list[Any]) -> list[Any]:
         """The same with the times of the records that stories have now, without those that left."""

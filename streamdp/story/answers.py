@@ -14,6 +14,7 @@ from streamdp.encode.text import Tokenizer
 from streamdp.errors import StreamdpError
 from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
+from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
@@ -83,7 +84,13 @@ class AnsweredStories:
             clock,
             len(rows),
             kind="lines" if self._templates else None,
+            warnings=[] if self._templates else list(doubts(labels[-LATEST:], self._revised, None)),
         )
+
+    @property
+    def _revised(self) -> float:
+        """Revised answers by record."""
+        return sum(a.revision > 0 for a in self._newest.values()) / max(len(self._newest), 1)
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """All records of some stories, by story and number."""

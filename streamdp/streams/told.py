@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
 from streamdp.answers.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary
 from streamdp.story.clock import Clock
+from streamdp.story.doubts import doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.streams.stream import Stream
@@ -42,7 +44,15 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     if records:
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
-    return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered)
+    warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
+    return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
+
+
+def _doubts(stream: Stream) -> Iterator[str]:
+    """What is doubtful about the stories of texts."""
+    held = stream.retained.collect()
+    if held is not None:
+        yield from doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words)
 
 
 def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
