@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from streamdp.offline.fit import Fit, fit
     from streamdp.offline.plan import Plan
     from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
+    from streamdp.reports.source import stories
     from streamdp.settings import Settings
+    from streamdp.story.story import Stories, Story
 
 __all__ = [
     "Answers",
@@ -38,6 +40,8 @@ __all__ = [
     "Record",
     "Reject",
     "Settings",
+    "Stories",
+    "Story",
     "StreamDP",
     "StreamDPClusterer",
     "StreamdpError",
@@ -47,6 +51,7 @@ __all__ = [
     "likelihoods",
     "priors",
     "scoring",
+    "stories",
 ]
 
 _PLACES = {
@@ -67,7 +72,9 @@ _PLACES = {
         "Record",
         "Reject",
     ),
+    "streamdp.reports.source": ("stories",),
     "streamdp.settings": ("Settings",),
+    "streamdp.story.story": ("Stories", "Story"),
 }
 _ROOMS = ("likelihoods", "priors", "scoring")
 

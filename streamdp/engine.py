@@ -27,9 +27,11 @@ from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound import refusing
+from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
+from streamdp.streams.told import stories
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
@@ -196,9 +198,7 @@ class Engine:
 
     @property
     def stage(self) -> Callable[[str], None]:
-        """Called when the search (kernel), its answers (announce) and encoding (encode) begin, by the
-        batch.
-        """
+        """Called when search (kernel), answers (announce) and encoding (encode) begin, by the batch."""
         return self._stream.stage
 
     @stage.setter
@@ -234,6 +234,27 @@ class Engine:
         announcer = self._stream.announcer
         return ClusterList(of_closed(event, announcer.samples) for event in reversed(announcer.ended))
 
+    def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
+        """The live clusters as stories, largest first: titles, keywords, times, trend, records.
+
+        Parameters
+        ----------
+        closed
+            Those that ended last instead: 100 at most, and none where no events were asked for.
+        stretch
+            How long *now* is, in seconds or (without times) records. None: what the latest records took.
+        records
+            Whether stories list records by how sure their labels are; quicker without.
+
+        Examples
+        --------
+        >>> engine = Engine(Settings(beam=4))
+        >>> answers = engine.advance(["storm over the coast", "coast storm"])
+        >>> [(story.label, story.size, story.title) for story in engine.stories()]
+        [(0, 2, 'coast storm')]
+        """
+        return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
+
     def census(self) -> Census:
         """Figures of all live clusters of the best hypothesis, without what they are about."""
         found = self._stream.census()
@@ -251,10 +272,7 @@ class Engine:
         }
 
     def levels(self) -> dict[str, float]:
-        """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet.
-
-        ``revisions`` counts those of this engine since it was made or loaded.
-        """
+        """Records, evidence, how far hypotheses agree, what is not final; revisions since this was made."""
         return self._stream.levels() | {"revisions": self._stream.announcer.revised}
 
     def refined(self) -> dict[str, float]:
@@ -351,6 +369,7 @@ class Engine:
                 "order": self._order.dump(),
                 "announced": stream.announcer.dump(),
                 "retained": stream.retained.dump(),
+                "stories": stream.memory.dump(),
                 **stream.dump(),
             }
         )
@@ -369,6 +388,7 @@ class Engine:
             check_order(self._order)
             self._stream.retained.load(stored["retained"])
             self._stream.announcer.load(stored["announced"])
+            self._stream.memory.load(stored["stories"])
             self._stream.load(stored)
         return self
 

@@ -33,6 +33,7 @@ class Replay:
         self.begun: set[int] = set()
         self.live: set[int] = set()
         self.kinds = Counter[str]()
+        self.titles: dict[int, object] = {}  # as the stories were renamed
         self.seq = -1
 
     def take(self, told: Told) -> None:
@@ -46,6 +47,9 @@ class Replay:
                 caused.append(event)
                 event = next(events)
             self._step(lines, caused)
+        while event is not None and event.event in ("titled", "renamed") and event.seq == self.seq:
+            self._titled(event)  # a review may change nothing but titles
+            event = next(events)
         assert event is None, "told of a record that has not come"
 
     def compare(self, clusters: Iterable[ClusterSummary]) -> None:
@@ -123,6 +127,15 @@ class Replay:
         self._describes(event, members)
 
     _vanished = _merged
+
+    def _titled(self, event: Event, *_: object) -> None:
+        assert event.cluster in self.live, event
+        assert event.size == len(self.members[event.cluster]) > 1
+        assert event.title != self.titles.get(event.cluster)
+        assert (event.event == "renamed") == (event.cluster in self.titles)
+        self.titles[event.cluster] = event.title
+
+    _renamed = _titled
 
     def _absorbed(self, event: Event) -> None:
         """By a second look: one of many changes between two records, of which only the outcome is seen."""

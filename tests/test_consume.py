@@ -43,7 +43,8 @@ def test_lines_are_as_promised(learned: Path) -> None:
     assert all(0.0 <= line["probability"] <= 1.0 for line in first)
     assert not (learned / "out.rejects.jsonl").exists()
     events = parsed((learned / "events").read_bytes())
-    assert {"born", "merged", "split"} >= {event["event"] for event in events} >= {"born"}
+    kinds = {event["event"] for event in events}
+    assert {"born", "merged", "split", "titled", "renamed"} >= kinds >= {"born", "titled"}
     assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
 
 

@@ -109,6 +109,7 @@ def test_events_do_not_wait_for_final_answers(more: dict[str, Any]) -> None:
         at_last = Engine(settings, with_events=True, final_only=True)
         full, final = feed(at_once, records), feed(at_last, records, (50, 51, 120))
         final.add(at_last.finish())
+        full.add(at_once.finish())
         assert final.events == full.events
         sizes = Counter(final.newest())
         assert set(sizes) <= {e.cluster for e in final.events if e.event in ("born", "split")}

@@ -17,7 +17,7 @@ SHOWN = {
     "drifting_sensors": "fault in cluster 2:   75 minutes\nidle  in cluster 1:  435 minutes",
     "offline_fit": "sizes: 100 100 100\n",
 }
-"""The scripts, and a piece of what each prints; test_own_family.py runs one more."""
+"""The scripts, and a piece of what each prints; test_own_family.py and docs/stories.md run two more."""
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:
@@ -47,7 +47,7 @@ def test_a_file_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_all_are_tried_and_listed() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SHOWN, "own_family"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*SHOWN, "own_family", "newsroom"}
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"`{path.name}`" in listed for path in EXAMPLES.glob("*.[pi]*"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
@@ -122,7 +123,7 @@ def test_a_running_stream_can_be_looked_at(tmp_path: Path) -> None:
     while b"2 records" not in (told := succeed(tmp_path, "show", "s")):
         assert time.monotonic() < deadline, told
     assert "storm 0 over the coast" in told.decode()
-    assert "first record" in told.decode()
+    assert "record 0" in told.decode()
     process.stdin.close()
     assert process.wait(60) == 0
 
@@ -255,15 +256,42 @@ def test_progress_of_a_run(folder: Path) -> None:
     process.stdin.write((folder / "in.jsonl").read_bytes())
     process.stdin.flush()
     shown = b""
-    while b"live cluster" not in shown:
+    while b"live stor" not in shown:
         shown += os.read(terminal, 1 << 16)
     assert b"60 records" in shown
     process.stdin.close()
     shown = b""
-    while b"announced since" not in shown:
+    while b"since the stream began" not in shown:
         shown += os.read(terminal, 1 << 16)
     assert process.wait(60) == 0
     os.close(terminal)
+
+
+def test_a_terminal_shows_stories_and_no_flood_of_answers(folder: Path) -> None:
+    """Unless an output is named, be it standard output."""
+    for more, flood in (((), False), (("--output", "-"), True)):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            command("consume", "in.jsonl", "--state", f"st{flood}", *more),
+            cwd=folder,
+            env=environment() | {"TERM": "xterm", "COLUMNS": "150"},
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+        )
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while chunk := os.read(ours, 1 << 16):
+                shown += chunk
+        assert process.wait(60) == 0
+        os.close(ours)
+        assert (b'"probability":' in shown) is flood
+        assert (b"largest stories" in shown) is not flood
+        assert process.stderr is not None
+        assert b"60 records" in process.stderr.read()
+    assert not list(folder.glob("*rejects*"))
+    again = call(folder, "consume", "in.jsonl", "--state", "stFalse", "--output", "out")
+    assert b"are not written (--output names a file, or -)" in again.stderr
 
 
 def test_a_folder_of_json_lines(folder: Path) -> None:

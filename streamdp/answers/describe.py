@@ -17,7 +17,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
-from streamdp.records import TURNS, ClusterSummary, Event
+from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
 from streamdp.state.retained import Retained
 
 
@@ -83,7 +83,7 @@ def census_of_all(clusters: Sequence[ClusterSummary]) -> Census:
     )
 
 
-KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS)
+KINDS = ("born", "closed", "retired", "merged", "split", "vanished", *TURNS, TITLED, RENAMED)
 TOP = 10
 LATELY = 1000
 """Records that are called recent."""
@@ -132,7 +132,7 @@ def events_of(
     return found
 
 
-def _top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
+def top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> list[tuple[str, int]]:
     """The most telling words of a slot: frequent in it, rare among the live clusters (tf-idf).
 
     Of categories its values that are more frequent than among all records.
@@ -178,7 +178,7 @@ def summarise(
                 first_seq=int(founders[row["lineage"]]),
                 last_seq=int(row["last"]),
                 weight=float(pool.weight[slot]) * scale,
-                words=None if words is None else _top_words(search, slot, words),
+                words=None if words is None else top_words(search, slot, words),
                 mean=mean,
             )
         )

@@ -78,9 +78,19 @@ def rows(clusters: Sequence[ClusterSummary]) -> list[tuple[str, ...]]:
     ]
 
 
-def _printable(text: str) -> str:
-    """Without what would move a terminal's cursor: names of features are data of records."""
+def printable(text: str) -> str:
+    """Without what would move a terminal's cursor: titles, and names of features, are data of records."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def text_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as lines of text under its caption; the caption alone where there is no row."""
+    if not rows:
+        return caption
+    cells = [tuple(map(printable, row)) for row in (columns, *rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    return "\n".join([caption, *lines])
 
 
 class ClusterList(list[ClusterSummary]):
@@ -103,12 +113,7 @@ class ClusterList(list[ClusterSummary]):
         return count if len(self) <= SHOWN else f"{count}, the first {SHOWN} of them"
 
     def __repr__(self) -> str:
-        if not self:
-            return self._caption
-        cells = [tuple(map(_printable, row)) for row in (COLUMNS, *rows(self[:SHOWN]))]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-        return "\n".join([self._caption, *lines])
+        return text_table(self._caption, COLUMNS, rows(self[:SHOWN]))
 
     def _repr_html_(self) -> str:
         return table(COLUMNS, rows(self[:SHOWN]), self._caption)

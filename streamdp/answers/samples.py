@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,13 +35,17 @@ Joined = tuple[int, Sample]
 """The label of a cluster, and a record that has joined it."""
 
 
+def text_of_kept(kept: Mapping[str, Any]) -> str:
+    """What kept fields say, as one text."""
+    return ", ".join(
+        value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in kept.values()
+    )
+
+
 def text_of(record: Record) -> str:
     """The beginning of the text of a record: its kept fields, else its value; empty for numbers."""
     if record.keep:
-        text = ", ".join(
-            value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            for value in record.keep.values()
-        )
+        text = text_of_kept(record.keep)
     else:
         value = record.value
         if isinstance(value, str):
@@ -94,6 +98,10 @@ class Samples:
     def of(self, label: int) -> list[str]:
         """What the samples of a cluster say, by number of record; [] where none are held."""
         return list(dict.fromkeys(shown(text) for _, _, text in sorted(self._held.get(label, []))))
+
+    def held(self, label: int) -> Sequence[Sample]:
+        """The samples of a cluster; none where none are held."""
+        return self._held.get(label, ())
 
     def all(self) -> list[tuple[int, int, str]]:
         """Number, label and text of all samples, by number."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from streamdp._version import __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
-from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, with_options
+from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Serving
 from streamdp.settings.schema import Classes
+from streamdp.story.story import Sort
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -22,7 +23,6 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
-Sort = Literal["size", "new", "growing"]
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
@@ -174,16 +174,47 @@ def show(
     classes: Classes,
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
     top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
-    sort: Annotated[Sort, typer.Option(help="what comes first: size, new or growing")] = "size",
+    sort: Annotated[Sort, typer.Option(help="what comes first: size, new, growing or last")] = "size",
     closed: Annotated[bool, typer.Option("--closed", help="show clusters that closed last instead")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="show each newer snapshot of a running stream")
     ] = False,
 ) -> None:
-    """Show the clusters of a snapshot: size, trend, life, top words, some of their records."""
+    """Show the stories of a snapshot: title, records, trend, times, some of their records."""
     from streamdp.cli.show import show
 
     show(state, classes, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+
+
+@app.command()
+@with_options
+def stories(
+    options: StoriesOptions,
+    path: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
+    ],
+) -> None:
+    """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""
+    from streamdp.cli.stories import stories
+
+    stories(path, options)
+
+
+@app.command()
+def report(
+    path: Annotated[
+        str,
+        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
+    ],
+    output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
+    title: Annotated[str | None, typer.Option(help="its title (default: the name of what it is of)")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
+    from streamdp.cli.report import report
+
+    report(path, output, title, overwrite=overwrite)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.protocol import Replayable, SinkClosed
 
+from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
@@ -20,7 +21,7 @@ from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
-from streamdp.cli.show import open_snapshot, settings_of
+from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
 from streamdp.cli.watch import LivePage, Served, Together, Watch
@@ -38,8 +39,9 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.records.columns import Texts
+from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
-from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
@@ -72,11 +74,11 @@ class Run:
         if outputs.start_from is not None:
             header, before = open_snapshot(outputs.start_from)
             settings = continued(settings, written, header, f"{outputs.start_from}: was", "leave them out")
+        unnamed = outputs.state is None
+        outputs = _completed(input, outputs, written)
+        self.board = Board() if outputs.output == NOWHERE else None
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
-        unnamed = outputs.state is None
-        if input.topic is not None and unnamed:
-            outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
         self.settings = settings = recognised(settings, input.file)
         self.frozen = outputs.frozen
         self.folder: StateFolder | None = None
@@ -97,7 +99,8 @@ class Run:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         replayed = not goes_on or (resumed is not None and resumed.ended)
         keep = further_columns(self.settings)
-        self.sinks = Sinks(input, outputs, resumed, keep=keep, replayed=replayed, waiting=self._wait)
+        how: dict[str, Any] = {"keep": keep, "replayed": replayed, "waiting": self._wait}
+        self.sinks = Sinks(input, outputs, resumed, self.settings, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
             report_change(outputs, resumed)
@@ -108,7 +111,7 @@ class Run:
                 self.source.replay(marks)
             self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
         self.status = Status()
-        self.on_terminal = not outputs.has_output and sys.stdout is not None and sys.stdout.isatty()
+        self.on_terminal = outputs.output == "-" and not outputs.has_output and is_terminal(sys.stdout)
         self.heard_at = time.monotonic()
         self.snapshots: Snapshots | None = None
         if self.folder is not None and not self.frozen:
@@ -123,7 +126,7 @@ class Run:
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.events is not None}
+        modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.with_events}
 
         def load(header: Header, body: bytes) -> Header:
             if self.frozen:
@@ -184,6 +187,7 @@ class Run:
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)
+            self.sinks.taken(records)
             decided = self.source.decided() if isinstance(self.source, Replayable) else {}
             self.sinks.mark(self.source.positions() | decided)
             self._answer(
@@ -197,6 +201,8 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
+        if self.board is not None:
+            self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
             self.snapshots.read(records.came if isinstance(records, Texts) else len(records))
@@ -289,6 +295,7 @@ class Run:
             self.snapshot(ended=not stopped)
         if not self.frozen and not (stopped and self.folder is not None):
             last = self.engine.finish()
+            self.sinks.ending()
             self.sinks.write(last)
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
@@ -297,6 +304,16 @@ class Run:
 def _place(positions: Mapping[str, Any]) -> object:
     """How far a source has come."""
     return positions.get("topic"), positions.get("partitions")
+
+
+def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outputs:
+    """Where answers and the state go unless the user has said so."""
+    if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
+        outputs = msgspec.structs.replace(outputs, output=NOWHERE)
+    if input.topic is not None and outputs.state is None:
+        state = default_state(input.topic, input.partition)
+        outputs = msgspec.structs.replace(outputs, state=state)
+    return outputs
 
 
 def _modes(modes: dict[str, bool]) -> str:
@@ -337,7 +354,8 @@ def consume(
 def _loop(run: Run, interrupt: Interrupt) -> int:
     started = working_time()
     try:
-        with Display(run.line):  # not before all is open: a wrong file name is reported at once
+        above = None if run.board is None else run.board.shown
+        with Display(run.line, above):  # not before all is open: a wrong file name is reported at once
             run.watch.ready()
             interrupt.under_way = lambda: run.sinks.missing > 0
             interrupt.opened = True
@@ -350,6 +368,8 @@ def _loop(run: Run, interrupt: Interrupt) -> int:
         seconds = working_time() - started
         if not interrupt.asked:
             run.watch.ended(run.engine, lambda: interrupt.asked)
+        if run.board is not None:
+            run.board.print(run.engine)
         print_summary(run, seconds)
         return exit_code(run)
     except SinkClosed:

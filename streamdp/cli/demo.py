@@ -12,8 +12,9 @@ from rich.live import Live
 
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say
-from streamdp.cli.show import agreement_table, cluster_table
+from streamdp.cli.show import agreement_table
 from streamdp.cli.status import Display
+from streamdp.cli.stories import story_table
 from streamdp.cli.watch import LivePage
 from streamdp.demo.stream import DemoRecord, demo_stream
 from streamdp.engine import Engine
@@ -23,6 +24,9 @@ from streamdp.settings import Settings
 from streamdp.settings.places import Serving
 
 BATCH = 100
+
+WARM = 1_200
+"""Records after which a stream has looked back, and needs no other kernel."""
 
 CLOCK = 80.0
 """Records a second, with a page."""
@@ -55,25 +59,32 @@ def demo(settings: Settings, records: int, serving: Serving) -> None:
     def records_from(at: int) -> list[Record | Reject]:
         return _records(stream[at : at + BATCH], at)
 
-    with Display():
-        _collect(engine.advance(records_from(0)), first, newest)
+    with Display():  # what compiles is compiled before the clock runs, and the table moves
+        _warm(settings, [each for at in range(0, min(records, WARM), BATCH) for each in records_from(at)])
     started = time.process_time()
     with Live(console=screen, auto_refresh=False, transient=True) as shown:
-        for at in range(BATCH, records, BATCH):
+        for at in range(0, records, BATCH):
             _collect(engine.advance(records_from(at)), first, newest)
             if screen.is_terminal:
                 title = f"{min(at + BATCH, records):,} of {records:,} records"
-                lately = sorted(engine.clusters(), key=lambda c: -c.weight)[:15]
-                shown.update(cluster_table(title, lately), refresh=True)
+                lately = engine.stories(records=False).by("growing")[:10]
+                shown.update(story_table(title, lately), refresh=True)
     _collect(engine.finish(), first, newest)
     spent = time.process_time() - started
     console = Console(width=None if sys.stdout.isatty() else 110)
-    largest = sorted(engine.clusters(), key=lambda c: -c.weight)[:10]
-    console.print(cluster_table("the busiest clusters at the end", largest))
+    stories = engine.stories(records=False)
+    busiest = stories.like(sorted(stories, key=lambda story: (-story.now, story.label))[:10])
+    console.print(story_table("the busiest stories at the end", busiest))
     rows = {"first announced": agreement(first, truth), "newest": agreement(newest, truth)}
     console.print(agreement_table(f"{records:,} records of {len(numbers)} stories against the truth", rows))
-    if records > BATCH:
-        say(f"{(records - BATCH) / spent:,.0f} records per CPU second, tables included")
+    say(f"{records / max(spent, 1e-9):,.0f} records per CPU second, tables included")
+
+
+def _warm(settings: Settings, records: Sequence[Record | Reject]) -> None:
+    """Have all compiled that the stream will need."""
+    engine = Engine(settings)
+    engine.advance(records)
+    engine.finish()
 
 
 def _records(stream: Sequence[DemoRecord], first: int) -> list[Record | Reject]:

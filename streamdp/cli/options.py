@@ -18,6 +18,7 @@ from streamdp.offline.plan import Estimate, Method, Plan, Start
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
 from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless
+from streamdp.story.story import Sort
 
 Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
@@ -121,6 +122,31 @@ class SparkJob(msgspec.Struct, frozen=True, kw_only=True):
     def keeps_keys(self) -> bool:
         """Whether no key is ever forgotten."""
         return self.time_to_live is None
+
+
+class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which stories are printed, and how."""
+
+    growing: Annotated[bool, _about("those with more records now than before, fastest first")] = False
+    since: Annotated[
+        str | None, _about("with records since a time (ISO 8601), or in the last 90m, 6h, 2d", metavar="TIME")
+    ] = None
+    until: Annotated[str | None, _about("that began by a time, or so long ago", metavar="TIME")] = None
+    search: Annotated[str | None, _about("whose title, keywords or samples hold these words")] = None
+    closed: Annotated[bool, _about("those that have ended, latest first, as far as known")] = False
+    story: Annotated[int | None, _about("one story, whole", metavar="N")] = None
+    records: Annotated[bool, _about("their records, in the place of the stories")] = False
+    sort: Annotated[Sort, _about("what comes first: size, growing, new or last")] = "size"
+    least: Annotated[Positive, _about("leave out stories of fewer records")] = 2
+    limit: Annotated[
+        Positive | None, _about("at most so many (default: 20 in a table, all elsewhere)", metavar="N")
+    ] = None
+    now: Annotated[
+        str | None, _about("how long now is: 1h, 1d (default: what the latest records took)", metavar="TIME")
+    ] = None
+    csv: Annotated[bool, _about("as a table for other programs")] = False
+    json: Annotated[bool, _about("as JSON lines")] = False
+    html: Annotated[bool, _about("as a page")] = False
 
 
 def parse_budget(text: str) -> tuple[int | None, float | None]:

@@ -19,9 +19,8 @@ from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, live
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
-from streamdp.safe_files import open_regular
+from streamdp.reports.source import is_state
 from streamdp.settings.schema import Classes
-from streamdp.state.snapshot import MAGIC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +104,7 @@ def plot(
     else:
         place = Place.of("--output", output, overwrite=overwrite, given=given)
     check_pictures(place, OF_STREAM)
-    engine = open_state(source, classes)[1] if _is_state(source) else None
+    engine = open_state(source, classes)[1] if is_state(source) else None
     answered = read_answers(source) if engine is None else Answered.of_engine(engine)
     if not len(answered):
         raise DrawError(f"{source}: there is no answer to draw", Exit.BAD_DATA)
@@ -130,20 +129,6 @@ def _named_after(source: str) -> str:
     while Path(name).suffix in ENDINGS:
         name = Path(name).stem
     return name or "streamdp"
-
-
-def _is_state(source: str) -> bool:
-    """Whether this is a folder of snapshots or one of them, and not a file of assignments."""
-    path = Path(source)
-    if path.is_dir():
-        return True
-    try:
-        if not path.is_file():  # a pipe, which only one may read
-            return False
-        with open(open_regular(path, follow=True), "rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise DrawError(f"{source}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
 
 
 def _lives(answered: Answered, events: list[Event] | None, engine: Engine | None) -> list[Life]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -32,6 +32,7 @@ from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.settings import Settings
 from streamdp.state.snapshot import StateFolder
+from streamdp.story.story import noun_of
 
 
 class Run(Protocol):
@@ -64,6 +65,12 @@ def span(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def live_of(engine: Engine) -> str:
+    """How many stories, templates or clusters live: ``2 live stories``."""
+    live = engine.counters().get("clusters_live", 0)
+    return f"{live:,} live {noun_of(engine.kind, live)}"
+
+
 class Status:
     """A line about a run, updated between batches, read by the thread that shows it."""
 
@@ -80,9 +87,9 @@ class Status:
         if now - self._updated < self.EVERY:
             return
         self._updated, elapsed = now, now - self._began
-        records, live = run.answered, run.engine.counters().get("clusters_live", 0)
+        records, live = run.answered, live_of(run.engine)
         rate = f"{records / max(elapsed, 1e-9):,.0f}/s"
-        parts = [counted(records, "record"), rate, counted(live, "live cluster")]
+        parts = [counted(records, "record"), rate, live]
         if refused := run.sinks.refused.total():
             parts.append(f"{refused:,} refused")
         if held := run.engine.held_back:
@@ -137,16 +144,18 @@ def print_summary(run: Run, seconds: float) -> None:
     """Report what a run has done in so many seconds."""
     counters, records = run.engine.counters(), run.answered
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 and records else ""
-    live = counted(counters.get("clusters_live", 0), "live cluster")
+    live = live_of(run.engine)
     if run.frozen:
         say(f"{counted(records, 'record')} scored against {live}, nothing learned{rate}")
     elif records or not run.sinks.refused:
-        announced = counted(counters.get("clusters_created", 0), "cluster")
+        begun = counters.get("clusters_created", 0)
         say(
-            f"{counted(records, 'record')}; {announced} announced since the stream began, {live}; "
-            f"log evidence {run.engine.log_evidence:,.1f} nats{rate}"
+            f"{counted(records, 'record')}{rate}; {live}, {begun:,} since the stream began; "
+            f"log evidence {run.engine.log_evidence:,.1f} nats"
         )
     if not run.frozen:
+        for doubt in run.engine.stories(records=False).warnings:
+            warn(doubt)
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
     exceptions = run.reader.exceptions
@@ -205,11 +214,14 @@ def compilation_line() -> str | None:
 class Display:
     """While active, shows one line on a terminal; in a pipe it says once that kernels are compiled.
 
-    ``line`` says what is shown while nothing is compiled; it is called from a thread of the display's own.
+    ``line`` says what is shown while nothing is compiled, ``above`` what stands above it; both are called
+    from a thread of the display's own.
     """
 
-    def __init__(self, line: Callable[[], str] = str) -> None:
-        self._line = line
+    def __init__(
+        self, line: Callable[[], str] = str, above: Callable[[], RenderableType] | None = None
+    ) -> None:
+        self._line, self._above = line, above
         self._spinner = Spinner("dots")
         self._live = Live(
             console=Console(stderr=True),
@@ -219,12 +231,12 @@ class Display:
             redirect_stdout=False,
         )
 
-    def _render(self) -> Spinner | Text:
+    def _render(self) -> RenderableType:
         line = compilation_line() or self._line()
         if not line:
             return Text()
         self._spinner.update(text=Text(line, no_wrap=True, overflow="ellipsis"))
-        return self._spinner
+        return self._spinner if self._above is None else Group(self._above(), self._spinner)
 
     def __enter__(self) -> Display:
         if sys.stderr is not None and sys.stderr.isatty():

@@ -15,13 +15,17 @@ from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError
+from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.store.tables import Bounds
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import JsonLines, LineFormat, lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
-from streamdp.records import GAP, Answers, Reject
-from streamdp.settings.places import Input, Outputs
+from streamdp.records import GAP, Answers, Record, Reject
+from streamdp.records.columns import Texts
+from streamdp.settings import Settings
+from streamdp.settings.places import NOWHERE, Input, Outputs
 from streamdp.state import claim
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
@@ -61,7 +65,7 @@ def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> st
     """
     if outputs.rejects is not None:
         return outputs.rejects
-    names = [] if outputs.output == "-" else [outputs.output + ".rejects.jsonl"]
+    names = [outputs.output + ".rejects.jsonl"] if outputs.to_file else []
     names.append(os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl")
     if left is not None:
         before = os.path.realpath(left["path"])
@@ -91,6 +95,7 @@ def refuse_double_use(input: Input, outputs: Outputs) -> None:
         "rejects": None if outputs.rejects_topic else _rejects_path(outputs),
         "events": outputs.events,
         "finality": outputs.finality,
+        "store": outputs.store,
     }
     seen: dict[object, str] = {}
     for option, path in named.items():
@@ -160,6 +165,7 @@ class Sinks:
         input: Input,
         outputs: Outputs,
         resumed: Header | None,
+        settings: Settings,
         *,
         keep: Sequence[str] = (),
         replayed: bool = True,
@@ -191,7 +197,7 @@ class Sinks:
             self.output = KafkaSink(outputs.output_topic, resume=kept.get("output"), **to)
         left = kept.get("rejects")
         if outputs.rejects_topic is None:
-            named = outputs.rejects or outputs.state or outputs.output != "-"
+            named = outputs.rejects or outputs.state or outputs.to_file
             spare = resumed is None and not named
             path, proposed = _rejects_path(outputs, left), outputs.rejects is None
             self.rejects = RejectSink(path, left, spare=spare, proposed=proposed, **how)
@@ -207,6 +213,10 @@ class Sinks:
             left = kept.get("finality")
             self.finality = FileSink(outputs.finality, left, beginnings=(b'{"final_through":',), **how)
             self._all["finality"] = self.finality
+        self.store: StoreSink | None = None
+        if outputs.store is not None:
+            how_stored = {"replayed": replayed, "ended": to["ended"]}
+            self.store = self._all["store"] = store_of(outputs, kept.get("store"), settings, **how_stored)
         self._marked = [sink for sink in self._all.values() if isinstance(sink, Marked)]
         if self._lines.header and not (resumed and kept["output"]["length"]):
             self.output.write(self._lines.header)
@@ -245,6 +255,18 @@ class Sinks:
                 self.first_refused.append(reject)
         if self.events is not None and answers.events:
             self.events.write(self._encoder.encode_lines(answers.events))
+        if self.store is not None:
+            self.store.write(answers)
+
+    def taken(self, records: Texts | Sequence[Record | Reject]) -> None:
+        """These were read, and will be answered."""
+        if self.store is not None:
+            self.store.taken(records)
+
+    def ending(self) -> None:
+        """The input has come to its end: what is written from now on is of records that stay open."""
+        if self.store is not None:
+            self.store.ending()
 
     def flush(self, sync: bool) -> None:
         """Hand everything over; ``sync`` to the disk."""
@@ -293,6 +315,25 @@ class Sinks:
             sink.close()
 
 
+def store_of(
+    outputs: Outputs, left: Mapping[str, Any] | None, settings: Settings, *, replayed: bool, ended: bool
+) -> StoreSink:
+    """The store that the options name."""
+    assert outputs.store is not None
+    open_for = max(settings.retain, settings.max_undecided)
+    return StoreSink(
+        outputs.store,
+        left,
+        search=outputs.store_search,
+        revisions=outputs.store_answers,
+        once=outputs.final_only,
+        bounds=Bounds(outputs.store_days, outputs.store_rows, open_for),
+        overwrite=outputs.overwrite,
+        replayed=replayed,
+        ended=ended,
+    )
+
+
 def _delivery(
     input: Input, outputs: Outputs, kept: Mapping[str, Any], waiting: Callable[[], bool]
 ) -> tuple[Delivery | None, dict[str, Any]]:
@@ -326,7 +367,11 @@ def _delivery(
 def report_change(outputs: Outputs, resumed: Header) -> None:
     """Report where earlier answers are, if the new ones go elsewhere."""
     output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
-    if output == "-" and before not in (None, "-"):
+    if NOWHERE in (output, before):
+        if output != before:
+            whose = "from now on" if output == NOWHERE else f"to the first {seq:,} records"
+            say(f"the answers {whose} are not written (--output names a file, or -)")
+    elif output == "-" and before not in (None, "-"):
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
     elif output != "-" and before == "-" and seq:
         say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from streamdp.decode.answered import Answer, answers_in
 from streamdp.decode.objects import written_lines
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
@@ -23,21 +23,6 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 class DrawError(StreamdpError):
     """What cannot be drawn: not there (66), or of no use (65)."""
-
-
-class _Line(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a line of assignments; everything else in it is skipped."""
-
-    seq: int | None = None
-    time: float | None = None
-    cluster: int | None = None
-    probability: float | None = None
-    new_probability: float | None = None
-    new: bool = False
-    novelty: float | None = None
-    revision: int = 0
-    final_through: int | None = None
-    event: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +60,12 @@ class Answered:
     revision: Ints
 
     @classmethod
-    def of(cls, lines: Iterable[Assignment | Final | _Line]) -> Answered:
+    def of(cls, lines: Iterable[Assignment | Final | Answer]) -> Answered:
         """Answers in any order; of those with one seq the highest revision is the newest."""
-        newest: dict[int, Assignment | _Line] = {}
+        newest: dict[int, Assignment | Answer] = {}
         first: dict[int, float | None] = {}
         for line in lines:
-            if isinstance(line, Final) or line.seq is None:
+            if isinstance(line, Final):
                 continue
             if line.revision == 0:
                 first[line.seq] = line.probability
@@ -145,35 +130,8 @@ def _floats(values: Iterable[float | None]) -> Floats:
 
 
 def read_answers(path: str | Path) -> Answered:
-    """Assignments that ``consume`` or ``fit`` wrote, as JSON lines or .csv. Raises DrawError."""
-    return Answered.of(_rows(path) if str(path).lower().endswith(".csv") else _lines(path))
-
-
-def _lines(path: str | Path) -> Iterator[_Line]:
-    decode = msgspec.json.Decoder(_Line).decode
-    for number, line in written_lines(path, decode, DrawError, torn_end=True):
-        if line.seq is not None and line.cluster is not None and line.event is None:
-            yield line
-        elif line.final_through is None:
-            raise _no_assignment(path, number)
-
-
-def _rows(path: str | Path) -> Iterator[_Line]:
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), 2):
-            if None in row.values():
-                return  # cut short by a writer that is not done
-            try:
-                line = msgspec.convert({k: v for k, v in row.items() if v}, _Line, strict=False)
-            except msgspec.ValidationError as error:
-                raise DrawError(f"{path}, line {number}: {error}", Exit.BAD_DATA) from error
-            if line.seq is None or line.cluster is None:
-                raise _no_assignment(path, number)
-            yield line
-
-
-def _no_assignment(path: str | Path, number: int) -> DrawError:
-    return DrawError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
+    """Assignments that ``consume`` or ``fit`` wrote. Raises DrawError."""
+    return Answered.of(answer for _, answer in answers_in(path, DrawError))
 
 
 def read_events(path: str | Path) -> list[Event]:

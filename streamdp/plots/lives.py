@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdp.plots.data import Answered
 from streamdp.plots.style import FAINT, INK, Clock, Style, axes_or_new, filled, head, name_of
-from streamdp.records import TURNS, ClusterSummary, Event
+from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
 
 ENDS = ("merged", "vanished", "closed", "retired")
 
@@ -69,7 +69,7 @@ class Life:
 
 def lives_of_events(events: Iterable[Event], clock: Clock, answered: Answered | None = None) -> list[Life]:
     """As events report them, the oldest first; the sizes of those that live are counted among the answers."""
-    events = [event for event in events if event.event not in TURNS]
+    events = [event for event in events if event.event not in (*TURNS, TITLED, RENAMED)]
     times = filled([np.nan if e.time is None else e.time for e in events])
     at = clock.values([e.seq for e in events], times)
     at = np.maximum.accumulate(at)  # a record that comes late ends no life before it began

@@ -194,11 +194,15 @@ TURNS = ("silent", "surged")
 """Kinds of events about a rate, and neither begin nor end anything."""
 
 
+TITLED, RENAMED = "titled", "renamed"
+"""Kinds of events: a story has a title, or another one than before. They neither begin nor end anything."""
+
+
 class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What happened to a cluster: born, split, closed, retired, merged or vanished (docs/formats.md).
 
-    Of a template also that it is silent, or has surged: ``lines`` came in the last window of time, and
-    ``usual`` were to be expected.
+    Also that it was titled or renamed, with its new ``title``; of a template that it is silent, or has
+    surged: ``lines`` came in the last window of time, and ``usual`` were to be expected.
     """
 
     event: str
@@ -215,6 +219,7 @@ class Event(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     template: str | msgspec.UnsetType = msgspec.UNSET
     lines: int | msgspec.UnsetType = msgspec.UNSET
     usual: float | msgspec.UnsetType = msgspec.UNSET
+    title: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class ClusterSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from streamdp.decode.answered import answers_in, is_table, table_rows
 from streamdp.decode.objects import written_lines
 from streamdp.errors import Exit, StreamdpError
 from streamdp.scoring.agreement import Agreement, agreement
@@ -55,22 +57,6 @@ class ScoreReport(msgspec.Struct, frozen=True):
     unknown: int
 
 
-class _Position(msgspec.Struct, frozen=True):
-    line: int | None = None
-    file: str | None = None
-
-
-class _Line(msgspec.Struct, frozen=True):
-    """What is read of an output line; everything else in it is skipped."""
-
-    seq: int | None = None
-    cluster: int | None = None
-    revision: int = 0
-    id: str | int | float | None = None
-    position: _Position | None = None
-    final_through: int | None = None
-
-
 class _Truth(msgspec.Struct, frozen=True):
     """Class by key, and the keys of the records without one."""
 
@@ -79,7 +65,7 @@ class _Truth(msgspec.Struct, frozen=True):
 
 
 def read_assignments(path: str | Path) -> Assignments:
-    """Read an output file of streamdp: JSON lines, gzipped if the name ends in .gz.
+    """Read an output file of streamdp: JSON lines or CSV, gzipped if the name ends in .gz.
 
     Of several lines with one seq, that of the highest revision is the newest (the later one on
     ties). Lines of finality are skipped, and so is a last line cut short, which a running or killed
@@ -92,11 +78,7 @@ def read_assignments(path: str | Path) -> Assignments:
     newest: list[int] = []
     revisions: list[tuple[int, int]] = []
     sources: set[str] = set()
-    for number, line in written_lines(path, msgspec.json.Decoder(_Line).decode, ScoreError, torn_end=True):
-        if line.seq is None or line.cluster is None:
-            if line.final_through is None:
-                raise ScoreError(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
-            continue
+    for _, line in answers_in(path, ScoreError):
         at = index.setdefault(line.seq, len(first))
         if at < len(first):
             lowest, highest = revisions[at]
@@ -107,10 +89,9 @@ def read_assignments(path: str | Path) -> Assignments:
             revisions[at] = min(lowest, line.revision), max(highest, line.revision)
             continue
         ids.append(None if line.id is None else str(line.id))
-        position = line.position or _Position()
-        lines.append(position.line)
-        if position.file is not None:
-            sources.add(position.file)
+        lines.append(line.position.get("line"))
+        if "file" in line.position:
+            sources.add(line.position["file"])
         first.append(line.cluster)
         newest.append(line.cluster)
         revisions.append((line.revision, line.revision))
@@ -118,7 +99,7 @@ def read_assignments(path: str | Path) -> Assignments:
 
 
 def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cluster") -> ScoreReport:
-    """Score an output file against a truth file: JSON lines with the true class in ``field``.
+    """Score an output file against a truth file: JSON lines or a table with the true class in ``field``.
 
     A class is a string or a number. When any assignment carries an id, records are found by the
     truth file's ``id`` (an id written as a number equals the same digits as a string), else by line
@@ -170,6 +151,31 @@ def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cl
 
 
 def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
+    rows = _truth_rows(path, field) if is_table(path, ScoreError) else _truth_lines(path, field, by_id)
+    classes: dict[Key, Class] = {}
+    unlabelled: set[Key] = set()
+    for number, named, value in rows:
+        key: Key = number
+        if by_id:
+            if named is None:
+                continue
+            key = str(named)
+        if value is None:
+            unlabelled.add(key)
+        elif classes.setdefault(key, value) != value:
+            raise ScoreError(
+                f"{path}, line {number}: id {key!r} has the {field} {value!r}, "
+                f"but {classes[key]!r} in an earlier line",
+                Exit.BAD_DATA,
+            )
+    return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
+
+
+_Row = tuple[int, Class | None, Class | None]
+"""The number of a line, the id of its record, and its class."""
+
+
+def _truth_lines(path: str | Path, field: str, by_id: bool) -> Iterator[_Row]:
     # A struct made for the field's name skips the texts and vectors beside it undecoded.
     scalar = str | int | float | None
     fields: list[tuple[str, Any, Any]] = [("value", scalar, msgspec.field(default=None, name=field))]
@@ -177,22 +183,10 @@ def _read_truth(path: str | Path, field: str, by_id: bool) -> _Truth:
         fields.append(("id", scalar, None))
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(msgspec.defstruct("TruthRecord", fields))
     key_field = "id" if field != "id" else "value"
-
-    classes: dict[Key, Class] = {}
-    unlabelled: set[Key] = set()
     for number, record in written_lines(path, decoder.decode, ScoreError):
-        key: Key = number
-        if by_id:
-            named = getattr(record, key_field)
-            if named is None:
-                continue
-            key = str(named)
-        if record.value is None:
-            unlabelled.add(key)
-        elif classes.setdefault(key, record.value) != record.value:
-            raise ScoreError(
-                f"{path}, line {number}: id {key!r} has the {field} {record.value!r}, "
-                f"but {classes[key]!r} in an earlier line",
-                Exit.BAD_DATA,
-            )
-    return _Truth(classes=classes, unlabelled=unlabelled.difference(classes))
+        yield number, getattr(record, key_field, None), record.value
+
+
+def _truth_rows(path: str | Path, field: str) -> Iterator[_Row]:
+    for number, row in table_rows(path, ScoreError):
+        yield number, row.get("id") or None, row.get(field) or None

@@ -11,9 +11,12 @@ from streamdp.settings.options import option
 
 OutputFormat = Literal["auto", "jsonl", "csv"]
 LOCAL = "127.0.0.1"
+NOWHERE = "/dev/null"
+"""The output of a run that only shows its stories on a terminal."""
 
 _input, _output, _state = option("input"), option("output"), option("engine")
 _kafka, _page = option("kafka"), option("page")
+_STORED = {"stored": "{flag} is of a store: say --store FILE"}
 _TOPIC = {"of_topic": "{flag} is for topics, and {of.label} is none"}
 
 
@@ -142,7 +145,9 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """Where answers go, refused records and the state."""
 
-    output: Annotated[str, _output("file for assignments, - for standard output")] = "-"
+    output: Annotated[
+        str, _output("file for assignments, - for standard output (on a terminal, unless written: a table)")
+    ] = "-"
     rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
     overwrite: Annotated[bool, _output("replace existing files")] = False
     group_read: Annotated[
@@ -168,6 +173,28 @@ class Outputs(Results, frozen=True, kw_only=True):
     start_from: Annotated[
         str | None, _state("snapshot or state folder to begin with, of fit, refine or another stream")
     ] = None
+    store: Annotated[
+        str | None,
+        _output(
+            "SQLite file for records, stories and events, to be asked while it is written",
+            when={
+                "learns": "--store is for a stream that learns: leave --frozen out",
+                "one_stream": "--store holds one stream: run --partition N with a store of its own",
+            },
+        ),
+    ] = None
+    store_days: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _output("days of event time that a store holds", when=_STORED),
+    ] = None
+    store_rows: Annotated[
+        Annotated[int, Meta(ge=1)] | None, _output("latest records that a store holds", when=_STORED)
+    ] = None
+    store_search: Annotated[
+        bool,
+        _output("make texts searchable", flag="--store-search/--no-store-search", when=_STORED),
+    ] = True
+    store_answers: Annotated[bool, _output("a store keeps every revision, too", when=_STORED)] = False
     frozen: Annotated[
         bool,
         _state(
@@ -183,12 +210,32 @@ class Outputs(Results, frozen=True, kw_only=True):
     @property
     def has_output(self) -> bool:
         """Whether answers go anywhere but to standard output."""
-        return self.output != "-" or self.output_topic is not None
+        return self.to_file or self.output_topic is not None
+
+    @property
+    def to_file(self) -> bool:
+        """Whether answers go to a file."""
+        return self.output not in ("-", NOWHERE)
+
+    @property
+    def stored(self) -> bool:
+        """Whether there is a store."""
+        return self.store is not None
+
+    @property
+    def learns(self) -> bool:
+        """Whether the stream learns from its records."""
+        return not self.frozen
+
+    @property
+    def with_events(self) -> bool:
+        """Whether anybody reads events."""
+        return self.events is not None or self.stored
 
     @property
     def modes(self) -> dict[str, bool]:
         """What a state can only be gone on with in the same way."""
-        return {"final_only": self.final_only, "events": self.events is not None}
+        return {"final_only": self.final_only, "events": self.with_events}
 
 
 PageHost = Annotated[str, _page("address to serve the page at")]

@@ -172,6 +172,7 @@ COLUMNS = {
     "mean": "array<double>",
     "lines": "bigint",
     "usual": "double",
+    "title": "string",
     "reason": "string",
     "detail": "string",
     "data": "binary",

@@ -28,6 +28,7 @@ from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
+from streamdp.story.beam import entitle, keywords_of
 from streamdp.streams.intake import Intake
 from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
@@ -206,22 +207,24 @@ class BeamStream(Stream):
     ) -> None:
         """Append events, which records from number ``first`` on, of these times, have caused."""
         events = describe.events_of(search, out, first, times, self._words)
-        if self.remember_ended:
-            self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+        self.note(events)
         answers.events.extend(events)
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
         """Look again at what has come of age; begin and adopt refinements."""
         outputs = self._looks.back(search, self.refinable, with_events=self.with_events, last=last)
         self._revise(search, outputs, answers)
+        kept = self._words, self.retained, self.announcer.samples, self.order.dated
+        titled = entitle(self.memory.titles, search, *kept)
+        answers.events.extend(titled if self.with_events else ())
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
         """Report records that have moved, and what became of clusters."""
         for out in outputs:
             self.announcer.revise(out, answers.lines)
             if self.with_events:
-                time = self.retained.time if self.order.dated else None
-                self._report(search, out, search.seq - 1, [time], answers)
+                times = [self.retained.time if self.order.dated else None]
+                self._report(search, out, search.seq - 1, times, answers)
 
     def _for_scoring(self) -> Encoder | None:
         encoder = self.intake.encoder
@@ -250,18 +253,15 @@ class BeamStream(Stream):
             self.announcer.announce_frozen(out, taken, encoder.sizes(batch), first, answers.lines)
 
     def whereto(self, record: Record, most: int) -> list[Candidate] | Reject:
-        """The likeliest clusters of a record that may come next, a new one (-1) among them; learns
-        nothing.
-        """
+        """The likeliest clusters of a record, a new one (-1) among them; learns nothing."""
         encoder, search = self._for_scoring(), self._search
         if encoder is None or search is None:
             return _untrained(record)
         reject = encoder.add(record)
         if reject is not None:
             return reject
-        return describe.candidates(
-            search, encoder.take(np.array([self.order.time_of(record)])), self._words, most
-        )
+        times = np.array([self.order.time_of(record)])
+        return describe.candidates(search, encoder.take(times), self._words, most)
 
     # ---------------------------------------------------------------- clusters
 
@@ -278,20 +278,22 @@ class BeamStream(Stream):
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
         return [] if self._search is None else describe.summarise(self._search, self._words, among)
 
+    def keywords(self) -> dict[int, list[str]]:
+        """Words that are far more frequent in a live cluster than in the others, by label."""
+        return {} if self._search is None else keywords_of(self._search, self._words)
+
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
         counts = {} if self._search is None else self._search.counters()
-        if isinstance(self.intake.encoder, BagEncoder):
-            counts |= self.intake.encoder.vocabulary.counters()
-        return counts
+        encoder = self.intake.encoder
+        return counts | encoder.vocabulary.counters() if isinstance(encoder, BagEncoder) else counts
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet."""
         found = super().levels()
         if self._search is not None:
             seq, pool = self._search.seq, self._search.state.pool.counters
-            found["stream_records"] = seq
-            found["final_lag"] = seq - 1 - self.announcer.final
+            found |= {"stream_records": seq, "final_lag": seq - 1 - self.announcer.final}
             found["agreement"] = 1.0 - pool.contested / max(pool.used, 1)
         return found
 

@@ -14,10 +14,11 @@ from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
-from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
+from streamdp.records import Answers, ClusterSummary, Event, Kind, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.state.retained import Retained
+from streamdp.story.memory import Memory
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
@@ -48,12 +49,20 @@ class Stream(ABC):
         batch.
         """
         self.remember_ended = False
-        """Whether the state remembers clusters that have ended."""
+        """Whether the state remembers clusters that have ended, and what others split from or merged with."""
+        self.memory = Memory()
+        """What is remembered for stories."""
 
     @property
     def retained(self) -> Retained:
         """The latest records."""
         return self.announcer.retained
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Remember clusters that have ended, split or merged, where that was asked for."""
+        if self.remember_ended:
+            self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
+            self.memory.happened(events)
 
     # ---------------------------------------------------------------- records
 
@@ -106,6 +115,10 @@ class Stream(ABC):
     @abstractmethod
     def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
         """The live clusters, largest first; ``among``: those labels, None: all."""
+
+    def keywords(self) -> dict[int, list[str]]:
+        """Words far more frequent in a live cluster than in the others, by label; {} where there are none."""
+        return {}
 
     @abstractmethod
     def counters(self) -> dict[str, int]:

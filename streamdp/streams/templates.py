@@ -221,7 +221,9 @@ class TemplateStream(Stream):
         self.announcer.relabel(younger, label, self._shown[label], lines)
         if events is not None:
             event = self._event("merged", younger, seq, record)
-            events.append(msgspec.structs.replace(event, other=label, moved=[(label, event.size)]))
+            merged = msgspec.structs.replace(event, other=label, moved=[(label, event.size)])
+            events.append(merged)
+            self.note([merged])
 
     def _retire(self, seq: int, record: Record, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
@@ -235,7 +237,7 @@ class TemplateStream(Stream):
                 for label, members in sorted(families.items())
             ]
             events.extend(retired)
-            self.announcer.ended.extend(retired)
+            self.note(retired)
         self._let_go(gone)
 
     def _let_go(self, clusters: Iterable[int]) -> None:

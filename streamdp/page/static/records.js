@@ -45,7 +45,7 @@ export class Records {
   }
 }
 
-const KINDS = { born: "New", closed: "Closed", retired: "Retired", merged: "Merged", split: "Split off", vanished: "Dissolved", silent: "Silent", surged: "Surged" };
+const KINDS = { born: "New", closed: "Closed", retired: "Retired", merged: "Merged", split: "Split off", vanished: "Dissolved", silent: "Silent", surged: "Surged", titled: "Titled", renamed: "Renamed" };
 
 export function event(told, open, of = null) {
   const link = (label, name) => el("button", { type: "button", class: "link", onclick: () => open(label) }, name);

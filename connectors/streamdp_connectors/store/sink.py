@@ -1,0 +1,338 @@
+"""Write records, stories and events to a store, each once, whatever is killed when.
+
+A batch is one transaction, with the number of answers and events that it ends with. A run that goes on from
+a snapshot makes the same answers again: those that the store holds already are passed over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from streamdp.errors import Exit
+from streamdp.records import Answers, Assignment, Event, Lines, Record, Reject
+from streamdp.records.columns import Texts
+from streamdp_connectors.protocol import SinkError
+from streamdp_connectors.store.schema import check, open_store
+from streamdp_connectors.store.tables import Bounds, Revision, Row, Tables
+
+TRIM_EVERY = 20_000
+"""Records between two removals of what is beyond the bounds."""
+
+SNAPSHOTS = 8
+"""Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
+
+
+class _Answer(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a written answer."""
+
+    seq: int
+    position: msgspec.Raw
+    cluster: int
+    probability: float
+    novelty: float
+    id: str | int | None = None
+    time: float | None = None
+    revision: int = 0
+    template: str | None = None
+    keep: msgspec.Raw = msgspec.Raw()
+
+
+_encode = msgspec.json.Encoder().encode
+_answer = msgspec.json.Decoder(_Answer).decode
+
+
+def said(record: Record) -> str:
+    """What a record says: its text, else its value as JSON."""
+    return record.value if isinstance(record.value, str) else _encode(record.value).decode()
+
+
+class StoreSink:
+    """A store that is written.
+
+    Parameters
+    ----------
+    path
+        The file. Raises SinkError where it is something else, or another process writes it.
+    left
+        What ``state`` returned at the snapshot that a run resumes from; None for a new store.
+    search
+        Whether texts can be searched (SQLite's FTS5), in a store that is made.
+    revisions
+        Whether every revision is kept, in ``answers``.
+    once
+        Whether each record is answered once, however often its answer was revised.
+    bounds
+        What it holds at most.
+    overwrite
+        Whether a store that is there may be replaced.
+    replayed
+        Whether the records after the snapshot come again.
+    ended
+        Whether the snapshot is of an input that had come to its end: what was written then is taken back.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        left: Mapping[str, Any] | None = None,
+        *,
+        search: bool = True,
+        revisions: bool = False,
+        once: bool = False,
+        bounds: Bounds = Bounds(),  # noqa: B008 - a tuple
+        overwrite: bool = False,
+        replayed: bool = True,
+        ended: bool = False,
+    ) -> None:
+        self.path, self._bounds, self._once = path, bounds, once
+        check(path)
+        self._lock = self._locked()
+        try:
+            self._store = open_store(path, search=search, overwrite=overwrite, resumed=left is not None)
+        except SinkError:
+            os.close(self._lock)
+            raise
+        self._tables = Tables(self._store, revisions=revisions)
+        self._texts: dict[bytes, str] = {}  # of records that wait for their answers, by position
+        self._batch: Texts | None = None  # the same of the last batch
+        self._rows: list[Row] = []
+        self._revisions: list[Revision] = []
+        self._events: list[tuple[Event, int]] = []
+        self._marks: list[tuple[int, str]] = []
+        self._lines = self._happened = self._marked = self._since_trim = 0
+        self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
+        self._ending = False
+        self.marks: Sequence[Mapping[str, Any]] = ()
+        if ended:
+            self._transact(self._tables.take_back)
+        self._go_on(left)
+        if self._skip_lines > 0 and not replayed:
+            raise SinkError(
+                f"{path} is ahead of the state, and the input cannot be read again: name a new --state and a "
+                "new --store",
+                Exit.BAD_DATA,
+            )
+
+    def _locked(self) -> int:
+        """The file, locked. It stays open: SQLite's own locks would end with it."""
+        try:
+            lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise SinkError(f"cannot create {self.path}: {error.strerror}", Exit.CANNOT_CREATE) from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise SinkError(
+                f"{self.path}: another streamdp process writes to it; stop that one, or name another file",
+                Exit.CANNOT_CREATE,
+            ) from None
+        except OSError:  # some file systems have no locks
+            pass
+        return lock
+
+    def _go_on(self, left: Mapping[str, Any] | None) -> None:
+        """Find out how far the store is ahead of the snapshot. Raises SinkError where it is behind."""
+        held = dict(self._store.execute("SELECT name, value FROM meta"))
+        if left is None:
+            held = {"id": uuid.uuid4().hex, "lines": 0, "events": 0}
+            self._store.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", held.items())
+        elif held.get("id") != left["id"]:
+            raise SinkError(
+                f"{self.path} is not the store that this state wrote to ({left['path']}): restore that one, "
+                "or name a new --state",
+                Exit.BAD_DATA,
+            )
+        else:
+            self._lines, self._happened, self._marked = left["lines"], left["events"], left["marks"]
+            after = "SELECT positions FROM marks WHERE number > ? ORDER BY number"
+            found = self._store.execute(after, (self._marked,)).fetchall()
+            self.marks = [msgspec.json.decode(positions) for (positions,) in found]
+            self._texts = dict(left["waiting"])
+        self._id = held["id"]
+        self._skip_lines = held["lines"] - self._lines
+        self._skip_events = held["events"] - self._happened
+        if self._skip_lines < 0 or self._skip_events < 0:
+            raise SinkError(
+                f"{self.path} lacks what this state has written: restore it, or name a new --state",
+                Exit.BAD_DATA,
+            )
+
+    # ---------------------------------------------------------------- taken in
+
+    def mark(self, positions: Mapping[str, Any]) -> None:
+        """Store the source's positions after a read, before the answers to it are written."""
+        self._marked += 1
+        self._marks.append((self._marked, _encode(positions).decode()))
+
+    def taken(self, records: Texts | Sequence[Record | Reject]) -> None:
+        """These were read, and will be answered."""
+        self._keep_batch()
+        if isinstance(records, Texts):
+            self._batch = records
+        else:
+            for record in records:
+                if isinstance(record, Record):
+                    self._texts[_encode(record.position)] = said(record)
+
+    def _keep_batch(self) -> None:
+        """Remember what the texts of the last batch say that were not answered at once."""
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            for i in range(len(batch)):
+                self._texts[_encode(batch.raws.position(int(batch.numbers[i])))] = batch.text(i)
+
+    def write(self, answers: Answers) -> None:
+        """Take in answers, revisions and events."""
+        lines = list(_answers_of(answers.lines))
+        texts = self._texts_of([line for line in lines if self._once or not line.revision])
+        for line in lines:
+            again = line.revision > 0 and not self._once
+            text = "" if again else next(texts)
+            self._lines += 1
+            if self._skip_lines > 0:
+                self._skip_lines -= 1
+            elif again:
+                revised = line.seq, line.revision, line.cluster, line.probability, line.template
+                self._revisions.append(Revision(*revised))
+            else:
+                self._rows.append(_row(line, text))
+        for event in answers.events:
+            self._happened += 1
+            if self._skip_events > 0:
+                self._skip_events -= 1
+            else:
+                self._events.append((event, self._happened))
+
+    def _texts_of(self, fresh: Sequence[_Answer]) -> Iterator[str]:
+        """What the records say that are answered for the first time, in order."""
+        batch = self._batch
+        if batch is not None and len(batch) == len(fresh) and not self._texts:
+            self._batch = None
+            yield from map(batch.text, range(len(fresh)))
+            return
+        self._keep_batch()
+        for line in fresh:
+            yield self._texts.pop(bytes(line.position), "")
+
+    # ---------------------------------------------------------------- written
+
+    def ending(self) -> None:
+        """The input has come to its end: what is written now is taken back if it goes on after all."""
+        self.flush(sync=False)
+        self._ending = True
+
+    def flush(self, sync: bool) -> None:
+        """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError."""
+        if self._rows or self._revisions or self._events or self._marks:
+            self._transact(self._write_all)
+        if sync:
+            self._sync()
+
+    def _write_all(self) -> None:
+        run = self._store.executemany
+        if self._ending:
+            self._tables.remember(self._rows, self._revisions, self._events)
+        run("INSERT OR REPLACE INTO marks VALUES (?, ?)", self._marks)
+        if len(self._needed) == SNAPSHOTS:
+            run("DELETE FROM marks WHERE number <= ?", [(self._needed[0],)])
+        self._tables.add(self._rows, self._revisions)
+        for event, number in self._events:
+            self._tables.tell(event, number)
+        counted = (self._lines, "lines"), (self._happened, "events")
+        run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
+        self._since_trim += len(self._rows)
+        if self._since_trim >= TRIM_EVERY and not self._ending and not self._bounds.none:
+            self._since_trim = 0
+            self._tables.remove_old(self._bounds)
+        self._rows, self._revisions, self._events, self._marks = [], [], [], []
+
+    def lasting(self) -> Callable[[], None]:
+        """Return a function that brings everything written so far to the disk; for any thread."""
+        return self._sync
+
+    def _sync(self) -> None:
+        with contextlib.suppress(FileNotFoundError), open(f"{self.path}-wal", "rb") as file:
+            os.fsync(file.fileno())
+        os.fsync(self._lock)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a snapshot stores; to be called after a flush."""
+        self._keep_batch()
+        self._needed.append(self._marked)
+        return {
+            "path": os.path.abspath(self.path),
+            "id": self._id,
+            "lines": self._lines,
+            "events": self._happened,
+            "marks": self._marked,
+            "waiting": list(self._texts.items()),
+        }
+
+    def close(self) -> None:
+        """Write what was taken in, and close the store; again is harmless."""
+        if self._lock < 0:
+            return
+        try:
+            self.flush(sync=False)
+            if not self._bounds.none:
+                self._transact(lambda: self._tables.remove_old(self._bounds))
+            self._store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._store.close()
+            os.close(self._lock)
+            self._lock = -1
+
+    def _transact(self, change: Callable[[], None]) -> None:
+        """Change the tables, all or nothing. Raises SinkError."""
+        try:
+            self._store.execute("BEGIN IMMEDIATE")
+            change()
+            self._store.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._store.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise SinkError(f"cannot write to {self.path}: {error}", Exit.IO_ERROR) from error
+            raise
+
+
+def _answers_of(lines: Lines) -> Iterator[_Answer]:
+    """The answers among lines, written or not."""
+    for part in lines.parts:
+        if isinstance(part, bytes):
+            yield from (_answer(line) for line in part.splitlines() if line.startswith(b'{"seq":'))
+        else:
+            yield from (_of_object(line) for line in part if isinstance(line, Assignment))
+
+
+def _of_object(line: Assignment) -> _Answer:
+    keep = b"" if line.keep is msgspec.UNSET else _encode(line.keep)
+    return _Answer(
+        line.seq,
+        msgspec.Raw(_encode(line.position)),
+        line.cluster,
+        line.probability,
+        line.novelty,
+        line.id,
+        line.time,
+        line.revision,
+        line.template if isinstance(line.template, str) else None,
+        msgspec.Raw(keep),
+    )
+
+
+def _row(line: _Answer, text: str) -> Row:
+    named = line.id if line.id is None or isinstance(line.id, str) else str(line.id)
+    position, keep = bytes(line.position).decode(), bytes(line.keep).decode() or None
+    label = line.cluster, line.cluster, line.probability, line.novelty, line.revision, line.template
+    return Row(line.seq, named, position, line.time, text, keep, *label)

@@ -1,0 +1,278 @@
+"""``streamdp stories``: the stories of a state, a store or a file of answers, as tables and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streamdp.answers.listing import printable
+from streamdp.answers.listing import table as html_table
+from streamdp.cli.errors import say
+from streamdp.cli.options import StoriesOptions
+from streamdp.errors import ConfigError, Exit
+from streamdp.reports.page import document
+from streamdp.reports.source import StorySource, source_of
+from streamdp.story.answers import holds
+from streamdp.story.clock import Clock, duration
+from streamdp.story.safe import harmless
+from streamdp.story.story import Stories, Story, StoryRecord, iso, row_of
+
+IN_TABLE = 20
+"""Stories of a table, unless a limit says otherwise."""
+
+ARROWS = {"new": "✦ new", "growing": "↑", "steady": "", "fading": "↓", "silent": "silent"}
+
+HEADS = {"lines": "template", "vectors": "mean"}
+"""What the column of titles is called where records are no texts."""
+
+
+def stories(path: str, options: StoriesOptions) -> None:
+    """Print the stories of a path. Raises StreamdpError."""
+    if options.csv + options.json + options.html > 1:
+        raise ConfigError("say one of --csv, --json and --html", Exit.USAGE)
+    source = source_of(path)
+    found = source.stories(closed=options.closed, stretch=_seconds("--now", options.now))
+    if options.story is not None:
+        _print_one(source, found, options.story, options)
+        return
+    chosen, small = _chosen(source, found, options)
+    limit = options.limit or (None if options.csv or options.json or options.html else IN_TABLE)
+    shown = chosen if limit is None else chosen[:limit]
+    if options.records:
+        _print_records(source, shown, options)
+    elif options.csv or options.json or options.html:
+        _write(shown, options)
+    else:
+        console().print(story_table(_title(found, options), shown), highlight=False)
+    for line in _left_out(found, chosen, shown, small, source, options):
+        say(line)
+
+
+def console() -> Console:
+    """Where tables are printed: as wide as the terminal, else wide enough for titles."""
+    return Console(width=None if sys.stdout.isatty() else 140)
+
+
+# ---------------------------------------------------------------- which
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    try:
+        return None if text is None else duration(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}", Exit.USAGE) from None
+
+
+def _moment(option: str, text: str | None, clock: Clock) -> float | None:
+    """A time, or one so long before the newest record's. Raises ConfigError."""
+    if text is None:
+        return None
+    try:
+        return clock.time - duration(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is neither ISO 8601 nor a length of time such as 90m, 6h or 2d", Exit.USAGE
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tuple[Stories, int]:
+    """The stories that are asked for, in order; and how many were left out for their size alone."""
+    since = _moment("--since", options.since, found.clock)
+    until = _moment("--until", options.until, found.clock)
+    if (since is not None or until is not None) and not found.clock.dated and found:
+        raise ConfigError("--since and --until need records with times, and these have none", Exit.USAGE)
+    wanted = found.like(
+        story
+        for story in found
+        if (since is None or (story.last or 0.0) >= since)
+        and (until is None or (story.began or 0.0) <= until)
+        and (not options.growing or story.growth > 0)
+    )
+    if options.search is not None:
+        words = options.search.split()
+        found_in = source.search(words)
+        wanted = wanted.like(s for s in wanted if s.label in found_in or _holds(s, words))
+    large = wanted.like(story for story in wanted if story.size >= options.least)
+    sort = "growing" if options.growing and options.sort == "size" else options.sort
+    ordered = large if options.closed and sort == "size" else large.by(sort)
+    return ordered, len(wanted) - len(large)
+
+
+def _holds(story: Story, words: Sequence[str]) -> bool:
+    """Whether title, keywords and samples of a story hold all words of a search."""
+    return holds(" ".join([story.title, *story.keywords, *story.samples]), words)
+
+
+def _left_out(
+    found: Stories, chosen: Stories, shown: Stories, small: int, source: StorySource, options: StoriesOptions
+) -> Iterable[str]:
+    """What is not shown, and how it is."""
+    if len(chosen) > len(shown):
+        yield f"{found.counted(len(chosen) - len(shown))} not shown (--limit {len(chosen)} shows all)"
+    if small:
+        of = "1 record" if options.least == 2 else f"fewer than {options.least} records"
+        yield f"{found.counted(small)} of {of} left out (--least 1 shows all)"
+    if options.closed and found.remembered == "none":
+        yield "stories that ended are remembered where consume was given --events or --store"
+    elif options.closed and found.remembered == "latest":
+        yield "a state remembers the last 100 that ended: a --store has all"
+    if source.lacking and (options.records or not options.closed):
+        yield source.lacking
+    yield from found.warnings
+
+
+# ---------------------------------------------------------------- how
+
+
+def _title(found: Stories, options: StoriesOptions) -> str:
+    what = "ended" if options.closed else "growing" if options.growing else "live"
+    return f"{what} {found.nouns}; now: the last {found.clock.words}, to {_end(found)}"
+
+
+def _end(found: Stories) -> str:
+    return iso(found.clock.time) if found.clock.dated else f"record {found.clock.time:,.0f}"
+
+
+def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table:
+    """A table for a terminal; ``samples`` adds a few records of each story."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("label" if stories.kind == "lines" else stories.noun, justify="right")
+    table.add_column(HEADS.get(stories.kind or "", "title"), ratio=1)
+    table.add_column("records", justify="right")
+    table.add_column("now", justify="right")
+    table.add_column("trend")
+    table.add_column("began")
+    table.add_column("last")
+    for story in stories:
+        said = [story.title]
+        if not story.template and story.keywords:
+            said.append("  " + ", ".join(story.keywords))
+        if samples:
+            said += [f"· {sample}" for sample in story.samples]
+        table.add_row(
+            str(story.label),
+            Text("\n".join(map(printable, said))),
+            f"{story.size:,}",
+            f"{story.now:,}",
+            ARROWS[story.trend],
+            iso(story.began) or f"record {story.first_seq:,}",
+            iso(story.last) or f"record {story.last_seq:,}",
+        )
+    return table
+
+
+def _write(shown: Stories, options: StoriesOptions) -> None:
+    if options.json:
+        sys.stdout.write("".join(msgspec.json.encode(story).decode() + "\n" for story in shown))
+    elif options.csv:
+        _write_csv(map(row_of, shown))
+    else:
+        rows = [[str("" if cell is None else cell) for cell in row_of(story).values()] for story in shown]
+        columns = list(row_of(shown[0])) if shown else ["story"]
+        caption = f"{_title(shown, options)}"
+        sys.stdout.write(document("stories", html_table(columns, rows, caption)))
+
+
+def _write_csv(rows: Iterable[dict[str, Any]]) -> None:
+    out = io.StringIO()
+    writer = None
+    for row in rows:
+        if writer is None:
+            writer = csv.DictWriter(out, list(row), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow({name: harmless(value) for name, value in row.items()})
+    sys.stdout.write(out.getvalue())
+
+
+def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:
+    titles = {story.label: story.title for story in shown}
+    rows = [_record_row(label, titles[label], record) for label, record in source.records([*titles])]
+    if options.json:
+        sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
+    elif options.html:
+        cells = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
+        sys.stdout.write(document("records", html_table(list(rows[0]) if rows else ["story"], cells)))
+    elif options.csv:
+        _write_csv(rows)
+    else:
+        table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")
+        for name in ("story", "record", "id", "time", "probability"):
+            table.add_column(name, justify="left" if name in ("id", "time") else "right")
+        table.add_column("text", ratio=1)
+        for row in rows:
+            texts = [printable("" if row[k] is None else str(row[k])) for k in row if k != "title"]
+            table.add_row(*map(Text, texts))
+        console().print(table, highlight=False)
+
+
+def _record_row(label: int, title: str, record: StoryRecord) -> dict[str, Any]:
+    return {
+        "story": label,
+        "title": title,
+        "record": record.seq,
+        "id": record.id,
+        "time": iso(record.time),
+        "probability": record.probability,
+        "text": record.text,
+    }
+
+
+def _print_one(source: StorySource, found: Stories, label: int, options: StoriesOptions) -> None:
+    """Print a story whole. Raises ConfigError where there is none of the label."""
+    story = found.story(label)
+    if story is None:
+        other = "live" if options.closed else "closed"
+        raise ConfigError(
+            f"there is no {'closed' if options.closed else 'live'} story {label}: it may be {other}, or part "
+            "of another",
+            Exit.NO_INPUT,
+        )
+    if options.csv or options.json or options.html or options.records:
+        one = found.like([story])
+        if options.records:
+            _print_records(source, one, options)
+        else:
+            _write(one, options)
+    else:
+        console().print(Text(printable_lines(_life(story, found))), highlight=False)
+        _print_records(source, found.like([story]), options)
+    if source.lacking:
+        say(source.lacking)
+
+
+def printable_lines(lines: Iterable[str]) -> str:
+    """Lines that move no cursor."""
+    return "\n".join(map(printable, lines))
+
+
+def _life(story: Story, found: Stories) -> Iterable[str]:
+    """What there is to say of a story, line by line."""
+    yield f"{found.noun} {story.label}: {story.title}"
+    if story.keywords:
+        yield f"keywords: {', '.join(story.keywords)}"
+    times = [("began", story.began), ("peak", story.peak), ("last", story.last)]
+    spoken = ", ".join(f"{name} {iso(time)}" for name, time in times if time is not None)
+    yield f"{story.size:,} records; {spoken or f'records {story.first_seq:,} to {story.last_seq:,}'}"
+    yield f"{story.now:,} in the last {found.clock.words}, {story.before:,} in those before: {story.trend}"
+    if story.split_from is not None:
+        yield f"split from {story.split_from}"
+    if story.merged_with:
+        yield f"has taken in {', '.join(map(str, story.merged_with))}"
+    if story.merged_into is not None:
+        yield f"became part of {story.merged_into}"
+    for other, count in story.confused_with[:5]:
+        yield f"{count:,} of its records were in {other} at first"

@@ -1,0 +1,150 @@
+"""Files of answers as ``consume`` and ``fit`` write them: JSON lines or CSV, gzipped or not."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from streamdp.decode.objects import written_lines
+from streamdp.errors import Exit, StreamdpError
+
+BOM = b"\xef\xbb\xbf"
+
+Error = Callable[[str, Exit], StreamdpError]
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a line: the same as ``records.Assignment``, as far as the file has it."""
+
+    seq: int
+    cluster: int
+    id: str | int | float | None = None
+    time: float | None = None
+    probability: float | None = None
+    new_probability: float | None = None
+    new: bool = False
+    novelty: float | None = None
+    revision: int = 0
+    position: dict[str, Any] = {}
+    keep: dict[str, Any] = {}
+    template: str | None = None
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """A line of JSON: what tells an answer from other lines, which are passed over or refused."""
+
+    seq: int | None = None
+    cluster: int | None = None
+    final_through: int | None = None
+    event: str | None = None
+    id: str | int | float | None = None
+    time: float | None = None
+    probability: float | None = None
+    new_probability: float | None = None
+    new: bool = False
+    novelty: float | None = None
+    revision: int = 0
+    position: dict[str, Any] = {}
+    keep: dict[str, Any] = {}
+    template: str | None = None
+
+
+_FIELDS = Answer.__struct_fields__
+_PLACE = ("file", "line", "topic", "partition", "offset")
+_NUMBERS = ("line", "partition", "offset")
+_OTHER = ("link", "log_predictive", "params", "keep", "position")
+
+
+def answers_in(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
+    """The answers and revisions in a file, with the numbers of their lines; finality is passed over.
+
+    A last line that was cut short is left out, since a writer may not be done with it. Raises ``error``:
+    66 where the file cannot be read, 65 where a line is no answer.
+    """
+    return _rows(path, error) if is_table(path, error) else _lines(path, error)
+
+
+def is_table(path: str | Path, error: Error) -> bool:
+    """Whether a file holds no objects, and so, rows of cells under a header. Raises ``error``."""
+    try:
+        with _open(path) as file:
+            first = file.readline(1 << 20).removeprefix(BOM).lstrip()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+        raise error(f"{path}: not a whole gzip file: {cause}", Exit.BAD_DATA) from cause
+    except OSError as cause:
+        raise error(f"{path}: cannot be read: {cause.strerror or cause}", Exit.NO_INPUT) from cause
+    return first[:1] not in (b"", b"{", b"[") and any(d in first for d in (b",", b"\t", b";"))
+
+
+def table_rows(path: str | Path, error: Error) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table by column, each with the number of its first line. Raises ``error``.
+
+    Cells are parted by what the header has most of: comma, semicolon or tab. A last row that was cut short is
+    left out.
+    """
+    try:
+        with _open(path) as binary, io.TextIOWrapper(binary, "utf-8-sig", newline="") as file:
+            header = file.readline()
+            names = next(csv.reader([header], delimiter=delimiter_of(header)))
+            reader = csv.reader(file, delimiter=delimiter_of(header))
+            number = 2
+            for row in reader:
+                if len(row) == len(names):
+                    yield number, dict(zip(names, row, strict=True))
+                elif row and next(reader, None) is None and len(row) < len(names):
+                    return  # cut short by a writer that is not done
+                elif row:
+                    why = f"{path}, line {number}: {len(row)} cells under a header of {len(names)}"
+                    raise error(why, Exit.BAD_DATA)
+                number = reader.line_num + 2
+    except (gzip.BadGzipFile, EOFError, zlib.error) as cause:
+        raise error(f"{path}: not a whole gzip file: {cause}", Exit.BAD_DATA) from cause
+    except (csv.Error, UnicodeDecodeError) as cause:
+        raise error(f"{path}: no table of text: {cause}", Exit.BAD_DATA) from cause
+
+
+def delimiter_of(header: str) -> str:
+    """What parts the cells of a header: of comma, semicolon and tab that which it has most of."""
+    return max((",", ";", "\t"), key=header.count)
+
+
+def _open(path: str | Path) -> BinaryIO:
+    opened: Any = gzip.open if str(path).endswith(".gz") else open
+    file: BinaryIO = opened(path, "rb")
+    return file
+
+
+def _lines(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
+    decode = msgspec.json.Decoder(_Line).decode
+    for number, line in written_lines(path, decode, error, torn_end=True):
+        if line.seq is not None and line.cluster is not None and line.event is None:
+            yield number, Answer(**{name: getattr(line, name) for name in _FIELDS})
+        elif line.final_through is None:
+            raise error(f"{path}, line {number}: not an assignment of streamdp", Exit.BAD_DATA)
+
+
+def _rows(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:
+    for number, row in table_rows(path, error):
+        given: dict[str, Any] = {}
+        place: dict[str, Any] = {}
+        keep: dict[str, str] = {}
+        for name, cell in row.items():
+            if name in _FIELDS and name not in _OTHER:
+                given |= {name: cell} if cell else {}
+            elif name in _PLACE:
+                place |= {name: int(cell) if name in _NUMBERS and cell.isdecimal() else cell}
+            elif name not in _OTHER:
+                keep[name.removeprefix("kept_")] = cell
+        try:
+            yield number, msgspec.convert({**given, "position": place, "keep": keep}, Answer, strict=False)
+        except msgspec.ValidationError as cause:
+            missing = "`seq`" in str(cause) or "`cluster`" in str(cause)
+            why = "not an assignment of streamdp" if missing else str(cause)
+            raise error(f"{path}, line {number}: {why}", Exit.BAD_DATA) from cause

@@ -1,0 +1,163 @@
+"""Stories out of a path: a state, a store or a file of answers."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from streamdp.engine import Engine
+from streamdp.errors import Exit
+from streamdp.records import Assignment
+from streamdp.records.stored import store_version
+from streamdp.reports.store import StoreStories
+from streamdp.safe_files import open_regular
+from streamdp.settings import Settings
+from streamdp.settings.load import stored_settings
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
+from streamdp.story.answers import AnsweredStories, StoriesError, holds
+from streamdp.story.gather import with_records
+from streamdp.story.story import Stories, StoryRecord
+from streamdp.streams.told import record_of
+
+_log = logging.getLogger("streamdp")
+
+
+class StorySource(Protocol):
+    """Where stories come from. ``lacking`` says what it does not know; empty where it knows all."""
+
+    lacking: str
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, largest first, or those that ended, the latest first."""
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """The records of some stories that are known, by story and number."""
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record, as far as they are known, holds all words."""
+
+
+def open_snapshot(state: str | Path, warn: Callable[[str], None] = _log.warning) -> tuple[Header, bytes]:
+    """A snapshot file, or the newest snapshot in a folder; ``warn`` hears of those that cannot be used.
+
+    Raises SnapshotError.
+    """
+    path = Path(state)
+    found = newest(path, warn) if path.is_dir() else read(path)
+    if found is None:
+        raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
+    return found
+
+
+def open_state(
+    state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
+) -> tuple[Header, Engine]:
+    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
+
+    ``classes`` are those that it may import. Raises ConfigError for others.
+    """
+
+    def load(header: Header, body: bytes) -> tuple[Header, Engine]:
+        with_events = header.modes.get("events", False)
+        return header, Engine.loads(body, settings_of(header, classes), with_events=with_events)
+
+    path = Path(state)
+    found = newest_taken(path, warn, load) if path.is_dir() else load(*read(path))
+    if found is None:
+        raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
+    return found
+
+
+def settings_of(header: Header, classes: Classes | None) -> Settings:
+    """The settings under which a state was made. Raises SnapshotError (65), and ConfigError for imports."""
+    try:
+        return stored_settings(header.settings, classes)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"it was made under settings that cannot be: {error}", Exit.BAD_DATA) from None
+
+
+def is_state(path: str | Path) -> bool:
+    """Whether this is a folder of snapshots or one of them. Raises StoriesError where nothing is there."""
+    if Path(path).is_dir():
+        return True
+    try:
+        if not Path(path).is_file():  # a pipe, which only one may read
+            return False
+        with open(open_regular(path, follow=True), "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise StoriesError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
+
+
+class StateStories:
+    """Stories of a state; of a run that has ended, with the clusters that its last look left."""
+
+    def __init__(self, state: str | Path) -> None:
+        header, self.engine = open_state(state)
+        open_still = {answer.seq: answer for answer in self.engine.open_answers()}
+        if header.ended:
+            open_still |= {answer.seq: answer for answer in self.engine.finish().assignments}
+        self._records = self._labelled(open_still)
+        held, seq = sum(map(len, self._records.values())), self.engine.seq
+        self.lacking = (
+            f"a state remembers the last {held:,} of {seq:,} records: a --store has all" if held < seq else ""
+        )
+
+    def _labelled(self, answers: Mapping[int, Assignment]) -> dict[int, list[StoryRecord]]:
+        """The retained records by label."""
+        labels, times = self.engine.lately()
+        texts = {seq: text for seq, _, text, _ in self.engine.spoken()}
+        first, found = self.engine.seq - len(labels), defaultdict[int, list[StoryRecord]](list)
+        for i, label in enumerate(labels.tolist()):
+            answer, text = answers.get(first + i), texts.get(first + i, "")
+            time = None if times is None else float(times[i])
+            bare = StoryRecord(seq=first + i, time=time, text=text)
+            found[label].append(bare if answer is None else record_of(answer, text))
+        return found
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, largest first, or the last 100 that ended."""
+        found = self.engine.stories(closed=closed, stretch=stretch, records=False)
+        return found.like(with_records(story, self._records.get(story.label, ())) for story in found)
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """The retained records of some stories."""
+        for label in sorted(labels):
+            for record in self._records.get(label, ()):
+                yield label, record
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which a sample, or kept fields, hold all words."""
+        return {
+            label for label, own in self._records.items() if any(holds(record.text, words) for record in own)
+        }
+
+
+def source_of(path: str | Path) -> StorySource:
+    """Where the stories of a path come from. Raises StreamdpError where it holds none."""
+    if is_state(path):
+        return StateStories(path)
+    return StoreStories(path) if store_version(path) else AnsweredStories(path)
+
+
+def stories(path: str | Path, *, closed: bool = False, stretch: float | None = None) -> Stories:
+    """The stories of a state, a store or a file of answers, largest first.
+
+    Parameters
+    ----------
+    path
+        State folder, snapshot, store, or a file of answers that ``streamdp consume`` or ``fit`` wrote.
+    closed
+        The stories that have ended instead, the latest first, as far as they are remembered.
+    stretch
+        How long *now* is, in seconds or (without times) records. None: what the latest records took.
+
+    Raises StreamdpError.
+    """
+    return source_of(path).stories(closed=closed, stretch=stretch)

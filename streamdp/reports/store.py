@@ -1,0 +1,169 @@
+"""Stories of a store, read while it may be written."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.errors import Exit
+from streamdp.records import ClusterSummary
+from streamdp.records.stored import VERSION, store_version
+from streamdp.story.answers import StoriesError
+from streamdp.story.clock import Clock
+from streamdp.story.doubts import LATEST, doubts
+from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
+from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.titles import short
+
+LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
+_STORY = "label, size, began, last, first_seq, last_seq, title, keywords"
+_RECORD = "label, seq, id, time, text, probability, revision"
+
+
+class StoreStories:
+    """Stories of a store. Raises StoriesError where its tables are of a later version."""
+
+    def __init__(self, path: str | Path) -> None:
+        version = store_version(path)
+        if version is None or version > VERSION:
+            raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
+        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        (self._records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
+        (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
+        self.lacking = f"the store holds records from number {self._oldest:,} on" if self._oldest else ""
+
+    def _one(self, query: str, *given: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._store.execute(query, given).fetchone()
+        return found
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """The live stories, largest first, or those that ended, the latest first."""
+        which, order = (CLOSED, "last_seq DESC, label") if closed else (LIVE, "size DESC, label")
+        rows = self._store.execute(
+            f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"
+        ).fetchall()
+        if not self._oldest:
+            rows = self._as_they_are(rows)
+        clock = self._clock(stretch)
+        (templates,) = self._one("SELECT count(template) FROM (SELECT template FROM records LIMIT 100)")
+        clusters = [_summary(row, templates=bool(templates)) for row in rows]
+        known = Known(
+            {row[0]: row[6] for row in rows if row[6] is not None} | self._untitled(which),
+            {row[0]: row[7].split() for row in rows if row[7]},
+            self._figures(clock),
+            [Kin(*each) for each in self._store.execute(_KIN)],
+            self._confused(),
+        )
+        made = [
+            with_records(story, self._some(story.label))
+            for story in stories_of(clusters, known, clock, closed=closed)
+        ]
+        warnings = [] if closed or templates else self._doubts()
+        kind = "lines" if templates else None
+        return Stories(made, clock, self._records, kind=kind, warnings=warnings)
+
+    def _doubts(self) -> list[str]:
+        query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
+        latest = self._store.execute(query, (LATEST,)).fetchall()
+        labels, revised = np.array(latest, np.int64).reshape(-1, 2).T
+        return list(doubts(labels, float(revised.mean()) if len(revised) else 0.0, None))
+
+    def _as_they_are(self, rows: list[Any]) -> list[Any]:
+        """The same with the times of the records that stories have now, without those that left."""
+        found = self._store.execute(
+            "SELECT label, min(time), max(time), min(seq), max(seq) FROM records GROUP BY label"
+        )
+        held = {label: figures for label, *figures in found}
+        return [(*row[:2], *held.get(row[0], row[2:6]), *row[6:]) for row in rows]
+
+    def _clock(self, stretch: float | None) -> Clock:
+        latest = self._store.execute("SELECT time FROM records ORDER BY seq DESC LIMIT 1001").fetchall()
+        times = [time for (time,) in latest]
+        dated = bool(times) and None not in times
+        return Clock.of(np.array(times[::-1], float) if dated else None, self._records, stretch)
+
+    def _figures(self, clock: Clock) -> Any:
+        place = "time" if clock.dated else "seq"
+        cells = self._store.execute(
+            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records GROUP BY 1, 2",
+            (clock.time, clock.stretch),
+        ).fetchall()
+        if not cells:
+            return {}
+        (first,) = self._one(f"SELECT min({place}) FROM records")
+        labels, back, counts = np.array(cells, np.int64).T
+        return clock.figures_of(labels, back, counts, first)
+
+    def _untitled(self, which: str) -> dict[int, str]:
+        """What the first record of stories without a title says."""
+        found = self._store.execute(
+            "SELECT s.label, r.text FROM stories s JOIN records r ON r.seq = s.first_seq "
+            f"WHERE s.title IS NULL AND {which}"
+        )
+        return {label: short(text) for label, text in found if text}
+
+    def _confused(self) -> dict[int, list[tuple[int, int]]]:
+        found = dict[int, list[tuple[int, int]]]()
+        for label, other, count in self._store.execute(
+            "SELECT label, first_label, count(*) FROM records WHERE first_label != label "
+            "GROUP BY 1, 2 ORDER BY 3 DESC"
+        ):
+            found.setdefault(label, []).append((other, count))
+        return found
+
+    def _some(self, label: int) -> list[StoryRecord]:
+        """The surest and the least sure records of a story."""
+        found = dict[int, StoryRecord]()
+        for order in ("DESC", "ASC"):
+            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"
+            found |= {row[1]: _record(row) for row in self._store.execute(query, (label, RECORDS))}
+        return [*found.values()]
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """All records of some stories that the store holds, by story and number."""
+        for label in sorted(labels):
+            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"
+            for row in self._store.execute(query, (label,)):
+                yield label, _record(row)
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record holds all words."""
+        if not self._one("SELECT count(*) FROM sqlite_master WHERE name = 'records_text'")[0]:
+            return set()
+        wanted = " ".join('"' + word.replace('"', '""') + '"' for word in words)
+        query = (
+            "SELECT DISTINCT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid "
+            "WHERE records_text MATCH ?"
+        )
+        return {label for (label,) in self._store.execute(query, (wanted,))}
+
+
+_KIN = (
+    "SELECT 'split', label, split_from FROM stories WHERE split_from IS NOT NULL "
+    "UNION ALL SELECT 'merged', label, merged_into FROM stories "
+    "WHERE merged_into IS NOT NULL AND title IS NOT NULL"
+)
+
+
+def _summary(row: tuple[Any, ...], *, templates: bool) -> ClusterSummary:
+    label, size, began, last, first_seq, last_seq, title, _ = row
+    return ClusterSummary(
+        cluster=label,
+        size=size,
+        first_time=began,
+        last_time=last,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        weight=0.0,
+        template=title if templates and title else msgspec.UNSET,
+    )
+
+
+def _record(row: tuple[Any, ...]) -> StoryRecord:
+    _, seq, named, time, text, probability, revision = row
+    return StoryRecord(seq=seq, id=named, time=time, text=text, probability=probability, revision=revision)

@@ -1,0 +1,178 @@
+"""Stories of a file of answers: every record is known, with as much text as the answers keep."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from streamdp.answers.samples import Sample, Samples, text_of_kept
+from streamdp.decode.answered import Answer, answers_in
+from streamdp.encode.text import Tokenizer
+from streamdp.errors import StreamdpError
+from streamdp.records import ClusterSummary
+from streamdp.story.clock import Clock
+from streamdp.story.doubts import LATEST, doubts
+from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
+from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.titles import short
+from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
+
+
+class StoriesError(StreamdpError):
+    """Stories cannot be read: the file is not there (66), or of no use (65)."""
+
+
+class AnsweredStories:
+    """Stories of a file that ``consume`` or ``fit`` wrote. Raises StoriesError."""
+
+    lacking = ""
+
+    def __init__(self, path: str | Path) -> None:
+        self._newest: dict[int, Answer] = {}
+        self._first: dict[int, int] = {}
+        self._texts: dict[int, str] = {}
+        for _, answer in answers_in(path, StoriesError):
+            self._take(answer)
+        self.lacking = (
+            ""
+            if any(self._texts.values()) or self._templates
+            else ("the answers keep no text: --keep FIELD, or a --store, gives stories titles")
+        )
+
+    @property
+    def _templates(self) -> bool:
+        return any(answer.template for answer in self._newest.values())
+
+    def _take(self, answer: Answer) -> None:
+        held = self._newest.get(answer.seq)
+        if held is None or answer.revision >= held.revision:
+            self._newest[answer.seq] = answer
+        if held is None or answer.revision < held.revision:
+            self._first[answer.seq] = answer.cluster
+        if held is None:
+            kept = {name: value for name, value in answer.keep.items() if value not in ("", None)}
+            self._texts[answer.seq] = text_of_kept(kept)
+
+    def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
+        """All stories, largest first; none that is ``closed``, since answers do not say so."""
+        if closed or not self._newest:
+            return Stories(records=len(self._newest), remembered="none")
+        rows = [self._newest[seq] for seq in sorted(self._newest)]
+        labels = np.array([row.cluster for row in rows])
+        times = np.array([np.nan if row.time is None else row.time for row in rows])
+        dated = not np.isnan(times).any()
+        clock = Clock.of(times if dated else None, len(rows), stretch)
+        members: defaultdict[int, list[Answer]] = defaultdict(list)
+        for row in rows:
+            members[row.cluster].append(row)
+        titles, words = self._words(members)
+        known = Known(
+            titles,
+            words,
+            figures_of(clock, labels, times if dated else None, 0),
+            confused={label: self._confused(own) for label, own in members.items()},
+        )
+        clusters = sorted(map(_summary, members.values()), key=lambda c: (-c.size, c.cluster))
+        return Stories(
+            (
+                with_records(story, self._some(members[story.label]))
+                for story in stories_of(clusters, known, clock, closed=False)
+            ),
+            clock,
+            len(rows),
+            kind="lines" if self._templates else None,
+            warnings=[] if self._templates else list(doubts(labels[-LATEST:], self._revised, None)),
+        )
+
+    @property
+    def _revised(self) -> float:
+        """Revised answers by record."""
+        return sum(a.revision > 0 for a in self._newest.values()) / max(len(self._newest), 1)
+
+    def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
+        """All records of some stories, by story and number."""
+        for answer in sorted(self._newest.values(), key=lambda answer: (answer.cluster, answer.seq)):
+            if answer.cluster in labels:
+                yield answer.cluster, self._record(answer)
+
+    def search(self, words: Sequence[str]) -> set[int]:
+        """The stories of which some record holds all words."""
+        return {a.cluster for a in self._newest.values() if holds(self._texts[a.seq], words)}
+
+    def _record(self, answer: Answer) -> StoryRecord:
+        named = answer.id if isinstance(answer.id, str | int | None) else str(answer.id)
+        return StoryRecord(
+            seq=answer.seq,
+            id=named,
+            time=answer.time,
+            text=self._texts[answer.seq],
+            probability=answer.probability,
+            revision=answer.revision,
+        )
+
+    def _some(self, own: list[Answer]) -> list[StoryRecord]:
+        """The surest and the least sure records."""
+        order = sorted(own, key=lambda answer: (-(answer.probability or 0.0), answer.seq))
+        some = order if len(order) <= 2 * RECORDS else order[:RECORDS] + order[-RECORDS:]
+        return [self._record(answer) for answer in some]
+
+    def _confused(self, own: Iterable[Answer]) -> list[tuple[int, int]]:
+        found = Counter(self._first[answer.seq] for answer in own)
+        return [(label, n) for label, n in found.most_common() if label != next(iter(own)).cluster]
+
+    def _words(self, members: dict[int, list[Answer]]) -> tuple[dict[int, str], dict[int, list[str]]]:
+        """Titles and keywords of stories, of what their records say."""
+        ids: dict[str, int] = {}
+        bags, counted, samples = dict[int, Bag](), dict[int, Counter[int]](), Samples()
+        cut = Tokenizer().tokens
+        for label, own in members.items():
+            counts = Counter[int]()
+            for answer in own:
+                text = self._texts[answer.seq]
+                mine = Counter(ids.setdefault(word, len(ids)) for word in cut(text))
+                counts += mine
+                counted[answer.seq] = mine
+                samples.extend([(label, (answer.seq, -(answer.novelty or 0.0), text))])
+            bags[label] = Bag.of(np.array([*counts], np.int64), np.array([*counts.values()], np.int64))
+        elsewhere = Elsewhere.of([*bags.values()], len(ids))
+        base, names = Base.of(elsewhere.stories), [*ids]
+        titles = {
+            label: _title(samples.held(label), bags[label], counted, base)
+            for label in members
+            if samples.held(label)
+        }
+        titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
+        found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
+        return titles, found
+
+
+def holds(text: str, words: Iterable[str]) -> bool:
+    """Whether a text holds all words, in upper or lower case."""
+    found = text.casefold()
+    return all(word.casefold() in found for word in words)
+
+
+def _title(samples: Iterable[Sample], bag: Bag, counted: dict[int, Counter[int]], base: Base) -> str:
+    """The most typical of a story's samples."""
+    given = list(samples)
+    own = [counted[seq] for seq, _, _ in given]
+    words = np.array([word for each in own for word in each], np.int64)
+    counts = np.array([n for each in own for n in each.values()], np.int64)
+    typical = typicality(bag, words, counts, np.array([len(each) for each in own]), base)
+    return short(str(given[int(np.argmax(typical))][2]))
+
+
+def _summary(own: list[Answer]) -> ClusterSummary:
+    times = [answer.time for answer in own if answer.time is not None]
+    return ClusterSummary(
+        cluster=own[0].cluster,
+        size=len(own),
+        first_time=min(times, default=None),
+        last_time=max(times, default=None),
+        first_seq=own[0].seq,
+        last_seq=own[-1].seq,
+        weight=0.0,
+    )

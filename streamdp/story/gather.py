@@ -1,0 +1,127 @@
+"""Stories of what an engine, or a file, knows: figures, titles, records, and how clusters are related."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.listing import about
+from streamdp.records import ClusterSummary
+from streamdp.story.clock import NOTHING, Clock, Figures
+from streamdp.story.story import Story, StoryRecord, trend_of
+from streamdp.story.titles import short, unique
+from streamdp.story.words import KEYWORDS
+
+RECORDS = 3
+"""Of the surest records of a story, and of the least sure."""
+
+RELATED = 1_000
+"""Splits and mergers that are remembered: the latest."""
+
+
+class Kin(NamedTuple):
+    """That a cluster split from another, or became part of it."""
+
+    event: str
+    label: int
+    other: int
+
+
+class Known(NamedTuple):
+    """What is known of stories beside their figures, all by label."""
+
+    titles: Mapping[int, str]
+    keywords: Mapping[int, Sequence[str]]
+    figures: Mapping[int, Figures]
+    kin: Sequence[Kin] = ()
+    confused: Mapping[int, Sequence[tuple[int, int]]] = {}
+
+
+class _Relations(NamedTuple):
+    split_from: dict[int, int]
+    merged_with: dict[int, list[int]]
+    merged_into: dict[int, int]
+
+    @classmethod
+    def of(cls, kin: Iterable[Kin]) -> _Relations:
+        """By label; what comes later holds."""
+        found = cls({}, defaultdict(list), {})
+        for event, label, other in kin:
+            if event == "split":
+                found.split_from[label] = other
+            else:
+                found.merged_into[label] = other
+                if label not in found.merged_with[other]:
+                    found.merged_with[other].append(label)
+        return found
+
+
+def stories_of(
+    clusters: Sequence[ClusterSummary], known: Known, clock: Clock, *, closed: bool
+) -> list[Story]:
+    """A story for each cluster, in their order; each title once."""
+    related = _Relations.of(known.kin)
+    titles = unique({c.cluster: known.titles.get(c.cluster) or _named(c) for c in clusters}, known.keywords)
+    return [_story(c, titles[c.cluster], known, related, clock, closed) for c in clusters]
+
+
+def _named(cluster: ClusterSummary) -> str:
+    """What a cluster without a title is called: its template, its most typical sample, what it is about."""
+    if isinstance(cluster.template, str):
+        return short(cluster.template, 300)
+    if cluster.samples:
+        return short(cluster.samples[len(cluster.samples) // 2])
+    return short(about(cluster)) or f"cluster {cluster.cluster}"
+
+
+def _story(
+    cluster: ClusterSummary, title: str, known: Known, related: _Relations, clock: Clock, closed: bool
+) -> Story:
+    label = cluster.cluster
+    told = cluster.words or ()
+    words = list(known.keywords.get(label, ())) or [word for word, _ in told[:KEYWORDS]]
+    figures = known.figures.get(label, NOTHING)
+    began = cluster.first_seq if cluster.first_time is None else cluster.first_time
+    return Story(
+        label=label,
+        title=title,
+        keywords=words,
+        size=cluster.size,
+        began=cluster.first_time,
+        peak=figures.peak,
+        last=cluster.last_time,
+        first_seq=cluster.first_seq,
+        last_seq=cluster.last_seq,
+        now=figures.now,
+        before=figures.before,
+        trend=trend_of(figures.now, figures.before, began_now=began > clock.time - clock.stretch),
+        closed=closed,
+        template=isinstance(cluster.template, str),
+        split_from=related.split_from.get(label),
+        merged_with=related.merged_with.get(label, []),
+        merged_into=related.merged_into.get(label),
+        confused_with=list(known.confused.get(label, ())),
+        samples=cluster.samples,
+    )
+
+
+def with_records(story: Story, records: Iterable[StoryRecord]) -> Story:
+    """A story with the surest and the least sure of its records."""
+    ranked = sorted((r for r in records if r.probability is not None), key=_surest_first)
+    unsure = [record for record in ranked[::-1] if (record.probability or 0.0) < 1.0]
+    return msgspec.structs.replace(story, surest=ranked[:RECORDS], unsure=unsure[:RECORDS])
+
+
+def _surest_first(record: StoryRecord) -> tuple[Any, ...]:
+    return -(record.probability or 0.0), record.seq
+
+
+def figures_of(clock: Clock, labels: np.ndarray, times: np.ndarray | None, first: int) -> dict[int, Figures]:
+    """Figures by label, of records from number ``first`` on, with times where the clock is of times."""
+    if clock.dated and times is not None:
+        return clock.figures(labels, times)
+    return clock.figures(labels, first + np.arange(len(labels), dtype=float))

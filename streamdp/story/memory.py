@@ -1,0 +1,42 @@
+"""What a stream remembers for its stories: their titles, and which clusters split or merged."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from streamdp.kernels.sound import require
+from streamdp.records import Event
+from streamdp.story.gather import RELATED, Kin
+from streamdp.story.titles import Titles
+
+
+class Memory:
+    """Titles, and the latest splits and mergers of clusters of several records."""
+
+    def __init__(self) -> None:
+        self.titles = Titles()
+        self.kin: deque[Kin] = deque(maxlen=RELATED)
+
+    def happened(self, events: Iterable[Event]) -> None:
+        """Remember what clusters became."""
+        self.kin.extend(
+            Kin(event.event, event.cluster, event.other)
+            for event in events
+            if event.other is not None and event.size > 1 and event.event in ("split", "merged")
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """All of it, as plain values."""
+        return {"titles": self.titles.dump(), "kin": [tuple(each) for each in self.kin]}
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        self.titles.load(stored["titles"])
+        kin = [Kin(*each) for each in stored["kin"]]
+        require(len(kin) <= RELATED, "too many splits and mergers")
+        for each in kin:
+            require(list(map(type, each)) == [str, int, int], "a split, or a merger, of another type")
+            require(each.event in ("split", "merged"), "what is neither a split nor a merger")
+        self.kin.extend(kin)

@@ -1,0 +1,235 @@
+"""A story: a cluster, or a template, as people are told of it. A list of them shows itself as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, SupportsIndex, overload
+
+import msgspec
+
+from streamdp.answers.listing import is_date, printable, table, text_table
+from streamdp.story.clock import Clock
+
+Trend = Literal["new", "growing", "steady", "fading", "silent"]
+Sort = Literal["size", "growing", "new", "last"]
+
+
+class StoryRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A record of a story. ``text`` is "" where it is not known; ``probability`` is that of its label."""
+
+    seq: int
+    id: str | int | None = None
+    time: float | None = None
+    text: str = ""
+    probability: float | None = None
+    revision: int = 0
+
+
+class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A cluster, or a template, for people.
+
+    Times are event times in seconds, None where records have none. ``now`` and ``before`` count its records
+    in the latest stretch of the stream's time and in the one before, ``peak`` is the beginning of its busiest
+    stretch; both know what the source of the stories remembers. ``surest`` and ``unsure`` are a few records
+    by the probability of their label; ``samples`` are the first, the most typical and the latest record.
+    ``confused_with`` are labels that its records had at first, with how many.
+    """
+
+    label: int
+    title: str
+    keywords: list[str]
+    size: int
+    began: float | None
+    peak: float | None
+    last: float | None
+    first_seq: int
+    last_seq: int
+    now: int
+    before: int
+    trend: Trend
+    closed: bool = False
+    template: bool = False
+    split_from: int | None = None
+    merged_with: list[int] = []
+    merged_into: int | None = None
+    confused_with: list[tuple[int, int]] = []
+    samples: list[str] = []
+    surest: list[StoryRecord] = []
+    unsure: list[StoryRecord] = []
+
+    @property
+    def growth(self) -> int:
+        """How many more records it has now than before."""
+        return self.now - self.before
+
+
+NOUNS = {"lines": ("template", "templates"), None: ("story", "stories"), "texts": ("story", "stories")}
+
+
+def noun_of(kind: str | None, number: int) -> str:
+    """What clusters of records of a kind are called, where there are so many."""
+    return NOUNS.get(kind, ("cluster", "clusters"))[number != 1]
+
+
+def trend_of(now: int, before: int, *, began_now: bool) -> Trend:
+    """What two counts say: growing or fading where they differ by more than their standard deviation."""
+    if now == 0:
+        return "silent"
+    if before == 0 and began_now:
+        return "new"
+    least = math.sqrt(now + before)
+    return "growing" if now - before > least else "fading" if before - now > least else "steady"
+
+
+def iso(time: float | None) -> str:
+    """An event time in ISO 8601, in UTC and to the second; one that is no date as a number."""
+    if time is None:
+        return ""
+    if not is_date(time):
+        return f"{time:g}"
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(math.floor(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+ORDERS: dict[Sort, Callable[[Story], Any]] = {
+    "size": lambda s: (-s.size, s.label),
+    "growing": lambda s: (-s.growth, -s.size, s.label),
+    "new": lambda s: (-s.first_seq, -s.label),
+    "last": lambda s: (-s.last_seq, s.label),
+}
+"""What comes first."""
+
+COLUMNS = ("story", "title", "records", "began", "last", "now", "trend", "keywords")
+
+SHOWN = 20
+"""Stories of a list that are shown; it says how many more there are."""
+
+
+class Stories(list[Story]):
+    """Stories, with what is true of all of them.
+
+    Parameters
+    ----------
+    stories
+        In any order; a list has the largest first.
+    clock
+        What ``now`` is.
+    records
+        Records of the stream.
+    kind
+        What records are: "lines" have templates.
+    remembered
+        Where closed stories come from: "all", "latest" (the last that closed) or "none".
+    """
+
+    def __init__(
+        self,
+        stories: Iterable[Story] = (),
+        clock: Clock | None = None,
+        records: int = 0,
+        *,
+        kind: str | None = None,
+        remembered: Literal["all", "latest", "none"] = "all",
+        warnings: Sequence[str] = (),
+    ) -> None:
+        super().__init__(stories)
+        self.clock = clock or Clock(0.0, 1.0, dated=False)
+        self.records, self.kind, self.remembered = records, kind, remembered
+        self.warnings = list(warnings)
+        """What is doubtful about them all."""
+
+    def like(self, stories: Iterable[Story]) -> Stories:
+        """Some of the same."""
+        return Stories(
+            stories,
+            self.clock,
+            self.records,
+            kind=self.kind,
+            remembered=self.remembered,
+            warnings=self.warnings,
+        )
+
+    def by(self, sort: Sort) -> Stories:
+        """The same in another order."""
+        return self.like(sorted(self, key=ORDERS[sort]))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Story: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Stories: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Story | Stories:
+        if isinstance(index, slice):
+            return self.like(super().__getitem__(index))
+        return super().__getitem__(index)
+
+    def story(self, label: int) -> Story | None:
+        """The story of a label; None where there is none."""
+        return next((story for story in self if story.label == label), None)
+
+    @property
+    def noun(self) -> str:
+        """What one of them is called."""
+        return noun_of(self.kind, 1)
+
+    @property
+    def nouns(self) -> str:
+        """What several of them are called."""
+        return noun_of(self.kind, 2)
+
+    def counted(self, number: int) -> str:
+        """So many of them: ``1 story``, ``2,000 templates``."""
+        return f"{number:,} {noun_of(self.kind, number)}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A mapping for each, times as ISO 8601: what a data frame, or a table in a file, is made of."""
+        return [row_of(story) for story in self]
+
+    @property
+    def caption(self) -> str:
+        """How many there are, and what is now."""
+        text = f"{self.counted(len(self))} of {self.records:,} records, now the last {self.clock.words}"
+        return text if len(self) <= SHOWN else f"{text}; the first {SHOWN} of them"
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """The cells of a table for people."""
+        for story in self:
+            yield (
+                str(story.label),
+                printable(story.title),
+                f"{story.size:,}",
+                iso(story.began) or f"record {story.first_seq:,}",
+                iso(story.last) or f"record {story.last_seq:,}",
+                f"{story.now:,}",
+                story.trend,
+                printable(" ".join(story.keywords)),
+            )
+
+    def __repr__(self) -> str:
+        return text_table(self.caption, COLUMNS, list(self[:SHOWN].cells()))
+
+    def _repr_html_(self) -> str:
+        return table(COLUMNS, self[:SHOWN].cells(), self.caption)
+
+
+def row_of(story: Story) -> dict[str, Any]:
+    """The columns of a story in a file."""
+    return {
+        "story": story.label,
+        "title": story.title,
+        "records": story.size,
+        "began": iso(story.began),
+        "peak": iso(story.peak),
+        "last": iso(story.last),
+        "now": story.now,
+        "before": story.before,
+        "trend": story.trend,
+        "closed": story.closed,
+        "keywords": " ".join(story.keywords),
+        "split_from": story.split_from,
+        "merged_with": " ".join(map(str, story.merged_with)),
+        "merged_into": story.merged_into,
+    }

@@ -1,0 +1,78 @@
+"""A stream as people are told of it: its clusters as stories."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Literal
+
+from streamdp.answers.describe import described, of_closed
+from streamdp.answers.samples import text_of_kept
+from streamdp.records import Assignment, ClusterSummary
+from streamdp.story.clock import Clock
+from streamdp.story.doubts import doubts
+from streamdp.story.gather import Known, figures_of, stories_of, with_records
+from streamdp.story.story import Stories, StoryRecord
+from streamdp.streams.stream import Stream
+
+
+def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None, records: bool) -> Stories:
+    """The live clusters, or those that ended last, largest first (the latest first of those that ended).
+
+    ``dated`` says whether records have times; ``stretch`` is how long *now* is, None for a length by the
+    latest records; with ``records`` stories have records by how sure their labels are.
+    """
+    announcer = stream.announcer
+    clusters: list[ClusterSummary]
+    if closed:
+        clusters = [of_closed(event, announcer.samples) for event in reversed(announcer.ended)]
+    else:
+        clusters = described(stream.summaries(), stream.retained, announcer.samples, dated=dated)
+    labels, times = stream.retained.newest()
+    if not dated:
+        times = None
+    clock = Clock.of(times, stream.seq, stretch)
+    titles = stream.memory.titles
+    known = Known(
+        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None},
+        {} if closed else stream.keywords(),
+        figures_of(clock, labels, times, stream.seq - len(labels)),
+        stream.memory.kin,
+    )
+    remembered: Literal["latest", "none"] = "latest" if stream.remember_ended else "none"
+    made = stories_of(clusters, known, clock, closed=closed)
+    if records:
+        own = _records(stream)
+        made = [with_records(story, own.get(story.label, ())) for story in made]
+    warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
+    return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
+
+
+def _doubts(stream: Stream) -> Iterator[str]:
+    """What is doubtful about the stories of texts."""
+    held = stream.retained.collect()
+    if held is not None:
+        yield from doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words)
+
+
+def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
+    """The records whose answers are open, and the samples, by label."""
+    announcer = stream.announcer
+    texts = {seq: text for seq, _, text in announcer.samples.all()}
+    found: defaultdict[int, list[StoryRecord]] = defaultdict(list)
+    for answer in announcer.undecided.values():
+        found[answer.cluster].append(record_of(answer, texts.get(answer.seq, "")))
+    return found
+
+
+def record_of(answer: Assignment, text: str) -> StoryRecord:
+    """The record of an answer; of no ``text``, with what its kept fields say."""
+    kept = answer.keep if isinstance(answer.keep, dict) else {}
+    return StoryRecord(
+        seq=answer.seq,
+        id=answer.id,
+        time=answer.time,
+        text=text or text_of_kept(kept),
+        probability=answer.probability,
+        revision=answer.revision,
+    )

@@ -1,0 +1,266 @@
+"""The store: each record once whatever is killed, equal rows, bounds, readers, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
+from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.store.tables import Bounds
+
+import streamdp
+from streamdp.records import Answers, Assignment, Record
+
+TABLES = ("records", "answers", "stories", "events")
+RUN = ("consume", "in.jsonl", "--output", "out", "--state", "st", "--store", "news.db", "--store-answers")
+EVERY = {"snapshot_every": "1500", "retain": "2000", "refine_every": "2000", "refine_moves": "2000"}
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    """What a reader sees."""
+    opened = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return opened.execute(query).fetchall()
+    finally:
+        opened.close()
+
+
+def everything(folder: Path) -> dict[str, list[Any]]:
+    """All rows of all tables, and what a search finds."""
+    found = {name: rows(folder / "news.db", f"SELECT * FROM {name} ORDER BY 1, 2") for name in TABLES}
+    query = "SELECT rowid FROM records_text WHERE records_text MATCH 'bridge' ORDER BY 1"
+    return found | {"search": rows(folder / "news.db", query)}
+
+
+def assert_same(ours: dict[str, list[Any]], theirs: dict[str, list[Any]]) -> None:
+    for name, expected in theirs.items():
+        assert len(ours[name]) == len(expected), name
+        assert ours[name] == expected, name
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a stream, rubbish in it, and the result of one run over it."""
+    folder = tmp_path_factory.mktemp("quiet")
+    write_headlines(folder / "in.jsonl", 12_000)
+    lines = (folder / "in.jsonl").read_bytes().splitlines()
+    lines[60::977] = [b"{broken"] * len(lines[60::977])
+    (folder / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    succeed(folder, *RUN, **EVERY)
+    return folder
+
+
+def test_a_store_holds_what_the_answers_say(quiet: Path) -> None:
+    newest = newest_lines((quiet / "out").read_bytes())
+    lines = (quiet / "in.jsonl").read_bytes().splitlines()
+    given = {line["id"]: line for line in (json.loads(line) for line in lines if line != b"{broken")}
+    held = rows(
+        quiet / "news.db", "SELECT seq, id, label, probability, revision, text, time, position FROM records"
+    )
+    assert [row[0] for row in held] == list(range(len(newest)))
+    for row, line in zip(held, newest, strict=True):
+        assert row[1:5] == (line["id"], line["cluster"], line["probability"], line["revision"])
+        assert row[5:7] == (given[line["id"]]["text"], line["time"])
+        assert json.loads(row[7]) == line["position"]
+    counted = rows(quiet / "news.db", "SELECT label, count(*), min(time), max(time) FROM records GROUP BY 1")
+    told = "SELECT label, size, began, last FROM stories WHERE size > 0 ORDER BY label"
+    for (label, size, began, last), story in zip(counted, rows(quiet / "news.db", told), strict=True):
+        assert story[:2] == (label, size)
+        assert story[2] <= began
+        assert story[3] >= last
+    answers = [line for line in parsed((quiet / "out").read_bytes()) if "seq" in line]
+    assert len(rows(quiet / "news.db", "SELECT * FROM answers")) == len(answers)
+
+
+def test_views_and_stories_of_a_store(quiet: Path) -> None:
+    labels = {line["cluster"] for line in newest_lines((quiet / "out").read_bytes())}
+    live = streamdp.stories(quiet / "news.db")
+    state = streamdp.stories(quiet / "st")
+    assert {story.label for story in live} == {story.label for story in state}
+    assert {story.label for story in live} <= labels
+    sizes = {story.label: story.size for story in state}
+    assert {story.label: story.size for story in live} == sizes
+    by_label = {story.label: story for story in state}
+    for story in live:
+        other = by_label[story.label]
+        own = f"SELECT min(time), max(time), count(*) FROM records WHERE label = {story.label}"
+        assert rows(quiet / "news.db", own) == [(story.began, story.last, story.size)]
+        assert story.now == other.now
+        assert story.size == 1 or story.title == other.title
+    shown = rows(quiet / "news.db", "SELECT label, records, began, last_day FROM story_now")
+    assert {row[:2] for row in shown} == {*sizes.items()}
+    assert all(row[2].endswith("Z") for row in shown)
+    hours = rows(quiet / "news.db", "SELECT sum(records), min(hour) FROM story_by_hour")
+    assert hours == [(len(rows(quiet / "news.db", "SELECT seq FROM records")), "2026-01-05T01:00:00Z")]
+    found = succeed(quiet, "stories", "news.db", "--search", "BRIDGE", "--records", "--json")
+    assert any("bridge" in record["text"] for record in parsed(found))
+
+
+def beside(quiet: Path, folder: Path) -> Path:
+    (folder / "in.jsonl").symlink_to(quiet / "in.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_rows_after_sigkill_are_those_of_a_quiet_run(quiet: Path, tmp_path: Path, kills: int) -> None:
+    """At seeded moments, the last between the end of the input and the end of the run."""
+    folder, chance = beside(quiet, tmp_path), random.Random(kills)
+    whole = (quiet / "out").stat().st_size
+    for size in sorted(chance.randrange(1000, whole - 1000) for _ in range(kills)):
+        process = start(folder, *RUN, **EVERY)
+        assert wait_for_size(process, folder / "out", size)
+        time.sleep(chance.random() * 0.05)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    succeed(folder, *RUN, **EVERY)
+    assert_same(everything(folder), everything(quiet))
+
+
+def test_an_input_that_grows_after_its_end(quiet: Path, tmp_path: Path) -> None:
+    """What the end of the first run changed is taken back: the answers stay open."""
+    lines = (quiet / "in.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines[:5000]))
+    succeed(tmp_path, *RUN, **EVERY)
+    with (tmp_path / "in.jsonl").open("ab") as file:
+        file.writelines(lines[5000:])
+    succeed(tmp_path, *RUN, **EVERY)
+    assert_same(everything(tmp_path), everything(quiet))
+
+
+def test_records_that_wait_for_their_turn_keep_their_texts(quiet: Path, tmp_path: Path) -> None:
+    """Under --max-lateness and --final-only answers come later than records, over a stop, too."""
+    lines = (quiet / "in.jsonl").read_bytes().splitlines(keepends=True)[:2500]
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines[:1200]))
+    run = (*RUN, "--max-lateness", "600", "--final-only")
+    succeed(tmp_path, *run, **EVERY)
+    with (tmp_path / "in.jsonl").open("ab") as file:
+        file.writelines(lines[1200:])
+    succeed(tmp_path, *run, **EVERY)
+    texts = rows(tmp_path / "news.db", "SELECT text FROM records")
+    read = [json.loads(line) for line in lines if line != b"{broken\n"]
+    assert sorted(text for (text,) in texts) == sorted(record["text"] for record in read)
+
+
+def test_readers_read_while_it_is_written(quiet: Path, tmp_path: Path) -> None:
+    process = start(tmp_path, "consume", "-", "--output", "out", "--store", "news.db", "--state", "st")
+    assert process.stdin is not None
+    data = (quiet / "in.jsonl").read_bytes().splitlines(keepends=True)
+    process.stdin.write(b"".join(data[:2000]))
+    process.stdin.flush()
+    assert wait_for_size(process, tmp_path / "out", 100_000)
+    assert rows(tmp_path / "news.db", "SELECT count(*) FROM records")[0][0] > 0
+    assert "live stories" in succeed(tmp_path, "stories", "news.db").decode()
+    assert fail(tmp_path, "consume", "-", "--output", "o2", "--store", "news.db", "--overwrite")[0] == 73
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("bound", [("--store-rows", "3000"), ("--store-days", "2")])
+def test_a_store_is_bounded(quiet: Path, tmp_path: Path, bound: Sequence[str]) -> None:
+    settings = EVERY | {"max_undecided": "1000"}
+    succeed(beside(quiet, tmp_path), *RUN, *bound, **settings)
+    ((count, oldest, newest),) = rows(
+        tmp_path / "news.db", "SELECT count(*), min(time), max(time) FROM records"
+    )
+    if bound[0] == "--store-rows":
+        assert count == 3000
+    else:
+        assert 2000 <= count < 12_000
+        assert newest - oldest <= 2 * 86_400 or count == 2000
+    assert rows(tmp_path / "news.db", "SELECT sum(size) FROM stories") == [(11_987,)]
+    found = rows(tmp_path / "news.db", "SELECT rowid FROM records_text WHERE records_text MATCH 'the'")
+    assert all(rowid >= 11_987 - count for (rowid,) in found)
+    assert b"from number" in call(tmp_path, "stories", "news.db").stderr
+
+
+def test_log_lines_and_vectors_are_stored(tmp_path: Path) -> None:
+    lines = "".join(f"user {i} logged in\n" if i % 3 else f"disk {i} is full\n" for i in range(300))
+    run = (
+        "consume",
+        "-",
+        "--format",
+        "text",
+        "--likelihood",
+        "template",
+        "--output",
+        "o",
+        "--store",
+        "log.db",
+    )
+    succeed(tmp_path, *run, stdin=lines.encode())
+    assert rows(tmp_path / "log.db", "SELECT count(DISTINCT template) FROM records") == [(2,)]
+    assert "user <num> logged in" in succeed(tmp_path, "stories", "log.db").decode()
+    data = b"".join(b'{"vector": [%d, 0.5], "id": %d}\n' % (9 * (i % 2), i) for i in range(300))
+    succeed(tmp_path, "consume", "-", "--output", "p", "--store", "v.db", "--no-store-search", stdin=data)
+    assert rows(tmp_path / "v.db", "SELECT text, id FROM records LIMIT 1") == [("[0.0,0.5]", "0")]
+    assert succeed(tmp_path, "stories", "v.db", "--search", "nothing", "--csv") == b""
+
+
+def test_what_is_refused(quiet: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("no store")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE t (x)")
+    other.close()
+    for name in ("notes", "other.db"):
+        before = (tmp_path / name).read_bytes()
+        code, message = fail(tmp_path, "consume", "-", "--output", f"of-{name}", "--store", name)
+        assert code == 65
+        assert "no store of streamdp" in message
+        assert (tmp_path / name).read_bytes() == before
+    text = b'{"text": "storm over the coast"}\n'
+    run = ("consume", "-", "--output", "o", "--store", "news.db")
+    succeed(tmp_path, *run, stdin=text)
+    assert fail(tmp_path, "consume", "-", "--output", "p", "--store", "news.db", stdin=text)[0] == 73
+    succeed(tmp_path, *run, "--overwrite", stdin=text)
+    assert fail(tmp_path, "consume", "-", "--store", "o", "--output", "o")[0] == 64
+    assert fail(tmp_path, "consume", "-", "--output", "q", "--store-days", "3")[0] == 64
+    newer = sqlite3.connect(tmp_path / "news.db")
+    newer.execute("PRAGMA user_version = 99")
+    newer.close()
+    assert "upgrade it" in fail(tmp_path, *run, "--overwrite", stdin=text)[1]
+    state = ("consume", "-", "--output", "s", "--state", "st", "--store", "st.db")
+    succeed(tmp_path, *state, stdin=text)
+    (tmp_path / "st.db").rename(tmp_path / "kept.db")
+    assert fail(tmp_path, *state, stdin=text)[0] == 65
+    assert "--frozen" in fail(tmp_path, *state, "--frozen", stdin=text)[1]
+
+
+def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:
+    sink = StoreSink(str(tmp_path / "a.db"))
+    left = sink.state() | {"lines": 5}
+    sink.close()
+    with pytest.raises(Exception, match="lacks what this state has written"):
+        StoreSink(str(tmp_path / "a.db"), left)
+
+
+def assignment(seq: int) -> Assignment:
+    return Assignment(
+        seq=seq,
+        id=None,
+        position={"record": seq},
+        time=float(seq),
+        cluster=0,
+        probability=1.0,
+        new_probability=0.0,
+        new=seq == 0,
+        link=None,
+        log_predictive=-1.0,
+        novelty=1.0,
+    )
+
+
+def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:
+    sink = StoreSink(str(tmp_path / "a.db"), bounds=Bounds(rows=10, open_for=50))
+    sink.taken([Record(f"text {seq}", {"record": seq}) for seq in range(200)])
+    sink.write(Answers([assignment(seq) for seq in range(200)], [], []))
+    sink.close()
+    assert rows(tmp_path / "a.db", "SELECT count(*) FROM records") == [(50,)]

@@ -1,0 +1,161 @@
+"""``streamdp stories``: of a state and of files of answers, in every form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import call, fail, parsed, succeed
+
+import streamdp
+from streamdp.reports.source import StoriesError
+from streamdp.story.safe import harmless
+
+START = 1_767_225_600  # 2026-01-01
+
+TALES = ("storm hits coast flood wave", "election vote count ballot", "goal match striker cup")
+
+
+def headlines(n: int = 600) -> bytes:
+    """Three stories, one after the other, a record a minute; the first has a formula for a headline."""
+    lines = []
+    for i in range(n):
+        text = f"{TALES[3 * i // n]} report{i % 7}"
+        lines.append({"id": f"r{i}", "time": START + 60 * i, "text": f"={text}" if i == 5 else text})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a state, answers with their texts in two forms, and answers without."""
+    folder = tmp_path_factory.mktemp("told")
+    (folder / "in.jsonl").write_bytes(headlines())
+    run = ("consume", "in.jsonl", "--decay", "window", "--decay-scale", "150")
+    succeed(folder, *run, "--state", "st", "--events", "events", "--output", "bare.jsonl")
+    succeed(folder, *run, "--keep", "text", "--output", "out.jsonl")
+    succeed(folder, *run, "--keep", "text", "--output", "out.csv")
+    return folder
+
+
+def rows(data: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(data.decode())))
+
+
+@pytest.mark.parametrize("path", ["st", "out.jsonl", "out.csv"])
+def test_a_table_of_stories(told: Path, path: str) -> None:
+    shown = succeed(told, "stories", path, "--now", "1h").decode()
+    assert "now: the last 1 hour, to 2026-01-01T09:59:00Z" in shown
+    assert "goal match striker cup" in shown
+    assert "2026-01-01T" in shown
+
+
+@pytest.mark.parametrize("path", ["out.jsonl", "out.csv"])
+def test_a_file_of_answers_knows_all_stories_and_records(told: Path, path: str) -> None:
+    found = rows(succeed(told, "stories", path, "--csv", "--now", "1h"))
+    assert [row["records"] for row in found] == ["200", "200", "200"]
+    assert [row["began"] for row in found] == [
+        f"2026-01-01T{hour}:00Z" for hour in ("00:00", "03:20", "06:40")
+    ]
+    assert found[0]["last"] == "2026-01-01T03:19:00Z"
+    assert (found[2]["now"], found[2]["before"], found[0]["trend"]) == ("60", "60", "silent")
+    assert set(found[1]["keywords"].split()) >= {"election", "vote", "ballot"}
+    records = rows(succeed(told, "stories", path, "--records", "--csv", "--search", "election"))
+    assert [row["id"] for row in records] == [f"r{i}" for i in range(200, 400)]
+    assert records[0]["time"] == "2026-01-01T03:20:00Z"
+    assert records[0]["text"] == "election vote count ballot report4"
+
+
+def test_what_python_reads_is_what_the_command_prints(told: Path) -> None:
+    found = streamdp.stories(told / "out.jsonl", stretch=3600.0)
+    assert found.rows() == streamdp.stories(told / "out.csv", stretch=3600.0).rows()
+    printed = parsed(succeed(told, "stories", "out.jsonl", "--json", "--now", "1h"))
+    assert [story["title"] for story in printed] == [story.title for story in found]
+    live = streamdp.stories(told / "st")
+    assert {story.label for story in live} < {story.label for story in found}
+    with pytest.raises(StoriesError, match="cannot be read"):
+        streamdp.stories(told / "none")
+
+
+def test_which_stories(told: Path) -> None:
+    def titles(*options: str) -> list[str]:
+        return [
+            row["title"].split()[0] for row in rows(succeed(told, "stories", "out.jsonl", "--csv", *options))
+        ]
+
+    assert titles("--growing", "--now", "4h") == ["goal"]
+    assert titles("--since", "3h") == ["goal"]
+    assert titles("--since", "2026-01-01T05:00:00Z") == ["election", "goal"]
+    assert titles("--until", "2026-01-01T01:00Z") == ["storm"]
+    assert titles("--sort", "new", "--limit", "2") == ["goal", "election"]
+    assert titles("--search", "BALLOT vote") == ["election"]
+    assert titles("--search", "ballot storm") == []
+
+
+def test_nothing_is_cut_without_a_word(told: Path) -> None:
+    done = call(told, "stories", "out.jsonl", "--limit", "1")
+    assert b"2 stories not shown (--limit 3 shows all)" in done.stderr
+    assert b"--limit" not in call(told, "stories", "out.jsonl", "--csv").stderr
+    assert (
+        b"3 stories of fewer than 300 records left out"
+        in call(told, "stories", "out.csv", "--least", "300").stderr
+    )
+    assert b"the answers keep no text" in call(told, "stories", "bare.jsonl").stderr
+    closed = call(told, "stories", "st", "--closed")
+    assert b"storm hits coast" in closed.stdout
+    assert b"the last 100 that ended" in closed.stderr
+    assert b"--events or --store" in call(told, "stories", "out.jsonl", "--closed").stderr
+
+
+def test_one_story_whole(told: Path) -> None:
+    (story,) = parsed(succeed(told, "stories", "out.jsonl", "--search", "election", "--json"))
+    shown = succeed(told, "stories", "out.jsonl", "--story", str(story["label"])).decode()
+    assert "200 records; began 2026-01-01T03:20:00Z, peak " in shown
+    assert shown.count(" report") >= 200
+    code, message = fail(told, "stories", "out.jsonl", "--story", "99999")
+    assert code == 66
+    assert "no live story 99999" in message
+
+
+def test_pages_and_tables_are_harmless_where_they_are_opened(told: Path, tmp_path: Path) -> None:
+    nasty = ["=HYPERLINK(A9)", "<script>alert(1)</script>", "\x1b]0;owned\x07 title"]
+    lines = [{"text": text, "time": START + i} for i, text in enumerate(nasty * 4)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    succeed(tmp_path, "consume", "in.jsonl", "--state", "st", "--keep", "text", "--output", "out.jsonl")
+    for path in ("st", "out.jsonl"):
+        for options in ((), ("--records",)):
+            page = succeed(tmp_path, "stories", path, "--html", *options).decode()
+            assert "<script" not in page
+            assert "&lt;script&gt;" in page
+            table = succeed(tmp_path, "stories", path, "--csv", *options).decode()
+            assert "'=HYPERLINK" in table
+            assert not re.search(r"(^|,)[=+@-]", table)
+            assert "\x1b" not in succeed(tmp_path, "stories", path, *options).decode()
+
+
+def test_harmless_cells() -> None:
+    cells: list[Any] = ["=1+1", "+1", "-x", "@a", "\tx", "a\nb", "plain", -3, None, 0.5]
+    assert [harmless(cell) for cell in cells] == [
+        *("'=1+1", "'+1", "'-x", "'@a", "'\tx", "a b", "plain", -3, None, 0.5)
+    ]
+
+
+def test_wrong_options_are_refused(told: Path) -> None:
+    assert fail(told, "stories", "st", "--csv", "--json")[0] == 64
+    assert "neither ISO 8601" in fail(told, "stories", "st", "--since", "soon")[1]
+    assert "no length of time" in fail(told, "stories", "st", "--now", "-1h")[1]
+    assert fail(told, "stories", "in.jsonl")[0] == 65
+    assert fail(told, "stories", "nowhere")[0] == 66
+
+
+def test_records_without_times_are_numbered(tmp_path: Path) -> None:
+    texts = "".join(f"{TALES[i % 3]} {i % 5}\n" for i in range(90))
+    succeed(
+        tmp_path, "consume", "-", "--format", "text", "--state", "st", "--output", "o", stdin=texts.encode()
+    )
+    assert "record 0" in succeed(tmp_path, "stories", "st").decode()
+    assert "need records with times" in fail(tmp_path, "stories", "st", "--since", "6h")[1]
