@@ -268,14 +268,16 @@ class Reader:
         records: list[Record | Reject] = []
         for raw in found:
             decoded = self._decode(raw)
-            records += self.decoder.overdue(raw)
-            if isinstance(decoded, Reject) and decoded.reason == JOINED:
-                self.joined += 1
-                if len(self.shown) < SHOWN:
-                    self.shown.append(raw)
-            else:
+            if log.overdue:
+                records += self.decoder.overdue(raw)
+            if decoded.__class__ is Record or decoded.reason != JOINED:  # type: ignore[union-attr]
                 records.append(decoded)
-            self._last = raw
+                continue
+            self.joined += 1
+            if len(self.shown) < SHOWN:
+                self.shown.append(raw)
+        if found:
+            self._last = found[-1]
         self._came += len(found)
         if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
             log.end()

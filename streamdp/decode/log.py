@@ -206,9 +206,8 @@ class LogLines:
             return self._told(at, told) if told else None
         message, time, kept = (text, None, None) if line is None else line
         message = text_value(message, "message")
-        if at.trace.overdue:
+        if at.trace.passes(message):
             self._end(at)
-        at.trace.passes(message)
         at.time, at.kept = at.time if time is None else time, kept
         return message, at.time, kept
 

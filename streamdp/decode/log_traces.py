@@ -68,6 +68,7 @@ class Trace:
     --------
     >>> trace = Trace()
     >>> trace.passes("it failed: java.io.IOException: disk full")
+    False
     >>> trace.read("\\tat java.io.File.write(File.java:7)"), trace.read("\\tat shop.Cart.save(Cart.java:23)")
     ('', 'java.io.IOException@shop.Cart.save')
     """
@@ -83,18 +84,18 @@ class Trace:
         self._own = self._first = ""  # frames: one's own, and any
         self._open, self._away = False, 0  # what is told is still to come; messages since the last line
 
-    def passes(self, text: str) -> None:
-        """A line that is no part of a trace: it may name the exception whose frames follow."""
+    def passes(self, text: str) -> bool:
+        """A line that is no part of a trace: it may name the exception whose frames follow.
+
+        Returns whether a trace is open of which nothing more is expected.
+        """
         self._away += 1
         if "Error" in text or "Exception" in text or "Throwable" in text:
             self._named, self._away = text, 0 if not self._open else self._away
         elif self._away > NEAR:
             self._named = ""
-
-    @property
-    def overdue(self) -> bool:
-        """Whether a trace is open of which nothing more is expected."""
-        return self._open and self._away > NEAR
+            return self._open
+        return False
 
     @property
     def framed(self) -> bool:
