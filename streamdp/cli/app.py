@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from streamdp._version import __version__
+from streamdp._version import READS_SINCE, __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, with_options
 from streamdp.settings import Settings
@@ -27,7 +27,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing f
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"streamdp {__version__}")
+        typer.echo(f"streamdp {__version__} (reads states of {READS_SINCE} and later releases up to its own)")
         raise typer.Exit
 
 

@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
+from streamdp._version import READS_SINCE
 from streamdp.errors import Exit, StreamdpError
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
 from streamdp.settings.registry import find
+from streamdp.state.migrate import NewerError, stamped, upgraded
 
-HEAD = b"streamdp model 1\n"
+NAME = b"streamdp model "
+HEAD = NAME + b"2\n"
 SUM = 4
 """Bytes of the checksum."""
 
@@ -25,7 +28,7 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists() and not (overwrite and _begins(path)):
         why = "overwrite=True replaces it" if _begins(path) else "and it is no model of streamdp"
         raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
-    body = msgspec.msgpack.encode(_plain(state))
+    body = msgspec.msgpack.encode(stamped({"state": _plain(state)}, ["model"]))
     part = path.with_name(path.name + ".part")
     try:
         with part.open("xb") as file:
@@ -44,18 +47,25 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
     body = data[len(HEAD) + SUM :]
-    if not data.startswith(HEAD):
+    if not data.startswith(NAME):
         raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)
+    if data[len(NAME) : len(HEAD)] == b"1\n":
+        what = f"is from before streamdp {READS_SINCE}, which no release reads: learn it anew"
+        raise StreamdpError(f"{path}: {what}", Exit.CONFIG)
     if zlib.crc32(body).to_bytes(SUM, "big") != data[len(HEAD) : len(HEAD) + SUM]:
         raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
-    state: dict[str, Any] = _made(msgspec.msgpack.decode(body, strict=False))
+    try:
+        stored = upgraded(msgspec.msgpack.decode(body, strict=False))
+    except NewerError as error:
+        raise StreamdpError(f"{path}: {error.message}", error.exit_code) from None
+    state: dict[str, Any] = _made(stored["state"])
     return state
 
 
 def _begins(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(HEAD)) == HEAD
+            return file.read(len(NAME)) == NAME
     except OSError:
         return False
 

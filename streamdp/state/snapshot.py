@@ -2,7 +2,8 @@
 
 Layout: magic, format version (2 bytes), length of the header (4), length of the body (8), all
 little-endian; the header in msgpack (settings, positions, output lengths, wall clock); the body
-(``Engine.dumps``); CRC-32 of everything before it (4 bytes).
+(``Engine.dumps``); CRC-32 of everything before it (4 bytes). Header and body each say which versions of
+their parts they hold (``migrate``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from streamdp._version import READS_SINCE, __version__
 from streamdp.errors import Exit, StreamdpError
+from streamdp.state.migrate import NewerError, stamped, upgraded
 
 LOCK = "lock"
 
@@ -81,7 +84,7 @@ class FolderLock:
 
 
 MAGIC = b"STREAMDP"
-VERSION = 11  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
+VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
@@ -99,7 +102,8 @@ class Header(msgspec.Struct, frozen=True):
     """What a snapshot says of itself.
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
-    reported of records that the state still holds open, and is reported anew when it goes on.
+    reported of records that the state still holds open, and is reported anew when it goes on. ``release`` is
+    the one that wrote it.
     """
 
     settings: dict[str, Any]
@@ -110,6 +114,7 @@ class Header(msgspec.Struct, frozen=True):
     written: float
     writer: Writer = "consume"
     ended: bool = False
+    release: str = __version__
 
 
 def pack(header: Header, body: bytes) -> bytes:
@@ -118,7 +123,7 @@ def pack(header: Header, body: bytes) -> bytes:
 
 
 def _parts(header: Header, body: bytes) -> tuple[bytes, bytes, bytes]:
-    head = msgspec.msgpack.encode(header)
+    head = msgspec.msgpack.encode(stamped(msgspec.structs.asdict(header), ["header"]))
     start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
     return start, body, zlib.crc32(body, zlib.crc32(start)).to_bytes(4, "little")
 
@@ -136,20 +141,29 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     # later formats end with this checksum too, so a version that cannot be read was really written
     if version > VERSION:
         raise SnapshotError(
-            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
+            f"{name}: has snapshot format {version}; this is streamdp {__version__}, which reads up to "
+            f"{VERSION}: upgrade it",
             Exit.CONFIG,
         )
     if version < VERSION:
         raise _too_old(name, version)
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
-    header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
-    return header, data[PREFIX.size + head : end]
+    return _header_of(data[PREFIX.size : PREFIX.size + head], name), data[PREFIX.size + head : end]
+
+
+def _header_of(head: bytes, name: str) -> Header:
+    stored = msgspec.msgpack.decode(head)
+    try:
+        return msgspec.convert(upgraded(stored), Header)
+    except NewerError as error:
+        raise SnapshotError(f"{name}: {error.message}", error.exit_code) from None
 
 
 def _too_old(name: str, version: int) -> SnapshotError:
     return SnapshotError(
-        f"{name}: has snapshot format {version}; this streamdp reads {VERSION}: the state must be made anew",
+        f"{name}: has snapshot format {version}, from before streamdp {READS_SINCE}, which no release reads: "
+        "move the state folder away, or name another --state, and start again from the first record",
         Exit.CONFIG,
     )
 
