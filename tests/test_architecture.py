@@ -71,7 +71,7 @@ LIMITS = {
     "`isinstance(prior, ...)` outside priors/": 0,
     "branches on the kind of stream": 15,
 }
-"""What there may be of each in source. Files and arrows may become more only with what streamdp can do."""
+"""What there may be of each in the source; of files and arrows more only where streamdp can do more."""
 
 
 LAYER_OF = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms.split()}

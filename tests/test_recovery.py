@@ -199,7 +199,7 @@ def test_resuming_under_other_settings(undisturbed: Path, tmp_path: Path) -> Non
     before = (folder / "out").read_bytes()
     code, message = fail(folder, *run, "--beam", "4", "--prior", "crp")
     assert code == 78
-    assert "beam: was 16, is 4" in message
+    assert "beam: was 8, is 4" in message
     assert "prior: was auto, is crp" in message
     for mode in (("--final-only",), ("--events", "events")):
         code, message = fail(folder, *run, *mode)

@@ -89,9 +89,9 @@ class Decoder:
 
     @property
     def has_texts(self) -> bool:
-        """Whether a record is an object in JSON that has a text, and each of its fields one meaning."""
+        """Whether records may be texts, no lines of a log, and each of their fields has one meaning."""
         alone = not set(self.fields.keep) & set(self.fields.roles)
-        return self.format == "jsonl" and self._categories is None and alone
+        return self.log is None and self._categories is None and alone
 
     @property
     def header(self) -> Sequence[str] | None:

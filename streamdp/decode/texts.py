@@ -38,7 +38,9 @@ class TextReader:
         if not self._patience:
             return [self._decoder.decode(raw) for raw in raws]
         n, given = len(raws), raws.data
-        if raws.refused:  # what could not be read is not ordinary
+        if self._decoder.format != "jsonl":  # nothing that the kernel reads
+            given = [b""] * n
+        elif raws.refused:  # what could not be read is not ordinary
             given = [b"" if i in raws.refused else line for i, line in enumerate(given)]
         buffer = np.frombuffer(b"".join(given), np.uint8)
         ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
@@ -46,12 +48,10 @@ class TextReader:
         found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8))
         self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
         odd = np.flatnonzero(found.rows["ordinary"] == 0).tolist()
-        self._patience = self._patience - 1 if len(odd) == n else _PATIENCE
         others = {i: self._decoder.decode(raws[i]) for i in odd}
         texts = self._ordinary(raws, buffer, found, np.flatnonzero(found.rows["ordinary"]))
-        if not odd:
-            return texts
-        made = _with_others(texts, others)
+        made = _with_others(texts, others) if odd else texts
+        self._patience = self._patience - 1 if made is None else _PATIENCE
         if made is not None:
             return made
         ordinary = iter(texts)

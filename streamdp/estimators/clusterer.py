@@ -63,7 +63,7 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         self,
         likelihood: Any = "auto",
         prior: Any = "auto",
-        beam: int = 16,
+        beam: int = 8,
         concentration: float | None = None,
         forget: float | None = None,
     ) -> None:

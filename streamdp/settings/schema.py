@@ -194,7 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
 
-    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 16
+    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 8
     slack: Annotated[
         Positive | None, _search("nats behind the best hypothesis at which another is dropped")
     ] = None
