@@ -20,6 +20,9 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
+state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
+app.add_typer(state_app, name="state")
+
 Sort = Literal["size", "new", "growing"]
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
@@ -220,3 +223,41 @@ def score(
     from streamdp.cli.show import show_scores
 
     show_scores(assignments, truth, field, as_json=json)
+
+
+@state_app.command("info")
+def state_info(
+    state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
+) -> None:
+    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
+    from streamdp.cli.state import info
+
+    info(state, as_json=json)
+
+
+@state_app.command("verify")
+def state_verify(state: State) -> int:
+    """Load every snapshot, and say of each whether it is sound."""
+    from streamdp.cli.state import verify
+
+    return verify(state)
+
+
+@state_app.command("migrate")
+def state_migrate(state: State) -> None:
+    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
+    from streamdp.cli.state import migrate
+
+    migrate(state)
+
+
+@state_app.command("export")
+def state_export(
+    state: State,
+    into: Annotated[str, typer.Option(help="folder for the tables", metavar="FOLDER")],
+    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
+) -> None:
+    """Write clusters, records held and settings as flat tables, a file each."""
+    from streamdp.cli.state import export
+
+    export(state, into, format)

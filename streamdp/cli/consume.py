@@ -38,6 +38,7 @@ from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
 from streamdp.settings.places import Input, Outputs, Serving
+from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
 
 BATCH = 1000
@@ -155,6 +156,10 @@ class Run:
                 Exit.CONFIG,
             )
         self.engine = Engine.loads(body, self.settings, **modes)
+        assert self.folder is not None
+        kept = keep_of_another_release(self.folder.folder, header)
+        if kept is not None:
+            say(f"going on with a state of streamdp {header.release}; its last snapshot is kept: {kept}")
         return header
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:

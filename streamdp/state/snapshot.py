@@ -24,7 +24,7 @@ import msgspec
 
 from streamdp._version import READS_SINCE, __version__
 from streamdp.errors import Exit, StreamdpError
-from streamdp.state.migrate import NewerError, stamped, upgraded
+from streamdp.state.migrate import PARTS, NewerError, stamped, upgraded
 
 LOCK = "lock"
 
@@ -103,7 +103,7 @@ class Header(msgspec.Struct, frozen=True):
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
     reported of records that the state still holds open, and is reported anew when it goes on. ``release`` is
-    the one that wrote it.
+    the one that wrote it, ``versions`` its own as it was written.
     """
 
     settings: dict[str, Any]
@@ -115,6 +115,7 @@ class Header(msgspec.Struct, frozen=True):
     writer: Writer = "consume"
     ended: bool = False
     release: str = __version__
+    versions: dict[str, int] = msgspec.field(default_factory=lambda: {"header": PARTS["header"]})
 
 
 def pack(header: Header, body: bytes) -> bytes:
@@ -155,7 +156,7 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
 def _header_of(head: bytes, name: str) -> Header:
     stored = msgspec.msgpack.decode(head)
     try:
-        return msgspec.convert(upgraded(stored), Header)
+        return msgspec.convert(upgraded(stored) | {"versions": stored["versions"]}, Header)
     except NewerError as error:
         raise SnapshotError(f"{name}: {error.message}", error.exit_code) from None
 

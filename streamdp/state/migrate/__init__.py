@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from streamdp._version import __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.sound import require
@@ -63,6 +65,13 @@ _OF_KEYS = {
     "templates": "lines",
 }
 _OF_KINDS = {"words": "texts", "categories": "categories", "vectors": "vectors"}
+
+
+class Stamp(msgspec.Struct):
+    """What all that is stored says of itself; the rest of it is skipped where it is decoded as this."""
+
+    release: str
+    versions: dict[str, int]
 
 
 class NewerError(StreamdpError):
