@@ -1,6 +1,7 @@
-"""``python -m tests.golden make``: make the golden states of this release, if it stores anything otherwise.
+"""What a release promises, as files: ``python -m tests.golden make`` or ``api``.
 
-Run it when ``PARTS`` has changed, before the release; the folder of a release is never changed afterwards.
+``make`` makes the golden states of this release, if it stores anything otherwise; ``api`` lists what
+``import streamdp`` offers. The files of a release are never changed after it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent), str(TESTS.parent / "connectors")]
 
+from golden.api import listing  # noqa: E402
 from golden.schema import changes  # noqa: E402
 from golden.states import FOLDER, committed, made, releases, schema_of, write  # noqa: E402
 
@@ -19,6 +21,12 @@ from streamdp import __version__  # noqa: E402
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 where all that is stored is of a version that says so."""
+    if arguments == ["api"]:
+        path = FOLDER / "api" / f"{__version__}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(listing()) + "\n")
+        print(path)
+        return 0
     if arguments != ["make"]:
         print(__doc__)
         return 64
