@@ -245,7 +245,11 @@ class Engine:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        return {**self._stream.counters(), "held_back": self.held_back}
+        return {
+            **self._stream.counters(),
+            "held_back": self.held_back,
+            "released_early": self._order.early,
+        }
 
     def levels(self) -> dict[str, float]:
         """How the stream stands: records, evidence, how far the hypotheses agree, what is not final yet.

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from commands import fail, succeed, write_headlines
+from commands import call, fail, succeed, write_headlines
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
@@ -157,7 +157,7 @@ def test_a_state_that_fit_leaves_is_sound() -> None:
     assert Engine.loads(stored, engine.settings).dumps() == stored
 
 
-def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
+def test_a_run_goes_on_from_the_snapshot_before(tmp_path: Path) -> None:
     write_headlines(tmp_path / "in.jsonl", 300)
     run = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "state")
     succeed(tmp_path, *run)
@@ -168,9 +168,19 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     body["state"]["parent"] = pack(np.full(len(unpack(body["state"]["parent"])), 1 << 40))
     path = max((tmp_path / "state").glob("*.sdp"))
     path.write_bytes(snapshot_file(header, msgspec.msgpack.encode(body)))
-    code, message = fail(tmp_path, *run)
+    code, message = fail(tmp_path, "show", str(path))
     assert code == 65
     assert "parent out of range" in message
+    answers = (tmp_path / "out").read_bytes()
+    done = call(tmp_path, *run)
+    assert done.returncode == 0
+    assert done.stderr.count(b"parent out of range); trying the one before it\n") == 1
+    assert (tmp_path / "out").read_bytes() == answers
+    for path in (tmp_path / "state").glob("*.sdp"):
+        path.write_bytes(snapshot_file(header, msgspec.msgpack.encode(body)))
+    done = call(tmp_path, *run)
+    assert done.returncode == 78
+    assert b"none of its 2 snapshots is sound" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["..", ".", "../../elsewhere", "a/b", "", "x" * 250, "näws"])

@@ -10,20 +10,20 @@ import msgspec
 
 from streamdp._version import __version__
 from streamdp.cli.errors import say
-from streamdp.cli.show import ago, open_snapshot
+from streamdp.cli.show import ago, open_snapshot, open_state, settings_of
 from streamdp.cli.status import counted
 from streamdp.cli.tables import TableFormat, write_tables
 from streamdp.engine import Engine
-from streamdp.errors import ConfigError, Exit
-from streamdp.settings.load import differences, model_settings, stored_settings
-from streamdp.settings.schema import Settings
+from streamdp.errors import ConfigError, Exit, StreamdpError
+from streamdp.settings.load import differences, model_settings
+from streamdp.settings.schema import Classes, Settings
 from streamdp.state.kept import keep
 from streamdp.state.migrate import PARTS, Stamp, stamped, upgraded
 from streamdp.state.snapshot import NAME, VERSION, Header, SnapshotError, StateFolder, read, snapshots
 
 
-def _engine(header: Header, body: bytes) -> Engine:
-    return Engine.loads(body, stored_settings(header.settings))
+def _engine(header: Header, body: bytes, classes: Classes) -> Engine:
+    return Engine.loads(body, settings_of(header, classes))
 
 
 def versions_of(header: Header, body: bytes) -> dict[str, int]:
@@ -68,7 +68,7 @@ def _outdated(versions: dict[str, int]) -> list[str]:
     return [f"{part} {version} to {PARTS[part]}" for part, version in sorted(old.items())]
 
 
-def verify(state: str) -> int:
+def verify(state: str, classes: Classes) -> int:
     """Load every snapshot of a folder, or one, and say of each whether it is sound; the worst exit code."""
     path, worst = Path(state), 0
     found = snapshots(path) if path.is_dir() else [path]
@@ -77,8 +77,8 @@ def verify(state: str) -> int:
     for each in found:
         try:
             header, body = read(each)
-            engine = _engine(header, body)
-        except SnapshotError as error:
+            engine = _engine(header, body, classes)
+        except StreamdpError as error:
             worst = worst or error.exit_code
             told = error.message.removeprefix(f"{each}: ")
             print(f"{each}: {told}")
@@ -89,7 +89,7 @@ def verify(state: str) -> int:
     return worst
 
 
-def migrate(state: str) -> None:
+def migrate(state: str, classes: Classes) -> None:
     """Replace the newest snapshot, or one, by one in the versions of this release; the one before is kept."""
     path = Path(state)
     if path.exists() and not path.is_dir() and not NAME.fullmatch(path.name):
@@ -102,7 +102,7 @@ def migrate(state: str) -> None:
     folder = StateFolder(path if path.is_dir() else path.parent, keep=sys.maxsize)
     try:
         fresh = converted(body)
-        _engine(header, fresh)  # what is not sound replaces nothing
+        _engine(header, fresh, classes)  # what is not sound replaces nothing
         kept = keep(folder.folder, header)
         folder.write(header, fresh)
     finally:
@@ -116,8 +116,8 @@ def converted(body: bytes) -> bytes:
     return msgspec.msgpack.encode(stamped(stored, stored["versions"]))
 
 
-def export(state: str, into: str, form: TableFormat) -> None:
+def export(state: str, into: str, form: TableFormat, classes: Classes) -> None:
     """Write clusters, records and settings of a snapshot as flat tables, a file each."""
-    header, body = open_snapshot(state)
-    written = write_tables(Path(into), form, _engine(header, body), header.settings)
+    header, engine = open_state(state, classes)
+    written = write_tables(Path(into), form, engine, header.settings)
     say(f"{into}: " + ", ".join(f"{name} ({counted(rows, 'row')})" for name, rows in written.items()))

@@ -15,6 +15,7 @@ from streamdp.encode.encoders import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import ClusterSummary
+from streamdp.safe_files import create
 
 TableFormat = Literal["jsonl", "csv"]
 Row = tuple[Any, ...]
@@ -53,7 +54,7 @@ def write_tables(
         for name, rows in tables_of(engine, settings).items():
             columns, made = COLUMNS[name], list(rows)
             if made:
-                with open(folder / f"{name}.{form}", "xb") as file:
+                with open(create(folder / f"{name}.{form}"), "wb") as file:
                     file.write(_as_csv(columns, made) if form == "csv" else _as_lines(columns, made))
                 written[name] = len(made)
     except FileExistsError as error:

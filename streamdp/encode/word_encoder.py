@@ -119,6 +119,10 @@ class WordEncoder(BagEncoder):
         return np.array(ids, np.int32), np.array(bounds, np.int64)
 
     def _new(self, word: str) -> int:
+        found = self.spelt(word)
+        if found is not word and (number := self.vocabulary.ids.get(found)) is not None:
+            return number
+        word = found
         if not self.frozen:
             return self.vocabulary.add(word)
         return self.vocabulary.unknown + self._strangers.setdefault(word, len(self._strangers))
@@ -154,6 +158,7 @@ class WordEncoder(BagEncoder):
             value = features[name]
             if value == 0:
                 continue
+            name = self.spelt(name)
             number = self.vocabulary.ids.get(name, -1)
             if number < 0:
                 number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ import msgspec
 
 from streamdp._version import READS_SINCE
 from streamdp.errors import Exit, StreamdpError
+from streamdp.safe_files import create, open_regular
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
-from streamdp.settings.registry import find
 from streamdp.state.migrate import NewerError, stamped, upgraded
 
 NAME = b"streamdp model "
 HEAD = NAME + b"2\n"
 SUM = 4
 """Bytes of the checksum."""
+
+_FAULTS = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What making a model of other values may raise."""
 
 
 def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
@@ -31,7 +35,7 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
     body = msgspec.msgpack.encode(stamped({"state": _plain(state)}, ["model"]))
     part = path.with_name(path.name + ".part")
     try:
-        with part.open("xb") as file:
+        with open(create(part), "wb") as file:
             file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
             file.flush()
             os.fsync(file.fileno())
@@ -43,7 +47,8 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
 def read(path: Path) -> dict[str, Any]:
     """What was written. StreamdpError where it is damaged."""
     try:
-        data = path.read_bytes()
+        with open(open_regular(path, follow=True), "rb") as file:
+            data = file.read()
     except OSError as error:
         raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
     body = data[len(HEAD) + SUM :]
@@ -56,9 +61,11 @@ def read(path: Path) -> dict[str, Any]:
         raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
     try:
         stored = upgraded(msgspec.msgpack.decode(body, strict=False))
+        state: dict[str, Any] = _made(stored["state"])
     except NewerError as error:
         raise StreamdpError(f"{path}: {error.message}", error.exit_code) from None
-    state: dict[str, Any] = _made(stored["state"])
+    except _FAULTS as error:
+        raise StreamdpError(f"{path}: is damaged ({error})", Exit.BAD_DATA) from None
     return state
 
 
@@ -99,7 +106,11 @@ def _made(value: Any) -> Any:
         return tuple(_made(value["tuple!"]))
     if "pairs!" in value:
         return {_made(key): _made(each) for key, each in value["pairs!"]}
-    found = find({}, value["object!"])
+    name = str(value["object!"])
+    module, _, attribute = name.partition(":")
+    if module not in sys.modules:  # a file may name any module, and to import one is to run it
+        raise StreamdpError(f"{name} is not imported: import it before the model is read", Exit.CONFIG)
+    found = getattr(sys.modules[module], attribute, None)
     if not (isinstance(found, type) and issubclass(found, PARTS)):
-        raise StreamdpError(f"{value['object!']} is no part of a model", Exit.BAD_DATA)
+        raise StreamdpError(f"{name} is no part of a model", Exit.BAD_DATA)
     return found(**{name: _made(each) for name, each in value["fields"].items()})

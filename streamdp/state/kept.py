@@ -10,6 +10,7 @@ from pathlib import Path
 
 from streamdp._version import __version__
 from streamdp.errors import Exit
+from streamdp.safe_files import create, open_regular
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 _NAMED = re.compile(r"[0-9A-Za-z.+-]{1,40}")
@@ -36,9 +37,9 @@ def keep(folder: Path, header: Header) -> Path:
     try:
         fresh.unlink(missing_ok=True)
         try:
-            os.link(path, fresh)
+            os.link(path, fresh, follow_symlinks=False)
         except OSError:  # a file system without second names
-            with open(path, "rb") as source, open(fresh, "xb") as target:
+            with open(open_regular(path), "rb") as source, open(create(fresh), "wb") as target:
                 shutil.copyfileobj(source, target)
         os.replace(fresh, kept)  # of two names of one file it leaves both
     except OSError as error:

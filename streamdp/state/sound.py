@@ -167,11 +167,7 @@ def refusing() -> Iterator[None]:
         raise SnapshotError(f"the state {error.message}", error.exit_code) from None
     except _FAULTS as error:
         what = " ".join(str(error).split()) or type(error).__name__
-        raise SnapshotError(
-            f"the state is damaged, or not of streamdp ({what}): go on from another snapshot, "
-            "or name another --state",
-            Exit.BAD_DATA,
-        ) from None
+        raise SnapshotError(f"the state is damaged, or not of streamdp ({what})", Exit.BAD_DATA) from None
 
 
 def check_words(encoder: BagEncoder, search: BeamSearch) -> None:
