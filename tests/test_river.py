@@ -158,6 +158,7 @@ def test_files_are_not_harmed(tmp_path: Any) -> None:
         model.save(other)
     model.save(other, overwrite=True)
     assert streamdp.StreamDP.load(other).prior == CRP(3.0)
+    assert b"streamdp.priors:CRP" in other.read_bytes()
     data = bytearray(other.read_bytes())
     data[-3] ^= 1
     other.write_bytes(data)

@@ -84,7 +84,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PARTS):
         own: Any = value
         fields = {f.name: _plain(getattr(own, f.name)) for f in dataclasses.fields(own) if f.init}
-        return {"object!": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+        return {"object!": _name_of(type(value)), "fields": fields}
     if isinstance(value, dict):
         return {"pairs!": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if isinstance(value, tuple):
@@ -92,6 +92,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value
+
+
+def _name_of(kind: type) -> str:
+    """Where a class is found: of streamdp's own, under the public name, since modules may move."""
+    for room in ("streamdp.priors", "streamdp.likelihoods"):
+        if getattr(sys.modules.get(room), kind.__name__, None) is kind:
+            return f"{room}:{kind.__name__}"
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _made(value: Any) -> Any:
