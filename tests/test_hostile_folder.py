@@ -107,7 +107,7 @@ def test_rotation_renames_to_names_of_its_own(here: Path, name: str) -> None:
     assert (code, "is no name of a rotated file" in message) == (65, True)
 
 
-@pytest.mark.parametrize("command", ["show", "plot", "refine", "frozen", "start-from", "resumed"])
+@pytest.mark.parametrize("command", ["show", "plot", "refine", "page", "frozen", "start-from", "resumed"])
 @pytest.mark.parametrize("field", ["likelihood", "prior", "decay"])
 def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str, field: str) -> None:
     (here / "evil.py").write_text(EVIL)
@@ -117,6 +117,7 @@ def test_no_module_is_imported_that_only_a_state_names(here: Path, command: str,
         "frozen": (*read, "--state", "state", "--frozen"),
         "start-from": (*read, "--start-from", "state"),
         "resumed": RUN,
+        "page": ("page", "state", "--port", "0"),
     }
     code, message = fail(here, *commands.get(command, (command, "state")))
     assert not (here / "imported").exists()
@@ -151,6 +152,19 @@ def test_a_model_names_no_module_that_the_program_has_not_imported(tmp_path: Pat
             stored.read(path)
     finally:
         sys.path.remove(str(tmp_path))
+
+
+def test_a_terminal_is_not_spoken_to(here: Path) -> None:
+    """Neither by paths of a state nor by records."""
+    forge(here, lambda header: header["outputs"]["output"].update(path="/\x1b[2J\x1b]0;mine\x07"))
+    done = call(here, *RUN)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stderr
+    (here / "in.jsonl").write_text('{"text": "storm \\u001b[2J over coast"}\n' * 3)
+    succeed(here, *RUN[:3], "--output", "other", "--state", "more")
+    shown = succeed(here, "show", "more")
+    assert b"storm" in shown
+    assert b"\x1b" not in shown
 
 
 # ---------------------------------------------------------------- links and pipes

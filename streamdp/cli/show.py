@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.answers.listing import is_date, when
-from streamdp.cli.errors import warn
+from streamdp.cli.errors import printable, warn
 from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
@@ -113,8 +113,9 @@ def cluster_table(
             about = " ".join(word for word, _ in c.words)
         else:
             about = " ".join(f"{value:.3g}" for value in (c.mean or [])[:8])
+        about = printable(about)
         if stories:
-            about = "\n".join([about, *(f"· {sample}" for sample in c.samples)])
+            about = "\n".join([about, *(f"· {printable(sample)}" for sample in c.samples)])
         first, last = (
             (when(c.first_time), when(c.last_time)) if dated else (f"{c.first_seq:,}", f"{c.last_seq:,}")
         )

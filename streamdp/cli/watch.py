@@ -187,7 +187,6 @@ def token_in(path: str | None) -> str | None:
     """Read the token of a file. Raises StreamdpError."""
     if path is None:
         return None
-    warn_of_readers(path)
     with open(path, encoding="utf-8") as file:
         token = file.read().strip()
     if (
@@ -198,6 +197,7 @@ def token_in(path: str | None) -> str | None:
         raise StreamdpError(
             f"{path}: a token is 8 to 200 letters, digits, - and _, and nothing else", Exit.CONFIG
         )
+    warn_of_readers(path)
     return token
 
 

@@ -200,7 +200,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
-        Whole, _search("records after which a record of words is looked at again, 0 for never")
+        Whole,
+        _search("records after which a record of words is looked at again, 0 for no looks back at all"),
     ] = 1000
     refine_every: Annotated[
         Whole, _search("records after which samplers go over those retained, 0 for never")
