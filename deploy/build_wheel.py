@@ -56,7 +56,7 @@ def main() -> None:
         for baseline in baselines_of(platform.machine(), features):
             compile_into(prebuilt, baseline, not options.without_offline)
         subprocess.run(
-            [sys.executable, "-m", "build", "--wheel", "--outdir", str(into), str(ROOT)], check=True
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(into)], check=True, cwd=ROOT
         )
     finally:
         shutil.rmtree(prebuilt, ignore_errors=True)

@@ -89,6 +89,8 @@ def __getattr__(name: str) -> Any:
                 found = getattr(importlib.import_module(place), name)
             except ModuleNotFoundError as error:
                 missing = (error.name or "").partition(".")[0]
+                if missing == "fcntl":
+                    raise ImportError("streamdp needs fcntl: use Linux, macOS, or WSL on Windows") from error
                 if missing not in ("river", "sklearn"):
                     raise
                 package = "scikit-learn" if missing == "sklearn" else missing

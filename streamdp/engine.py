@@ -25,6 +25,7 @@ from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, V
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
+from streamdp.state.migrate import parts_of, stamped, upgraded
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound import refusing
 from streamdp.story.story import Stories
@@ -364,26 +365,26 @@ class Engine:
     def dumps(self) -> bytes:
         """All state as msgpack, the same bytes however the records came in batches."""
         stream = self._stream
-        return msgspec.msgpack.encode(
-            {
-                "order": self._order.dump(),
-                "announced": stream.announcer.dump(),
-                "retained": stream.retained.dump(),
-                "stories": stream.memory.dump(),
-                **stream.dump(),
-            }
-        )
+        stored = {
+            "order": self._order.dump(),
+            "announced": stream.announcer.dump(),
+            "retained": stream.retained.dump(),
+            "stories": stream.memory.dump(),
+            **stream.dump(),
+        }
+        return msgspec.msgpack.encode(stamped(stored, parts_of(stored)))
 
     @classmethod
     def loads(cls, data: bytes, settings: Settings | None = None, **options: Any) -> Self:
         """The engine whose :meth:`dumps` gave ``data``, under the same model; options: those of the class.
 
-        Raises SnapshotError where ``data`` is no such state: nothing in it is trusted unseen.
+        ``data`` may be of any release since 0.9. Raises SnapshotError where it is of a later one than this,
+        or no such state: nothing in it is trusted unseen.
         """
         settings = settings or Settings()
         self = cls(settings, **options)  # what is wrong with these is no fault of the state
         with refusing():
-            stored = msgspec.msgpack.decode(data)
+            stored = upgraded(msgspec.msgpack.decode(data))
             self._order.load(stored["order"])
             check_order(self._order)
             self._stream.retained.load(stored["retained"])

@@ -22,6 +22,8 @@ from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
+from streamdp.state.migrate import stamped, upgraded
+from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
 
 NEVER = 1e300
@@ -174,11 +176,14 @@ class Merger(Engine):
 
     def dump_parts(self) -> bytes:
         """Which record of each part was the last: with :meth:`dumps`, all of the state."""
-        return msgspec.msgpack.encode(sorted(self._stream.lasts.items()))
+        lasts = sorted(self._stream.lasts.items())
+        return msgspec.msgpack.encode(stamped({"lasts": lasts}, ["shards"]))
 
     def load_parts(self, data: bytes) -> None:
-        """The inverse of :meth:`dump_parts`."""
-        self._stream.lasts = dict(msgspec.msgpack.decode(data, type=list[tuple[int, int]]))
+        """The inverse of :meth:`dump_parts`. Raises SnapshotError."""
+        with refusing():
+            lasts = upgraded(msgspec.msgpack.decode(data))["lasts"]
+            self._stream.lasts = dict(msgspec.convert(lasts, list[tuple[int, int]]))
 
 
 def _revived(settings: Settings, with_events: bool, state: bytes, parts: bytes) -> Merger:

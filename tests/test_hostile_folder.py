@@ -18,6 +18,7 @@ from commands import call, fail, succeed, write_headlines
 
 from streamdp.state import snapshot
 from streamdp.state.claim import Claim, Owner, Standby
+from streamdp.state.migrate import stamped
 from streamdp.state.snapshot import FolderLock, Header, SnapshotError, StateFolder
 
 RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "state")
@@ -143,7 +144,8 @@ def test_a_model_names_no_module_that_the_program_has_not_imported(tmp_path: Pat
     path = tmp_path / "model"
     (tmp_path / "evil.py").write_text("raise SystemExit")
     sys.path.insert(0, str(tmp_path))
-    body = msgspec.msgpack.encode({"pairs!": [["prior", {"object!": "evil:Evil", "fields": {}}]]})
+    state = {"pairs!": [["prior", {"object!": "evil:Evil", "fields": {}}]]}
+    body = msgspec.msgpack.encode(stamped({"state": state}, ["model"]))
     path.write_bytes(stored.HEAD + zlib.crc32(body).to_bytes(stored.SUM, "big") + body)
     try:
         with pytest.raises(StreamdpError, match="evil:Evil is not imported"):

@@ -158,10 +158,14 @@ def test_files_are_not_harmed(tmp_path: Any) -> None:
         model.save(other)
     model.save(other, overwrite=True)
     assert streamdp.StreamDP.load(other).prior == CRP(3.0)
+    assert b"streamdp.priors:CRP" in other.read_bytes()
     data = bytearray(other.read_bytes())
     data[-3] ^= 1
     other.write_bytes(data)
     with pytest.raises(StreamdpError, match="damaged"):
+        streamdp.StreamDP.load(other)
+    other.write_bytes(b"streamdp model 1\n" + data[len(b"streamdp model 1\n") :])
+    with pytest.raises(StreamdpError, match=r"from before streamdp 0\.9.*learn it anew"):
         streamdp.StreamDP.load(other)
 
 

@@ -9,8 +9,20 @@ import sys
 
 def main() -> None:
     """Run the command line; every foreseen error is one line on stderr and an exit code (docs/formats.md)."""
+    _need_locks()
     _occupy_standard_streams()
     sys.exit(_run())
+
+
+def _need_locks() -> None:
+    try:
+        import fcntl  # noqa: F401
+    except ModuleNotFoundError:
+        print(
+            "streamdp: this system has no fcntl, which locks files: use Linux, macOS, or WSL on Windows",
+            file=sys.stderr,
+        )
+        sys.exit(69)
 
 
 def _run() -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from streamdp._version import __version__
+from streamdp._version import READS_SINCE, __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
@@ -23,13 +23,16 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
+state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
+app.add_typer(state_app, name="state")
+
 State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"streamdp {__version__}")
+        typer.echo(f"streamdp {__version__} (reads states of {READS_SINCE} and later releases up to its own)")
         raise typer.Exit
 
 
@@ -267,3 +270,45 @@ def score(
     from streamdp.cli.show import show_scores
 
     show_scores(assignments, truth, field, as_json=json)
+
+
+@state_app.command("info")
+def state_info(
+    state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
+) -> None:
+    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
+    from streamdp.cli.state import info
+
+    info(state, as_json=json)
+
+
+@state_app.command("verify")
+@with_options
+def state_verify(state: State, classes: Classes) -> int:
+    """Load every snapshot, and say of each whether it is sound."""
+    from streamdp.cli.state import verify
+
+    return verify(state, classes)
+
+
+@state_app.command("migrate")
+@with_options
+def state_migrate(state: State, classes: Classes) -> None:
+    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
+    from streamdp.cli.state import migrate
+
+    migrate(state, classes)
+
+
+@state_app.command("export")
+@with_options
+def state_export(
+    state: State,
+    classes: Classes,
+    into: Annotated[str, typer.Option(help="folder for the tables", metavar="FOLDER")],
+    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
+) -> None:
+    """Write clusters, records held and settings as flat tables, a file each."""
+    from streamdp.cli.state import export
+
+    export(state, into, format, classes)

@@ -43,6 +43,7 @@ from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
+from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
 BATCH = 1000
@@ -139,8 +140,12 @@ class Run:
             return header
 
         found = None if self.folder is None else newest_taken(self.folder.folder, warn, load)
+        if found is not None and self.folder is not None and not self.frozen:
+            if (kept := keep_of_another_release(self.folder.folder, found)) is not None:
+                say(f"going on with a state of streamdp {found.release}; its last snapshot is kept: {kept}")
+            return found
         if found is not None:
-            return None if self.frozen else found
+            return None
         if self.frozen:
             raise SnapshotError(
                 "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT

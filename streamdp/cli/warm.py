@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 from collections.abc import Iterator
@@ -108,4 +109,5 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
         fit(values[:FEW], settings, plan)
         forgetful = Engine(msgspec.structs.replace(settings, retain=FEW, second_look=0, refine_every=0))
         forgetful.advance(values)
-        refine(forgetful, dataclasses.replace(plan, hyper=False))
+        with contextlib.suppress(ValueError):  # beside what its family has forgotten, nothing is refined
+            refine(forgetful, dataclasses.replace(plan, hyper=False))

@@ -11,12 +11,15 @@ from typing import Any
 
 import msgspec
 
+from streamdp._version import READS_SINCE
 from streamdp.errors import Exit, StreamdpError
 from streamdp.safe_files import create, open_regular
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
+from streamdp.state.migrate import NewerError, stamped, upgraded
 
-HEAD = b"streamdp model 1\n"
+NAME = b"streamdp model "
+HEAD = NAME + b"2\n"
 SUM = 4
 """Bytes of the checksum."""
 
@@ -29,7 +32,7 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
     if path.exists() and not (overwrite and _begins(path)):
         why = "overwrite=True replaces it" if _begins(path) else "and it is no model of streamdp"
         raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
-    body = msgspec.msgpack.encode(_plain(state))
+    body = msgspec.msgpack.encode(stamped({"state": _plain(state)}, ["model"]))
     part = path.with_name(path.name + ".part")
     try:
         with open(create(part), "wb") as file:
@@ -49,12 +52,18 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
     body = data[len(HEAD) + SUM :]
-    if not data.startswith(HEAD):
+    if not data.startswith(NAME):
         raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)
+    if data[len(NAME) : len(HEAD)] == b"1\n":
+        what = f"is from before streamdp {READS_SINCE}, which no release reads: learn it anew"
+        raise StreamdpError(f"{path}: {what}", Exit.CONFIG)
     if zlib.crc32(body).to_bytes(SUM, "big") != data[len(HEAD) : len(HEAD) + SUM]:
         raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
     try:
-        state: dict[str, Any] = _made(msgspec.msgpack.decode(body, strict=False))
+        stored = upgraded(msgspec.msgpack.decode(body, strict=False))
+        state: dict[str, Any] = _made(stored["state"])
+    except NewerError as error:
+        raise StreamdpError(f"{path}: {error.message}", error.exit_code) from None
     except _FAULTS as error:
         raise StreamdpError(f"{path}: is damaged ({error})", Exit.BAD_DATA) from None
     return state
@@ -63,7 +72,7 @@ def read(path: Path) -> dict[str, Any]:
 def _begins(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(len(HEAD)) == HEAD
+            return file.read(len(NAME)) == NAME
     except OSError:
         return False
 
@@ -75,7 +84,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, PARTS):
         own: Any = value
         fields = {f.name: _plain(getattr(own, f.name)) for f in dataclasses.fields(own) if f.init}
-        return {"object!": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+        return {"object!": _name_of(type(value)), "fields": fields}
     if isinstance(value, dict):
         return {"pairs!": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if isinstance(value, tuple):
@@ -83,6 +92,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value
+
+
+def _name_of(kind: type) -> str:
+    """Where a class is found: of streamdp's own, under the public name, since modules may move."""
+    for room in ("streamdp.priors", "streamdp.likelihoods"):
+        if getattr(sys.modules.get(room), kind.__name__, None) is kind:
+            return f"{room}:{kind.__name__}"
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _made(value: Any) -> Any:

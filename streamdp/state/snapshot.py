@@ -2,7 +2,8 @@
 
 Layout: magic, format version (2 bytes), length of the header (4), length of the body (8), all
 little-endian; the header in msgpack (settings, positions, output lengths, wall clock); the body
-(``Engine.dumps``); CRC-32 of everything before it (4 bytes).
+(``Engine.dumps``); CRC-32 of everything before it (4 bytes). Header and body each say which versions of
+their parts they hold (``migrate``).
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
+from streamdp._version import READS_SINCE, __version__
 from streamdp.errors import Exit, StreamdpError
 from streamdp.safe_files import create, open_regular, physical_memory
 from streamdp.state.lock import FolderLock
+from streamdp.state.migrate import PARTS, NewerError, stamped, upgraded
 
 MAGIC = b"STREAMDP"
 VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
@@ -47,7 +50,8 @@ class Header(msgspec.Struct, frozen=True):
     """What a snapshot says of itself.
 
     ``ended`` says that the input had come to its end: what outputs hold beyond their recorded lengths was
-    reported of records that the state still holds open, and is reported anew when it goes on.
+    reported of records that the state still holds open, and is reported anew when it goes on. ``release`` is
+    the one that wrote it, ``versions`` its own as it was written.
     """
 
     settings: dict[str, Any]
@@ -58,10 +62,12 @@ class Header(msgspec.Struct, frozen=True):
     written: float
     writer: Writer = "consume"
     ended: bool = False
+    release: str = __version__
+    versions: dict[str, int] = msgspec.field(default_factory=lambda: {"header": PARTS["header"]})
 
 
 _NO_HEADER = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What decoding a header, or checking it, may raise."""
+"""What decoding a header, converting it, or checking it, may raise."""
 
 _DEPTH = 8
 """Levels of lists and mappings within a header, at most."""
@@ -101,7 +107,7 @@ def pack(header: Header, body: bytes) -> bytes:
 
 
 def _parts(header: Header, body: bytes) -> tuple[bytes, bytes, bytes]:
-    head = msgspec.msgpack.encode(header)
+    head = msgspec.msgpack.encode(stamped(msgspec.structs.asdict(header), ["header"]))
     start = PREFIX.pack(MAGIC, VERSION, len(head), len(body)) + head
     return start, body, zlib.crc32(body, zlib.crc32(start)).to_bytes(4, "little")
 
@@ -119,25 +125,34 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
     # later formats end with this checksum too, so a version that cannot be read was really written
     if version > VERSION:
         raise SnapshotError(
-            f"{name}: has snapshot format {version}; this streamdp reads up to {VERSION}: upgrade it",
+            f"{name}: has snapshot format {version}; this is streamdp {__version__}, which reads up to "
+            f"{VERSION}: upgrade it",
             Exit.CONFIG,
         )
     if version < VERSION:
         raise _too_old(name, version)
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
+    return _header_of(data[PREFIX.size : PREFIX.size + head], name), data[PREFIX.size + head : end]
+
+
+def _header_of(head: bytes, name: str) -> Header:
     try:
-        header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
+        stored = msgspec.msgpack.decode(head)
+        header = msgspec.convert(upgraded(stored) | {"versions": stored["versions"]}, Header)
         check_header(header)
+    except NewerError as error:
+        raise SnapshotError(f"{name}: {error.message}", error.exit_code) from None
     except _NO_HEADER as error:
         what = " ".join(str(error).split()) or type(error).__name__
         raise SnapshotError(f"{name}: damaged (its header: {what})", Exit.BAD_DATA) from None
-    return header, data[PREFIX.size + head : end]
+    return header
 
 
 def _too_old(name: str, version: int) -> SnapshotError:
     return SnapshotError(
-        f"{name}: has snapshot format {version}; this streamdp reads {VERSION}: the state must be made anew",
+        f"{name}: has snapshot format {version}, from before streamdp {READS_SINCE}, which no release reads: "
+        "move the state folder away, or name another --state, and start again from the first record",
         Exit.CONFIG,
     )
 

@@ -24,6 +24,7 @@ from streamdp.kernels.sound import finite, require, within
 from streamdp.lines.base import of_class
 from streamdp.lines.scan import MOST
 from streamdp.lines.state import CLASSES, TABLES, USED, dump, new_state, roots
+from streamdp.state.migrate import NewerError
 from streamdp.state.retained import Labelled
 from streamdp.state.snapshot import SnapshotError
 
@@ -160,9 +161,11 @@ _FAULTS = (
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Turn what goes wrong while a state is loaded into a SnapshotError (65)."""
+    """Turn what goes wrong while a state is loaded into a SnapshotError (65; of a later release 78)."""
     try:
         yield
+    except NewerError as error:
+        raise SnapshotError(f"the state {error.message}", error.exit_code) from None
     except _FAULTS as error:
         what = " ".join(str(error).split()) or type(error).__name__
         raise SnapshotError(f"the state is damaged, or not of streamdp ({what})", Exit.BAD_DATA) from None
