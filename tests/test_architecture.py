@@ -15,7 +15,7 @@ from benchmarks.shape import circles, counts, imported, read
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
-    "_version errors records web",
+    "_version errors records safe_files web",
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",
@@ -52,6 +52,7 @@ ONLY = {
     "streamdp_connectors": (
         "streamdp.errors",
         "streamdp.records",
+        "streamdp.safe_files",
         "streamdp.decode.columns",  # the rows of a CSV file
         "streamdp.decode.fields",
     ),

@@ -19,13 +19,14 @@ from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
-from streamdp.cli.show import open_snapshot
+from streamdp.cli.show import open_snapshot, settings_of
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
 from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,
+    check_outputs,
     default_state,
     refuse_double_use,
     report_change,
@@ -37,9 +38,9 @@ from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
-from streamdp.settings.load import stored_settings
 from streamdp.settings.places import Input, Outputs, Serving
-from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
 BATCH = 1000
 SILENCE = {"silent": True}
@@ -121,29 +122,40 @@ class Run:
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if self.folder is None else self.folder.newest(warn)
         modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.events is not None}
-        if found is None:
+
+        def load(header: Header, body: bytes) -> Header:
             if self.frozen:
-                raise SnapshotError(
-                    "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT
-                )
-            if before is None:
-                self.engine = Engine(self.settings, **modes)
-            else:
-                self.engine = Engine.loads(before, self.settings, **modes)
-            return None
-        header, body = found
+                self.engine = Engine.loads(body, settings_of(header, Classes.of(self.settings)))
+                return header
+            settings = self._settings_after(header, written, outputs)
+            check_outputs(header)
+            self.engine = Engine.loads(body, settings, **modes)
+            self.settings = settings
+            return header
+
+        found = None if self.folder is None else newest_taken(self.folder.folder, warn, load)
+        if found is not None:
+            return None if self.frozen else found
         if self.frozen:
-            self.engine = Engine.loads(body, stored_settings(header.settings))
-            return None
+            raise SnapshotError(
+                "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT
+            )
+        if before is None:
+            self.engine = Engine(self.settings, **modes)
+        else:
+            self.engine = Engine.loads(before, self.settings, **modes)
+        return None
+
+    def _settings_after(self, header: Header, written: Container[str], outputs: Outputs) -> Settings:
+        """The settings with which a state goes on. Raises SnapshotError where this run cannot."""
         if header.writer != "consume":
             raise SnapshotError(
                 f"{outputs.state}: holds the result of {header.writer}: begin with --start-from "
                 f"{outputs.state}, and name another --state",
                 Exit.CONFIG,
             )
-        self.settings = continued(
+        settings = continued(
             self.settings,
             written,
             header,
@@ -156,8 +168,7 @@ class Run:
                 f"{_modes(outputs.modes)}; use the same options, or name another --state",
                 Exit.CONFIG,
             )
-        self.engine = Engine.loads(body, self.settings, **modes)
-        return header
+        return settings
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
         """Take a snapshot; ``wait`` until it is on the disk."""
@@ -289,7 +300,7 @@ def _place(positions: Mapping[str, Any]) -> object:
 
 def _modes(modes: dict[str, bool]) -> str:
     names = {"final_only": "--final-only", "events": "--events"}
-    chosen = [names[name] for name, on in modes.items() if on]
+    chosen = [flag for name, flag in names.items() if modes.get(name)]
     return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 

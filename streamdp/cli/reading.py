@@ -13,7 +13,7 @@ from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
-from streamdp_connectors.protocol import Source, Watched
+from streamdp_connectors.protocol import Source, SourceError, Watched
 
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
@@ -284,4 +284,11 @@ class Reader:
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at the positions of a snapshot; return False if the source only goes on, as a pipe."""
         self._decoded.clear()
-        return self.source.seek(positions)
+        try:
+            return self.source.seek(positions)
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+            raise SourceError(
+                f"the position in the state is none of such a source ({type(error).__name__}: {error}): "
+                "go on from another snapshot",
+                Exit.BAD_DATA,
+            ) from None

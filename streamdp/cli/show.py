@@ -15,15 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from streamdp.answers.listing import is_date, when
-from streamdp.cli.errors import warn
+from streamdp.cli.errors import printable, warn
 from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.scoring.agreement import Agreement
 from streamdp.scoring.score import score
+from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
-from streamdp.state.snapshot import Header, SnapshotError, newest, read, snapshots
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import Header, SnapshotError, newest, newest_taken, read, snapshots
 
 Sort = Literal["size", "new", "growing"]
 TITLES: dict[Sort, str] = {
@@ -51,10 +53,28 @@ def written_at(state: str) -> int:
     return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
 
-def open_state(state: str) -> tuple[Header, Engine]:
-    """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
-    header, body = open_snapshot(state)
-    return header, Engine.loads(body, stored_settings(header.settings))
+def open_state(state: str, classes: Classes) -> tuple[Header, Engine]:
+    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
+
+    ``classes`` are those that it may import. Raises ConfigError for others.
+    """
+
+    def load(header: Header, body: bytes) -> tuple[Header, Engine]:
+        return header, Engine.loads(body, settings_of(header, classes))
+
+    path = Path(state)
+    found = newest_taken(path, warn, load) if path.is_dir() else load(*read(path))
+    if found is None:
+        raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
+    return found
+
+
+def settings_of(header: Header, classes: Classes) -> Settings:
+    """The settings under which a state was made. Raises SnapshotError (65), and ConfigError for imports."""
+    try:
+        return stored_settings(header.settings, classes)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"it was made under settings that cannot be: {error}", Exit.BAD_DATA) from None
 
 
 def life(cluster: ClusterSummary) -> str:
@@ -93,8 +113,9 @@ def cluster_table(
             about = " ".join(word for word, _ in c.words)
         else:
             about = " ".join(f"{value:.3g}" for value in (c.mean or [])[:8])
+        about = printable(about)
         if stories:
-            about = "\n".join([about, *(f"· {sample}" for sample in c.samples)])
+            about = "\n".join([about, *(f"· {printable(sample)}" for sample in c.samples)])
         first, last = (
             (when(c.first_time), when(c.last_time)) if dated else (f"{c.first_seq:,}", f"{c.last_seq:,}")
         )
@@ -114,10 +135,12 @@ def _stories(title: str, clusters: Sequence[ClusterSummary], engine: Engine) -> 
     return cluster_table(title, clusters, stories=True, words=words)
 
 
-def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
+def show(
+    state: str, classes: Classes, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool
+) -> None:
     """Print the live clusters of a snapshot, or those closed last; with ``watch``, again and again."""
     seen = written_at(state) if watch else 0
-    header, engine = _as_it_ended(state)
+    header, engine = _as_it_ended(state, classes)
     if as_json:
         for cluster in engine.closed() if closed else _sorted(engine.clusters(), sort):
             sys.stdout.write(msgspec.json.encode(cluster).decode() + "\n")
@@ -137,12 +160,12 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
             live.update(story(header, engine, top, sort), refresh=True)
             time.sleep(SECONDS)
             if seen != (seen := written_at(state)):
-                header, engine = _as_it_ended(state)
+                header, engine = _as_it_ended(state, classes)
 
 
-def _as_it_ended(state: str) -> tuple[Header, Engine]:
+def _as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
     """A snapshot; of a run that has ended, with the clusters that its last look left, as the run reported."""
-    header, engine = open_state(state)
+    header, engine = open_state(state, classes)
     if header.ended:
         engine.finish()
     return header, engine

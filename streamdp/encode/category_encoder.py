@@ -248,8 +248,8 @@ class CategoryEncoder(BagEncoder):
         known, vocabulary, value = self.vocabulary.ids, self.vocabulary, self.spelt(value)
         if self.frozen:
             return [known.get(field, vocabulary.unknown), known.get(value, vocabulary.unknown)]
-        if value in known:
-            return [known[field], known[value]]
+        if value in known:  # and its field, unless a state was tampered with
+            return [known[field], known[value]] if field in known else []
         if len(known) + 2 > vocabulary.limit:
             vocabulary.dropped += 1
             return []

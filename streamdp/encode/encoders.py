@@ -331,7 +331,7 @@ def _check_vocabulary(vocabulary: Vocabulary) -> None:
     require(all(word is None or isinstance(word, str) for word in words), "a word of another type")
     gone = [i for i, word in enumerate(words) if word is None]
     require(len(vocabulary.ids) == len(words) - len(gone) <= vocabulary.limit, "a word comes twice")
-    require(sorted(free) == gone, "the free words are others")
+    require(all(type(each) is int for each in free) and sorted(free) == gone, "the free words are others")
     require(type(vocabulary.room) is int and vocabulary.size <= vocabulary.room, "the words are too long")
     require(all(len(letters_of(word)) <= LONGEST for word in vocabulary.ids), "a word is too long")
     for count in (vocabulary.dropped, vocabulary.evicted, vocabulary.cut):

@@ -55,6 +55,7 @@ class Page:
     def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
         self.view, self.questions, self.host = view, Questions(), host
         self.token = (token or secrets.token_urlsafe(24)) if not is_loopback(host) or token else None
+        self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
         self.connections = Connections()
         self._socket = _listening(host, port)
@@ -72,7 +73,7 @@ class Page:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=128,
+            backlog=32,  # as many are taken at once: fewer than there is room for beside all streams
             limit_concurrency=256,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=1,
@@ -85,9 +86,10 @@ class Page:
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """What to open in a browser; without a token that the user has chosen, because it is printed."""
         named = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{named}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        shown = "" if self.token is None or self._own_token else f"?token={self.token}"
+        return f"http://{named}:{self.port}/{shown}"
 
     def _run(self) -> None:
         async def serve() -> None:
