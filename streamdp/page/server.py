@@ -73,7 +73,7 @@ class Page:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=32,  # as many are taken at once: fewer than there is room for beside all streams
+            backlog=128,
             limit_concurrency=256,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=1,
