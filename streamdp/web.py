@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class Crowd(Generic[T]):
-    """Connections in order of arrival: ``most`` in all, ``each`` of one address.
+    """Connections in order of arrival: ``most`` in all, and no more than ``each`` that wait of one address.
 
     Where there are more, the oldest that waits for its client (``idle``) has to go: one that asks is answered
     within moments, so that who only holds connections cannot shut others out.
@@ -81,10 +81,11 @@ class Crowd(Generic[T]):
         if counts[address] >= self._each or len(self) >= self._most:
             where = address if counts[address] >= self._each else counts.most_common(1)[0][0]
             among = (other for other, of in self._addresses.items() if of == where and self._idle(other))
-            gone = next(among, one)
+            gone = next(among, one if len(self) >= self._most else None)
             if gone is one:
                 return one
-            del self._addresses[gone]
+            if gone is not None:
+                del self._addresses[gone]
         self._addresses[one] = address
         return gone
 
