@@ -107,10 +107,7 @@ class Run:
             report_change(outputs, resumed)
             if goes_on:
                 say(f"{input.label} cannot be read again: going on with what comes")
-            marks = self.sinks.marks()
-            if isinstance(self.source, Replayable):
-                self.source.replay(marks)
-            self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
+            self._replay()
         self.status = Status()
         self.on_terminal = outputs.output == "-" and not outputs.has_output and is_terminal(sys.stdout)
         self.heard_at = time.monotonic()
@@ -121,6 +118,13 @@ class Run:
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
+
+    def _replay(self) -> None:
+        """Begin where the outputs say that their records end."""
+        marks = self.sinks.marks()
+        if isinstance(self.source, Replayable):
+            self.source.replay(marks)
+        self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
 
     def _resume(self, written: Container[str], outputs: Outputs, before: bytes | None) -> Header | None:
         """Load the newest snapshot if there is one, and make the engine.

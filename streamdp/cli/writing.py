@@ -153,6 +153,19 @@ def check_outputs(header: Header) -> None:
         raise SnapshotError(error.message, error.exit_code) from None
 
 
+def _check_kinds(outputs: Outputs, kept: Mapping[str, Any]) -> None:
+    """Raise SnapshotError unless outputs are files and topics as they were before."""
+    if not {"output", "rejects"} <= set(kept):
+        raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
+    for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
+        if ("path" in kept[name]) != (topic is None):
+            raise SnapshotError(
+                f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
+                "use the same options, or name another --state",
+                Exit.CONFIG,
+            )
+
+
 class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
@@ -172,15 +185,8 @@ class Sinks:
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
-        if resumed is not None and not {"output", "rejects"} <= set(kept):
-            raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
-        for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
-            if name in kept and ("path" in kept[name]) != (topic is None):
-                raise SnapshotError(
-                    f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
-                    "use the same options, or name another --state",
-                    Exit.CONFIG,
-                )
+        if resumed is not None:
+            _check_kinds(outputs, kept)
         how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
         self._delivery, to = _delivery(input, outputs, kept, waiting)
         to["ended"] = resumed is not None and resumed.ended
