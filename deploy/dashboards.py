@@ -195,7 +195,7 @@ def operations() -> build.Dashboard:
                     "rejects",
                     about="A new reason, or a jump of one, says that a producer has changed.",
                 ),
-                lines("Held back", "held_back_records"),
+                lines("Held back", "held_back_records", "released_early"),
                 lines("Source", "source_up", "standing_by", over=""),
             ],
             "Latency": [
@@ -266,6 +266,7 @@ def model() -> build.Dashboard:
                     "Vocabulary",
                     "vocabulary_words",
                     "words_dropped",
+                    "words_cut",
                     about="Words held, and those dropped per second: they ask for a higher max_words.",
                 ),
             ],

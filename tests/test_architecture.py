@@ -15,7 +15,7 @@ from benchmarks.shape import circles, counts, imported, read
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
-    "_version errors records",
+    "_version errors records safe_files",
     "kernels",
     "priors likelihoods lines",
     "decode settings offline.kernels",
@@ -54,6 +54,7 @@ ONLY = {
     "streamdp_connectors": (
         "streamdp.errors",
         "streamdp.records",
+        "streamdp.safe_files",
         "streamdp.decode.columns",  # the rows of a CSV file
         "streamdp.decode.fields",
     ),
@@ -67,13 +68,13 @@ LIMITS = {
     "files": 300,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 155,
+    "arrows between rooms": 160,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,
     "branches on the kind of stream": 15,
 }
-"""What there may be of each in the source. Files and arrows become more only with what streamdp can do."""
+"""What there may be of each in the source; of files and arrows more only where streamdp can do more."""
 
 
 LAYER_OF = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms.split()}

@@ -42,3 +42,22 @@ def test_part_by_part() -> None:
     parts = StreamDPClusterer(beam=4).partial_fit(rows[:200])
     labels = [parts.labels_, parts.partial_fit(rows[200:]).labels_]
     assert (np.concatenate(labels) == whole.labels_).all()
+
+
+def test_wide_clusters_are_one_when_all_rows_are_in() -> None:
+    from sklearn.datasets import load_wine
+
+    rows, truth = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(truth))
+    rows, truth = StandardScaler().fit_transform(rows[order]), truth[order]
+    fitted, streamed = StreamDPClusterer().fit(rows), StreamDPClusterer().partial_fit(rows)
+    assert agreement(fitted.labels_.tolist(), truth.tolist()).ari > 0.7
+    assert fitted.n_clusters_ < 12 < streamed.n_clusters_
+
+
+def test_more_rows_join_what_was_fitted() -> None:
+    rows, truth = blobs()
+    model = StreamDPClusterer().fit(rows[:250])
+    before = model.labels_
+    labels = np.concatenate([before, model.partial_fit(rows[250:]).labels_])
+    assert agreement(truth.tolist(), labels.tolist()).nmi > 0.99

@@ -53,7 +53,7 @@ def error(
 def test_defaults_without_any_source() -> None:
     settings = load({}, {"PATH": "/bin"}, None)
     assert settings == Settings()
-    assert settings.beam == 16
+    assert settings.beam == 8
     assert settings.concentration is None
     assert settings.keep == ()
 
@@ -245,12 +245,12 @@ FREE = {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep",
 
 
 def test_a_state_goes_on_with_its_settings_where_none_are_written() -> None:
-    before = model_settings(Settings(beam=8, urls=False, keep=("a",)))
+    before = model_settings(Settings(beam=16, urls=False, keep=("a",)))
     settings, changed, told = resumed(Settings(beam=4, retain=9), {"snapshot_keep"}, before)
-    assert (settings.beam, settings.urls, settings.keep, settings.retain) == (8, False, (), 5000)
-    assert (changed, told) == ([], ["urls false", "beam 8"])
+    assert (settings.beam, settings.urls, settings.keep, settings.retain) == (16, False, (), 5000)
+    assert (changed, told) == ([], ["urls false", "beam 16"])
     settings, changed, told = resumed(Settings(beam=4), {"beam"}, before)
-    assert (changed, told) == (["beam: was 8, is 4"], ["urls false"])
+    assert (changed, told) == (["beam: was 16, is 4"], ["urls false"])
     settings, changed, told = resumed(Settings(beam=8, seed=3), {"beam", "seed"}, {"beam": 8, "gone": 1})
     assert (settings.seed, told) == (3, [])
     assert changed == ["seed: was 0, is 3", "gone: was 1, is no setting"]
@@ -274,8 +274,8 @@ def test_old_names_are_read_for_a_release(monkeypatch: pytest.MonkeyPatch) -> No
     write("bream = 3\nbeam = 3\n")
     assert "key beam: set twice" in error()
     write("")
-    before = {"bream": 8}
-    assert resumed(Settings(), (), before)[0] == stored_settings(before) == Settings(beam=8)
+    before = {"bream": 5}
+    assert resumed(Settings(), (), before)[0] == stored_settings(before) == Settings(beam=5)
 
 
 def test_old_flags_are_hidden_and_told(tmp_path: Path) -> None:
@@ -317,12 +317,12 @@ def test_model_settings_leave_out_what_may_change() -> None:
 
 
 def test_differences_are_readable() -> None:
-    old = model_settings(Settings(beam=8, urls=False))
+    old = model_settings(Settings(beam=16, urls=False))
     new = model_settings(Settings(concentration=2.5))
     assert differences(old, new) == [
         "urls: was false, is true",
         "concentration: was auto, is 2.5",
-        "beam: was 8, is 16",
+        "beam: was 16, is 8",
     ]
     assert differences(new, new) == []
 
@@ -331,7 +331,7 @@ def test_settings_that_one_side_does_not_know() -> None:
     new = model_settings(Settings())
     old = {name: value for name, value in new.items() if name != "beam"}
     assert differences(old, new) == []
-    assert differences(old, {**new, "beam": 3}) == ["beam: was 16, is 3"]
+    assert differences(old, {**new, "beam": 3}) == ["beam: was 8, is 3"]
     assert differences({**new, "gone": 3}, new) == ["gone: was 3, is no setting"]
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from scraper.process import promtool
 from typer.main import get_command
 
@@ -221,10 +223,36 @@ def test_manifests_fit_each_other_and_the_program() -> None:
     given = dict(argument.partition("=")[::2] for argument in container["args"])
     cache = {entry["name"]: entry["value"] for entry in container["env"]}["STREAMDP_CACHE_DIR"]
     assert given["--state"].startswith(f"{state}/")
-    assert cache.startswith(f"{state}/")
+    assert not f"{cache}/".startswith(f"{state}/")  # whoever may write the state must not write machine code
+    assert cache in mounts.values()
     user = re.search(r"--uid (\d+)", (DEPLOY / "Dockerfile").read_text("utf-8"))
     assert user is not None
     assert pod["spec"]["securityContext"]["runAsUser"] == int(user[1])
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-build.txt"])
+def test_what_the_image_installs_is_locked(name: str) -> None:
+    """Every package that is needed is named by one version and the checksums of its files."""
+    entries = (DEPLOY / name).read_text("utf-8").replace("\\\n", " ").splitlines()
+    locked: dict[str, str] = {}
+    for entry in entries:
+        if entry and not entry.startswith("#"):
+            found = re.fullmatch(r"([a-z0-9-]+)==(\S+)((?: +--hash=sha256:[0-9a-f]{64})+) *", entry)
+            assert found is not None, entry
+            locked[found[1]] = found[2]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    wanted = project["project"]["dependencies"] + extras["kafka"] + extras["metrics"]
+    if "build" in name:
+        wanted = project["build-system"]["requires"]
+    for line in wanted:
+        needed = Requirement(line)
+        assert needed.specifier.contains(locked[needed.name]), line
+    image = (DEPLOY / "Dockerfile").read_text("utf-8")
+    assert f"pip install --require-hashes -r /src/deploy/{name}" in image
+    assert f"!deploy/{name}\n" in (ROOT / ".dockerignore").read_text("utf-8")
+    installed = re.findall(r"pip install (.+?)(?: \\)?$", image, re.M)
+    assert all(each.startswith(("--require-hashes ", "--no-deps ")) for each in installed)
 
 
 def test_the_image_serves_where_it_is_asked() -> None:

@@ -2,6 +2,7 @@ import csv
 import gzip
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,19 @@ Rows = list[tuple[int, bytes]]
 
 def seen(records: list[Raw]) -> Rows:
     return [(record.position["line"], record.data) for record in records]
+
+
+def place(source: FileSource) -> tuple[int, int]:
+    """The line and the offset of a source."""
+    positions = source.positions()
+    assert positions["file"] == source.path
+    return positions["line"], positions["offset"]
+
+
+def go_on(source: FileSource, positions: dict[str, Any]) -> Sequence[Raw]:
+    """Seek and read: the length of a packed file shows only then."""
+    source.seek(positions)
+    return source.read(1, 0.0)
 
 
 def drain(source: FileSource, batch: int = 1000) -> Rows:
@@ -119,7 +133,7 @@ def test_csv_header(path: Path) -> None:
     path.write_bytes(b'\xef\xbb\xbf\n"id, no", x \n1,2\n')
     source = FileSource(str(path), "csv")
     assert source.header == ["id, no", "x"]
-    assert source.positions() == {"file": str(path), "line": 2, "offset": 17}
+    assert place(source) == (2, 17)
     assert drain(source) == [(3, b"1,2")]
     for bad in (b"", b"\n\n", b"a,b,a\n", b",\n", b"\xff,b\n"):
         path.write_bytes(bad)
@@ -179,10 +193,10 @@ def test_positions_depend_on_the_last_record_alone(path: Path) -> None:
     path.write_bytes(b"a\n\n\nb\n\n")
     source = FileSource(str(path))
     source.read(1, 0.0)
-    assert (source.positions()["line"], source.positions()["offset"]) == (1, 2)
+    assert place(source) == (1, 2)
     source.read(9, 0.0)
     assert source.at_end
-    assert (source.positions()["line"], source.positions()["offset"]) == (4, 6)
+    assert place(source) == (4, 6)
 
 
 def test_seek_after_an_unfinished_last_line(path: Path) -> None:
@@ -213,7 +227,7 @@ def test_seek_refuses_another_file(path: Path, packed: bool) -> None:
     ]
     for change, words in cases:
         with pytest.raises(SourceError, match=words) as caught:
-            FileSource(str(path)).seek({"file": str(path), "line": 1, "offset": 4} | change)
+            go_on(FileSource(str(path)), {"file": str(path), "line": 1, "offset": 4} | change)
         assert caught.value.exit_code == 65
 
 

@@ -13,9 +13,12 @@ import pytest
 from commands import assignments, call, fail, parsed, start, succeed, wait_for, write_headlines
 
 from streamdp.beam.search import inherit
-from streamdp.offline.plan import SAMPLERS
+from streamdp.offline.fit import fit
+from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.samplers import METHODS
+from streamdp.records import Record
 from streamdp.scoring.agreement import agreement
+from streamdp.settings import Settings
 
 
 @pytest.fixture(scope="module")
@@ -308,6 +311,18 @@ def test_refine_says_what_it_cannot_do(tmp_path: Path) -> None:
     code, message = fail(tmp_path, "refine", "none")
     assert code == 65
     assert "holds no records" in message
+
+
+@pytest.mark.parametrize(("come_and_go", "prior"), [(True, "distance-dependent"), (False, "crp")])
+def test_the_prior_of_texts_is_the_likelier_one(come_and_go: bool, prior: str) -> None:
+    rng = np.random.default_rng(5)
+    topics = np.arange(600) // 50 if come_and_go else rng.integers(12, size=600)
+    texts = [" ".join(f"word{40 * t + w}" for w in rng.integers(40, size=6)) for t in topics]
+    records = [Record(text, {}, time=float(i)) for i, text in enumerate(texts)]
+    found = fit(records, Settings(), Plan(rounds=12, seconds=None))
+    assert found.problem.settings.prior == prior
+    assert agreement(found.labels, topics).nmi > 0.9
+    assert f"prior {prior}, by the log joint so far: distance-dependent -" in found.solution.notes[0]
 
 
 def test_labels_are_inherited_by_overlap() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import fcntl
+import hashlib
 import inspect
+import os
+import pickle
 import pkgutil
 import shutil
 import subprocess
@@ -128,6 +131,67 @@ def test_a_kernel_of_another_cpu_is_not_taken(
     shutil.copy(kept, kept.with_name(other._file(other._key(signature, codegen))))
     run_swap()
     assert compilations.begun > before
+
+
+class Planted:
+    """What runs a command when it is loaded."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("ran",)
+
+
+@pytest.mark.parametrize("whose", ["the file", "the folder"])
+@pytest.mark.parametrize("mode", [0o777, 0o770, None])
+def test_what_others_may_have_written_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations, whose: str, mode: int | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    use(monkeypatch, tmp_path / "cache")
+    run_swap()
+    (kept,) = tmp_path.glob("cache/*/*.kernel")
+    payload = pickle.dumps(Planted())
+    kept.write_bytes(hashlib.sha256(payload).digest() + payload)
+    path = kept if whose == "the file" else kept.parent
+    if mode is not None:
+        path.chmod(mode)
+    elif os.geteuid() == 0:
+        os.chown(path, 12345, 12345)
+    else:
+        pytest.skip("only root can give a file away")
+    before = compilations.begun
+    cache._writable.cache_clear()
+    run_swap()
+    assert compilations.begun > before
+    assert not (tmp_path / "ran").exists()
+
+
+def test_kernels_of_a_wheel_may_belong_to_who_installed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    use(monkeypatch, tmp_path / "here")
+    run_swap()
+    shutil.copytree(tmp_path / "here", tmp_path / "package" / "prebuilt")
+    if os.geteuid() == 0:
+        for path in (tmp_path / "package").rglob("*"):
+            os.chown(path, 12345, 12345)
+        os.chown(tmp_path / "package", 12345, 12345)
+    use(monkeypatch, tmp_path / "empty")
+    monkeypatch.setattr(cache, "PREBUILT", tmp_path / "package" / "prebuilt")
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "package")
+    before = compilations.begun
+    run_swap()
+    assert compilations.begun == before
+
+
+def test_only_the_user_may_read_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, tmp_path / "cache")
+    before = os.umask(0)
+    try:
+        run_swap()
+    finally:
+        os.umask(before)
+    (kept,) = tmp_path.glob("cache/*/*.kernel")
+    assert not (kept.stat().st_mode | kept.parent.stat().st_mode) & 0o027
 
 
 class Pair(NamedTuple):

@@ -36,7 +36,7 @@ from streamdp.records import Assignment, Final
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
 from streamdp.state.retained import Retained
-from streamdp.streams import beam as looking_back
+from streamdp.streams import looks as looking_back
 
 PRIORS: dict[str, dict[str, Any]] = {
     "crp": {"prior": "crp"},

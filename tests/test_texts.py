@@ -83,6 +83,31 @@ def test_what_is_ordinary_is_read_as_the_decoder_reads_it(unit: Any) -> None:
     assert side_by_side > 100
 
 
+@pytest.mark.parametrize(
+    ("decoder", "lines"),
+    [
+        (Decoder("text"), [b"plain words", "Grüße 😀".encode(), b"  ", b"\xff", b"more"]),
+        (
+            Decoder("csv", header=["time", "text", "id", "n"], keep=("n",)),
+            [b'1700000000.5,"a, ""b""",x,1', b",only text,,", b"1,2", b"noon,a,b,c", b"3,words,12,"],
+        ),
+    ],
+)
+def test_texts_that_are_no_json_are_read_as_the_decoder_reads_them(
+    decoder: Decoder, lines: list[bytes]
+) -> None:
+    raws = raws_of(lines)
+    found = TextReader(decoder).read(raws)
+    assert isinstance(found, Texts)
+    assert list(map(repr, found.all())) == [repr(decoder.decode(raw)) for raw in raws]
+
+
+def test_a_table_of_features_is_left_to_the_decoder() -> None:
+    decoder = Decoder("csv", header=["x", "y"])
+    raws = raws_of([b"1,2", b"3,4"])
+    assert TextReader(decoder).read(raws) == [decoder.decode(raw) for raw in raws]
+
+
 @pytest.mark.parametrize("line", LINES[:4] + LINES[6:])
 def test_these_lines_are_read_by_the_kernel(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Decoder, "decode", lambda *_: pytest.fail("it was left to Python"))

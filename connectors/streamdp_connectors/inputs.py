@@ -1,114 +1,32 @@
-"""Read bytes from a file, a pipe or standard input as they arrive, and unpack gzip and Zstandard."""
+"""Read bytes from a file, a pipe or standard input as they arrive, and know a file again that was read."""
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import stat
 import time
-import zlib
-from typing import Any
+from collections.abc import Mapping
 
 from streamdp.errors import Exit
+from streamdp_connectors.files.resume import EDGE, edges
+from streamdp_connectors.packed import UNPACKERS, Unpacker
 from streamdp_connectors.protocol import SourceError
 
 BLOCK = 1 << 20
+WORK = 0.1
+"""Seconds that a read may work without a result."""
+
+_PACKED = 1 << 16  # bytes of a packed file that are read at a time
 _POLL = 0.1  # seconds between two looks at the end of a followed file
-_PIECE = 1 << 12  # packed bytes of Zstandard at a time: four of them may stand for 128 KiB
+_log = logging.getLogger(__name__)
 
+Known = Mapping[str, int]
+"""By what a file is known again: its ``inode``, and the ``length``, ``head`` and ``tail`` of what was read.
 
-class Unpacker:
-    """Unpacks a stream of one or more compressed frames; ``name`` is for messages. Raises SourceError."""
-
-    kind: str
-    magic: bytes
-    """How such files begin; no UTF-8 text does."""
-    ending: str
-    """How their names end."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._packed = b""
-        self._frame: Any = None
-
-    def feed(self, packed: bytes) -> None:
-        """Add packed bytes; take everything out before adding more."""
-        self._packed += packed
-
-    def take(self, limit: int) -> bytes:
-        """Return up to ``limit`` unpacked bytes, b"" when more packed ones are needed."""
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """Check, at the end of the packed stream, that it ends where a frame does."""
-        if self._frame is not None:
-            raise self._invalid("it ends too early")
-
-    def _invalid(self, why: object) -> SourceError:
-        return SourceError(f"{self._name} is not valid {self.kind}: {why}", Exit.BAD_DATA)
-
-
-class Gunzip(Unpacker):
-    """Unpacks gzip."""
-
-    kind, magic, ending = "gzip", b"\x1f\x8b", ".gz"
-    _more = False  # the last piece filled its limit, so zlib may hold some of the next
-
-    def take(self, limit: int) -> bytes:
-        """Unpack no more than ``limit`` bytes, so that a small file cannot fill the memory."""
-        while self._packed or self._more:
-            if self._frame is None:
-                self._packed = self._packed.lstrip(b"\0")  # padding between and after members
-                if not self._packed:
-                    break
-                self._frame = zlib.decompressobj(wbits=31)
-            try:
-                piece: bytes = self._frame.decompress(self._packed, limit)
-            except zlib.error as error:
-                raise self._invalid(error) from None
-            self._more = len(piece) == limit
-            self._packed = self._frame.unconsumed_tail
-            if self._frame.eof:
-                self._packed, self._frame, self._more = self._frame.unused_data, None, False
-            if piece:
-                return piece
-        return b""
-
-
-class Unzstd(Unpacker):
-    """Unpacks Zstandard."""
-
-    kind, magic, ending = "Zstandard", b"\x28\xb5\x2f\xfd", ".zst"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        try:
-            import zstandard
-        except ImportError:
-            raise SourceError(
-                f"{name} is Zstandard, and reading it needs one more package: pip install zstandard",
-                Exit.UNAVAILABLE,
-            ) from None
-        self._library: Any = zstandard
-        self._unpacked = b""
-
-    def take(self, limit: int) -> bytes:
-        """Unpack a few packed bytes at a time, so that a small file cannot fill the memory."""
-        while not self._unpacked and self._packed:
-            if self._frame is None:
-                self._frame = self._library.ZstdDecompressor().decompressobj()
-            piece, self._packed = self._packed[:_PIECE], self._packed[_PIECE:]
-            try:
-                self._unpacked = self._frame.decompress(piece)
-            except self._library.ZstdError as error:
-                raise self._invalid(error) from None
-            if self._frame.eof:
-                self._packed, self._frame = self._frame.unused_data + self._packed, None
-        found, self._unpacked = self._unpacked[:limit], self._unpacked[limit:]
-        return found
-
-
-UNPACKERS: tuple[type[Unpacker], ...] = (Gunzip, Unzstd)
+The last two are checksums, as ``edges`` makes them.
+"""
 
 
 class Input:
@@ -122,32 +40,54 @@ class Input:
             raise SourceError(f"cannot read {path!a}: the file name is not UTF-8", Exit.USAGE) from None
         self._fd = 0 if path == "-" else _open(path)
         try:
-            mode = os.fstat(self._fd).st_mode
+            status = os.fstat(self._fd)
         except OSError as error:
             raise SourceError(f"cannot read standard input: {error.strerror}", Exit.NO_INPUT) from None
-        self.regular = stat.S_ISREG(mode)
+        self.regular = stat.S_ISREG(status.st_mode)
         """Whether it is a file, whose bytes are all there already."""
         self.seekable = self.regular and path != "-"
         self._follow = follow and self.seekable
         self._next_fd = -1
         self._unpack: Unpacker | None = None
         self._head: bytes | None = b""  # of a pipe, until it shows whether it is gzip
+        self._length = status.st_size  # of a packed file
+        self._skip = 0  # unpacked bytes that are not wanted again
+        self.before = b""
+        """After ``goto`` and the next block: the byte before it, b"" at the beginning."""
+        self._restart()
         if self.seekable:
             self._head = None
             self._unpack = self._unpacker(self._peek(0, 4), path)
         if self._unpack is not None and follow:
             raise SourceError(f"{path}: a packed file cannot be followed", Exit.USAGE)
 
+    @property
+    def packed(self) -> bool:
+        """Whether it is unpacked while it is read."""
+        return self._unpack is not None
+
     def read(self, wait: float) -> bytes | None:
         """Return up to one block, b"" at the end, or None when nothing came within ``wait`` seconds.
 
         A followed file ends only when another has taken its name or it was cut; see ``reopen``.
         """
+        deadline = time.monotonic() + max(wait, WORK)
         while True:
+            more = False
             if self._unpack is not None:
                 chunk = self._unpack.take(BLOCK)
+                if self._skip:
+                    wanted = chunk[self._skip :]
+                    skipped = len(chunk) - len(wanted)
+                    self.before = chunk[skipped - 1 : skipped] or self.before
+                    self._skip -= skipped
+                    more, chunk = bool(chunk), wanted
                 if chunk:
                     return chunk
+                if time.monotonic() > deadline:
+                    return None
+                if more:
+                    continue
             raw = self._tail(wait) if self._follow else self._receive(wait)
             if raw is None:
                 return None
@@ -160,11 +100,38 @@ class Input:
                 raw, self._head = self._head, None
                 self._unpack = self._unpacker(raw)
             if self._unpack is None:
-                return raw
+                return self._noted(raw) if self.seekable else raw
             if not raw:
                 self._unpack.finish()
+                if self._skip:
+                    raise _shorter(self.path)
                 return b""
             self._unpack.feed(raw)
+
+    def known(self, offset: int) -> dict[str, int] | None:
+        """By what the file is known again after ``offset`` unpacked bytes; None for a pipe."""
+        if not self.seekable or self._fd < 0:
+            return None
+        length = self._length if self.packed else offset
+        head, tail = edges(self._fd, length)
+        return {"inode": os.fstat(self._fd).st_ino, "length": length, "head": head, "tail": tail}
+
+    def is_same(self, known: Known) -> bool:
+        """Whether this file begins with what was read of the known one."""
+        return _is_same(self._fd, known)
+
+    def turn_back(self, known: Known) -> str | None:
+        """Read first the known file, which was renamed; its new name, or None if it is not found."""
+        for entry in os.scandir(os.path.dirname(self.path) or "."):
+            if entry.inode() != known["inode"] or not entry.is_file(follow_symlinks=False):
+                continue
+            fd = _open(entry.path)
+            if _is_same(fd, known):
+                os.close(self._fd)
+                self._fd = fd
+                return entry.path
+            os.close(fd)
+        return None
 
     def share(self) -> float | None:
         """How much of a file has been read, from 0 to 1; None for a pipe, and while it is followed."""
@@ -179,21 +146,23 @@ class Input:
             return False
         os.close(self._fd)
         self._fd, self._next_fd = self._next_fd, -1
+        self._restart()
         return True
 
-    def goto(self, offset: int) -> bytes:
-        """Continue ``offset`` bytes into the unpacked file; return the byte before, b"" at the start."""
+    def goto(self, offset: int) -> None:
+        """Continue ``offset`` bytes into the unpacked file."""
         if not self.seekable:
             name = "standard input" if self.path == "-" else self.path
             raise SourceError(f"{name} cannot go to byte {offset}: only a file can be continued", Exit.USAGE)
-        os.lseek(self._fd, 0, os.SEEK_SET)
         if self._unpack is not None:
-            self._unpack = type(self._unpack)(self.path)
-            return self._skip(offset)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            self._unpack, self._skip, self.before = type(self._unpack)(self.path), offset, b""
+            return
         if os.fstat(self._fd).st_size < offset:
-            raise _shorter(self.path, offset)
+            raise _shorter(self.path)
         os.lseek(self._fd, offset, os.SEEK_SET)
-        return self._peek(offset - 1, 1) if offset else b""
+        self._restart(offset)
+        self.before = self._last[-1:]
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -213,11 +182,40 @@ class Input:
         try:
             if not self.regular and not select.select([self._fd], [], [], wait)[0]:
                 return None
-            return os.read(self._fd, BLOCK)
+            return os.read(self._fd, BLOCK if self._unpack is None else _PACKED)
         except BlockingIOError:
             return None
         except OSError as error:
             raise SourceError(f"cannot read {self.path}: {error.strerror}", Exit.IO_ERROR) from None
+
+    def _restart(self, read: int = 0) -> None:
+        """Begin to remember what is read of a file, after ``read`` bytes."""
+        self._read, self._stamp = read, (-1, 0)  # size and time of change when it was last found unchanged
+        self._first = self._peek(0, min(read, EDGE)) if read else b""
+        self._last = self._peek(max(read - EDGE, 0), min(read, EDGE)) if read else b""
+
+    def _noted(self, chunk: bytes) -> bytes:
+        """Remember the edges of what was read; at the end of a file check that it was one file."""
+        if not chunk and not self._follow and self._was_cut():
+            raise SourceError(
+                f"{self.path} has changed while it was read: what it held is lost in part", Exit.BAD_DATA
+            )
+        self._first += chunk[: EDGE - len(self._first)]
+        self._last = chunk[-EDGE:] if len(chunk) >= EDGE else (self._last + chunk)[-EDGE:]
+        self._read += len(chunk)
+        return chunk
+
+    def _was_cut(self) -> bool:
+        """Whether the open file no longer begins with what was read of it."""
+        now = os.fstat(self._fd)
+        stamp = now.st_size, now.st_mtime_ns
+        if stamp == self._stamp:
+            return False
+        first, last = self._first, self._last
+        if self._peek(0, len(first)) != first or self._peek(self._read - len(last), len(last)) != last:
+            return True
+        self._stamp = stamp
+        return False
 
     def _tail(self, wait: float) -> bytes | None:
         deadline = time.monotonic() + wait
@@ -225,8 +223,13 @@ class Input:
             # Look first, then read: what was written to the old file until it was replaced is still read.
             replaced = self._replaced()
             chunk = self._receive(0.0)
-            if chunk or (replaced and self._open_next()):
-                return chunk
+            cut = self._was_cut()
+            if chunk and not (cut and self._peek(self._read, len(chunk)) == chunk):
+                return chunk  # it followed what was read, and no part of what was written anew
+            if (replaced or cut) and self._open_next():
+                if cut:
+                    _log.warning("%s was cut and written anew: going on with its beginning", self.path)
+                return b""
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -238,9 +241,7 @@ class Input:
         except OSError:  # moved away, and nothing in its place yet
             return False
         held = os.fstat(self._fd)
-        if (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino):
-            return True
-        return held.st_size < os.lseek(self._fd, 0, os.SEEK_CUR)
+        return (named.st_dev, named.st_ino) != (held.st_dev, held.st_ino)
 
     def _open_next(self) -> bool:
         if self._next_fd < 0:
@@ -258,20 +259,6 @@ class Input:
         except OSError as error:
             raise SourceError(f"cannot read {self.path}: {error.strerror}", Exit.IO_ERROR) from None
 
-    def _skip(self, offset: int) -> bytes:
-        left, last = offset, b""
-        while left:
-            assert self._unpack is not None
-            chunk = self._unpack.take(min(left, BLOCK))
-            if not chunk:
-                raw = self._receive(0.0)
-                if not raw:
-                    raise _shorter(self.path, offset)
-                self._unpack.feed(raw)
-            left -= len(chunk)
-            last = chunk[-1:]
-        return last
-
 
 def _open(path: str) -> int:
     try:
@@ -284,7 +271,10 @@ def _open(path: str) -> int:
     return fd
 
 
-def _shorter(path: str, offset: int) -> SourceError:
-    return SourceError(
-        f"{path} is shorter than the {offset} bytes already read: it is not the same file", Exit.BAD_DATA
-    )
+def _is_same(fd: int, known: Known) -> bool:
+    length = known["length"]
+    return os.fstat(fd).st_size >= length and edges(fd, length) == (known["head"], known["tail"])
+
+
+def _shorter(path: str) -> SourceError:
+    return SourceError(f"{path} is shorter than what was read of it: it is not the same file", Exit.BAD_DATA)

@@ -79,6 +79,13 @@ class BeamSearch:
         """Whether it is over words."""
         return self.likelihood.sparse
 
+    def rebase(self, likelihood: Likelihood) -> None:
+        """Go on with other parameters of the family; the rows of the clusters are as they were."""
+        self.likelihood = likelihood
+        self.model = self.model._replace(family=likelihood.terms())
+        if isinstance(likelihood, VectorFamily):
+            self.state.clusters.empty[:] = likelihood.empty_row()
+
     def ensure_words(self, count: int) -> None:
         """Make room for word ids below ``count``."""
         if count > self.words.learned.counts.shape[0]:

@@ -17,6 +17,8 @@ def _run() -> int:
     from streamdp.cli.app import app
     from streamdp.cli.errors import report
 
+    before = os.umask(0o077)  # what is written holds records: it is the user's alone
+    os.umask(before | 0o077)
     try:
         code = app(prog_name="streamdp", standalone_mode=False)
         if sys.stdout is not None:  # closed
@@ -27,6 +29,8 @@ def _run() -> int:
             raise
         _give_up_output()
         return found
+    finally:
+        os.umask(before)
     return code if isinstance(code, int) else 0
 
 

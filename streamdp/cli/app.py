@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Serving
+from streamdp.settings.schema import Classes
 from streamdp.story.story import Sort
 
 app = typer.Typer(
@@ -34,6 +36,12 @@ def _version(wanted: bool) -> None:
 def _log_format(form: LogFormat) -> LogFormat:
     choose_log_format(form)
     return form
+
+
+def _share(results: Results) -> None:
+    """Let the group of the user's files read what is made from now on, where that was asked for."""
+    if results.group_read:
+        os.umask(0o027)
 
 
 @app.callback()
@@ -65,6 +73,7 @@ def consume(
     ] = "plain",
 ) -> int:
     """Read records in time order, and say of each which cluster it belongs to."""
+    _share(outputs)
     if input.scope == "partition":
         from streamdp.cli.scope import share
 
@@ -108,6 +117,7 @@ def fit(
     file: Annotated[str, typer.Argument(help="JSON lines, CSV or text, .gz or not", metavar="FILE")],
 ) -> None:
     """Cluster a finite file offline, with all the time it is given."""
+    _share(results)
     from streamdp.cli.fit import run_fit
 
     run_fit(settings, file, search, results)
@@ -115,11 +125,11 @@ def fit(
 
 @app.command()
 @with_options
-def refine(state: State, options: RefineOptions) -> None:
+def refine(state: State, options: RefineOptions, classes: Classes) -> None:
     """Go back over the records that a snapshot holds; print those whose cluster changes."""
     from streamdp.cli.fit import run_refine
 
-    run_refine(state, options)
+    run_refine(state, options, classes)
 
 
 @app.command()
@@ -158,8 +168,10 @@ def config(settings: Settings) -> None:
 
 
 @app.command()
+@with_options
 def show(
     state: State,
+    classes: Classes,
     json: Annotated[bool, typer.Option("--json", help="all clusters as JSON lines")] = False,
     top: Annotated[int, typer.Option(min=1, help="clusters in the table")] = 15,
     sort: Annotated[Sort, typer.Option(help="what comes first: size, new, growing or last")] = "size",
@@ -171,7 +183,7 @@ def show(
     """Show the stories of a snapshot: title, records, trend, times, some of their records."""
     from streamdp.cli.show import show
 
-    show(state, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+    show(state, classes, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
 
 
 @app.command()
@@ -210,20 +222,24 @@ def report(
 def page(
     state: State,
     address: PageAddress,
+    classes: Classes,
     port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
 ) -> None:
     """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
     from streamdp.cli.watch import serve_state
 
-    serve_state(state, Serving(page=port, page_host=address.page_host, page_token=address.page_token))
+    serving = Serving(page=port, page_host=address.page_host, page_token=address.page_token)
+    serve_state(state, serving, classes)
 
 
 @app.command()
+@with_options
 def plot(
     source: Annotated[
         str,
         typer.Argument(help="state folder, snapshot, or output of streamdp consume", metavar="STATE|FILE"),
     ],
+    classes: Classes,
     events: Annotated[str | None, typer.Option(help="cluster events of the same run")] = None,
     state: Annotated[
         str | None, typer.Option(help="state of the same run, for what the clusters are about")
@@ -237,7 +253,7 @@ def plot(
     """Draw clusters over time, their lives, how novel records are and how sure the answers."""
     from streamdp.cli.plot import plot
 
-    plot(source, events, state, output, overwrite=overwrite)
+    plot(source, events, state, output, classes, overwrite=overwrite)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
+from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
@@ -26,6 +27,7 @@ from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,
+    check_outputs,
     default_state,
     refuse_double_use,
     report_change,
@@ -36,10 +38,11 @@ from streamdp.errors import Exit
 from streamdp.kernels.compilation import working_time
 from streamdp.records import Answers
 from streamdp.records.columns import Texts
+from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
-from streamdp.settings.load import stored_settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
-from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
 BATCH = 1000
 SILENCE = {"silent": True}
@@ -75,8 +78,7 @@ class Run:
         self.board = Board() if outputs.output == NOWHERE else None
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
-        self.settings = settings
-        self.frozen = outputs.frozen
+        self.settings, self.frozen = settings, outputs.frozen
         self.folder: StateFolder | None = None
         if outputs.state is not None:
             shared = input.topic is not None and not self.frozen
@@ -84,6 +86,7 @@ class Run:
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.silences: list[object] = []
         resumed = self._resume(written, outputs, before)
+        warn_of_memory(self.settings.memory_limit)
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
@@ -121,29 +124,40 @@ class Run:
 
         ``before`` is the body of the snapshot to begin with where there is none.
         """
-        found = None if self.folder is None else self.folder.newest(warn)
         modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.with_events}
-        if found is None:
+
+        def load(header: Header, body: bytes) -> Header:
             if self.frozen:
-                raise SnapshotError(
-                    "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT
-                )
-            if before is None:
-                self.engine = Engine(self.settings, **modes)
-            else:
-                self.engine = Engine.loads(before, self.settings, **modes)
-            return None
-        header, body = found
+                self.engine = Engine.loads(body, settings_of(header, Classes.of(self.settings)))
+                return header
+            settings = self._settings_after(header, written, outputs)
+            check_outputs(header)
+            self.engine = Engine.loads(body, settings, **modes)
+            self.settings = settings
+            return header
+
+        found = None if self.folder is None else newest_taken(self.folder.folder, warn, load)
+        if found is not None:
+            return None if self.frozen else found
         if self.frozen:
-            self.engine = Engine.loads(body, stored_settings(header.settings))
-            return None
+            raise SnapshotError(
+                "--frozen needs a --state that holds a snapshot: nothing was learned yet", Exit.NO_INPUT
+            )
+        if before is None:
+            self.engine = Engine(self.settings, **modes)
+        else:
+            self.engine = Engine.loads(before, self.settings, **modes)
+        return None
+
+    def _settings_after(self, header: Header, written: Container[str], outputs: Outputs) -> Settings:
+        """The settings with which a state goes on. Raises SnapshotError where this run cannot."""
         if header.writer != "consume":
             raise SnapshotError(
                 f"{outputs.state}: holds the result of {header.writer}: begin with --start-from "
                 f"{outputs.state}, and name another --state",
                 Exit.CONFIG,
             )
-        self.settings = continued(
+        settings = continued(
             self.settings,
             written,
             header,
@@ -156,8 +170,7 @@ class Run:
                 f"{_modes(outputs.modes)}; use the same options, or name another --state",
                 Exit.CONFIG,
             )
-        self.engine = Engine.loads(body, self.settings, **modes)
-        return header
+        return settings
 
     def snapshot(self, *, ended: bool = False, wait: bool = True) -> None:
         """Take a snapshot; ``wait`` until it is on the disk."""
@@ -252,6 +265,8 @@ class Run:
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""
         limit = self.settings.idle_timeout
+        if self.reader.unfinished:
+            self.heard_at = time.monotonic()
         held = self.reader.watched is not None and self.reader.watched.holds
         waiting = self.engine.out_of_turn and not self.frozen and not held
         return bool(waiting and limit and time.monotonic() - self.heard_at >= limit)
@@ -301,7 +316,7 @@ def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outpu
 
 def _modes(modes: dict[str, bool]) -> str:
     names = {"final_only": "--final-only", "events": "--events"}
-    chosen = [names[name] for name, on in modes.items() if on]
+    chosen = [flag for name, flag in names.items() if modes.get(name)]
     return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
@@ -323,6 +338,7 @@ def consume(
         limit = None if input.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=limit, resumable=resumable))
+            interrupt.opened = False
 
             def hold(state: str) -> Hold:
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)

@@ -52,13 +52,18 @@ def warn(message: str) -> None:
 
 
 def _line(message: str, level: Level, more: dict[str, Any]) -> str:
-    form, message = _chosen[0], _subject[0] + message
+    form, message = _chosen[0], printable(_subject[0] + message)
     if form == "plain":
         return f"streamdp: {message}"
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if form == "dated":
         return f"{time} {level} streamdp: {message}"
     return json.dumps({"time": time, "level": level, "message": message} | more, ensure_ascii=False)
+
+
+def printable(text: str) -> str:
+    """A text as one line that a terminal only shows: parts of it may come from files of others."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class _Spoken(logging.Handler):

@@ -24,14 +24,15 @@ from streamdp.kernels.compilation import working_time
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save as save_engine
 from streamdp.offline.plan import check
-from streamdp.offline.problem import Collection, NothingLeftError, Solution, problem_of
+from streamdp.offline.problem import Collection, NothingLeftError, Solution, problems_of
 from streamdp.offline.refine import need_all_records, refine_task, task_of
-from streamdp.offline.solve import solve
+from streamdp.offline.solve import solve_likelier
 from streamdp.plots.pages import OF_FIT, of_fit
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.assemble import is_sparse
 from streamdp.settings.places import Input, Outputs, Results
+from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import StateFolder
 
 BATCH = 10_000
@@ -84,14 +85,14 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
     input, outputs = Input(file=file), Outputs(**msgspec.structs.asdict(results))
     refuse_double_use(input, outputs)
     collection = read_all(settings, input)
-    problem = problem_of(settings, collection.encoded, load_distances(search.distances, collection))
+    problems = problems_of(settings, collection.encoded, load_distances(search.distances, collection))
     folder = None if results.state is None else StateFolder(results.state, settings.snapshot_keep)
     if folder is not None:
         folder.claim(results.overwrite)
     sinks = Sinks(input, outputs, None, settings, keep=settings.keep)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
-        found = Fit(collection, problem, solve(problem, plan, progress, interrupt.event))
+        found = Fit(collection, *solve_likelier(problems, plan, progress, interrupt.event))
     sinks.write(Answers(Lines(found.assignments), found.rejects, []))
     sinks.flush(sync=True)
     sinks.close()
@@ -121,11 +122,11 @@ def report(found: Solution, clusters: int, log_joint: float, seconds: float) -> 
     )
 
 
-def run_refine(state: str, options: RefineOptions) -> None:
+def run_refine(state: str, options: RefineOptions, classes: Classes) -> None:
     """Refine the clustering of a snapshot, print what changed, keep the result where that was asked for."""
     plan, into = options.plan, options.into
     check(plan)
-    _, engine = open_state(state)
+    _, engine = open_state(state, classes)
     try:
         task = task_of(engine, options.seed)
         if into is not None:

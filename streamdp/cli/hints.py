@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from streamdp_connectors.inputs import Gunzip, Unzstd
+from streamdp_connectors.packed import Gunzip, Unzstd
 
 from streamdp.decode.columns import DELIMITERS, parse_row
 from streamdp.decode.fields import RefusedError

@@ -27,9 +27,9 @@ class Interrupt:
 
     A compilation spends minutes at worst where nobody looks at ``asked``, and a client of a broker may wait
     somewhere inside. So a thread of its own ends the process: while kernels compile, unless something that
-    was written is still on its way (``under_way`` says so); after ``limit`` seconds, None for never; and with
-    a limit, before the run has ``opened``. A state is whole at every moment, and goes on from its last
-    snapshot: where there is one (``resumable``), the exit code is 0.
+    was written is still on its way (``under_way`` says so); after ``limit`` seconds, None for never; and
+    before the run has ``opened``, as a pipe may never be written to. A state is whole at every moment, and
+    goes on from its last snapshot: where there is one (``resumable``), the exit code is 0.
 
     SIGHUP asks for a rotation of the output files, unless the terminal is gone: that ends a run
     like SIGTERM.
@@ -41,7 +41,8 @@ class Interrupt:
         """The signal that came, 0 for none."""
         self.rotation_asked = False
         """Whether SIGHUP has come; reset by the caller that rotates."""
-        self.opened = False
+        self.opened = True
+        """Set to False while inputs and outputs are opened: a signal ends the process at once then."""
         self.under_way: Callable[[], bool] = lambda: False
         self._limit, self._resumable = limit, resumable
         self._since = 0.0
@@ -102,10 +103,10 @@ class Interrupt:
     def _hindrance(self, waited: float) -> str:
         if compiling() is not None and not self.under_way():
             return "stopped while kernels were being compiled"
-        if self._limit is None:
-            return ""
         if not self.opened:
             return "stopped before anything was read"
+        if self._limit is None:
+            return ""
         return "stopped without waiting any longer" if waited > self._limit else ""
 
     def __enter__(self) -> Interrupt:

@@ -20,6 +20,7 @@ from streamdp.plots.pages import OF_STREAM, names_of, of_stream
 from streamdp.plots.style import Clock
 from streamdp.records import ClusterSummary, Event
 from streamdp.reports.source import is_state
+from streamdp.settings.schema import Classes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +88,15 @@ def save(place: Place, figures: Iterable[tuple[str, Figure]]) -> None:
 ENDINGS = (".jsonl", ".json", ".csv", ".gz")
 
 
-def plot(source: str, events: str | None, state: str | None, output: str | None, *, overwrite: bool) -> None:
+def plot(
+    source: str,
+    events: str | None,
+    state: str | None,
+    output: str | None,
+    classes: Classes,
+    *,
+    overwrite: bool,
+) -> None:
     """Draw every picture for which there is data, and report what is missing."""
     given = tuple(each for each in (source, events, state) if each is not None)
     if output is None:
@@ -95,12 +104,12 @@ def plot(source: str, events: str | None, state: str | None, output: str | None,
     else:
         place = Place.of("--output", output, overwrite=overwrite, given=given)
     check_pictures(place, OF_STREAM)
-    engine = open_state(source)[1] if is_state(source) else None
+    engine = open_state(source, classes)[1] if is_state(source) else None
     answered = read_answers(source) if engine is None else Answered.of_engine(engine)
     if not len(answered):
         raise DrawError(f"{source}: there is no answer to draw", Exit.BAD_DATA)
     turns = None if events is None else read_events(events)
-    known = engine if state is None else open_state(state)[1]
+    known = engine if state is None else open_state(state, classes)[1]
     clusters: list[ClusterSummary] = [] if known is None else [*known.closed(), *known.clusters()]
     if engine is not None:
         _report_on_state(engine, answered)

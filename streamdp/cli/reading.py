@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from streamdp_connectors.files.folder import FolderSource
 from streamdp_connectors.files.parquet import ParquetSource
-from streamdp_connectors.files.source import FileSource, FolderSource
+from streamdp_connectors.files.source import FileSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
-from streamdp_connectors.protocol import Source, Watched
+from streamdp_connectors.protocol import Source, SourceError, Watched
 
 from streamdp.cli.errors import say
 from streamdp.decode.columns import TRUTH
@@ -109,8 +110,6 @@ def _format_of_all(settings: Settings, input: Input) -> Format:
     """The format of a file, or of all files of a folder. Raises ConfigError (64)."""
     if input.file is None or not os.path.isdir(input.file):
         return format_of(settings, input.file)
-    if input.follow:
-        raise ConfigError("--follow is for a file; a folder is read to its end", Exit.USAGE)
     names = [name for name in os.listdir(input.file) if not name.startswith(".")]
     formats = {format_of(settings, name): name for name in sorted(names, reverse=True)}
     if len(formats) > 1:
@@ -136,6 +135,10 @@ class Reader:
     """Records that the source is known to have lost."""
     joined = 0
     """Lines of a log that continue the line before."""
+    blank = 0
+    """Blank lines that were skipped."""
+    unfinished = False
+    """Whether there is more to read at once: that a batch is empty is no silence."""
 
     def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
         self._stages = stages or Stages()
@@ -153,7 +156,9 @@ class Reader:
             longest = self.longest
             if os.path.isdir(input.file):
                 self.source = FolderSource(
-                    input.file, functools.partial(FileSource, format=written, max_line=longest)
+                    input.file,
+                    lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
+                    input.follow,
                 )
                 return
             if is_parquet(input.file):
@@ -214,6 +219,9 @@ class Reader:
         """The same, texts side by side where all records are such."""
         self._stages.enter("fetch")
         found = self.source.read(max_records, timeout)
+        if isinstance(found, Raws):
+            self.unfinished = found.unfinished
+            self.blank += found.blank
         gaps = [] if self.watched is None else self.watched.gaps()
         self._stages.enter("decode")
         if found and self._new_log is not None:
@@ -275,4 +283,11 @@ class Reader:
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at the positions of a snapshot; return False if the source only goes on, as a pipe."""
         self._decoded.clear()
-        return self.source.seek(positions)
+        try:
+            return self.source.seek(positions)
+        except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
+            raise SourceError(
+                f"the position in the state is none of such a source ({type(error).__name__}: {error}): "
+                "go on from another snapshot",
+                Exit.BAD_DATA,
+            ) from None

@@ -154,7 +154,9 @@ def _begin(command: list[str]) -> subprocess.Popen[bytes]:
             if os.getppid() != parent:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=follow)
+    return subprocess.Popen(  # noqa: S603 - this command line itself
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=follow
+    )
 
 
 def share(input: Input, outputs: Outputs, serving: Serving) -> int:

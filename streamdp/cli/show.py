@@ -19,6 +19,7 @@ from streamdp.engine import Engine
 from streamdp.reports import source
 from streamdp.scoring.agreement import Agreement
 from streamdp.scoring.score import score
+from streamdp.settings.schema import Classes
 from streamdp.state.snapshot import Header, snapshots
 from streamdp.story.story import Sort, Stories, noun_of
 
@@ -38,9 +39,9 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
     return source.open_snapshot(state, warn)
 
 
-def open_state(state: str) -> tuple[Header, Engine]:
-    """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
-    return source.open_state(state, warn)
+def open_state(state: str, classes: Classes) -> tuple[Header, Engine]:
+    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError."""
+    return source.open_state(state, classes, warn)
 
 
 def written_at(state: str) -> int:
@@ -49,10 +50,12 @@ def written_at(state: str) -> int:
     return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
 
-def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool) -> None:
+def show(
+    state: str, classes: Classes, *, as_json: bool, top: int, sort: Sort, watch: bool, closed: bool
+) -> None:
     """Print the live stories of a snapshot, or those closed last; with ``watch``, again and again."""
     seen = written_at(state) if watch else 0
-    header, engine = _as_it_ended(state)
+    header, engine = _as_it_ended(state, classes)
     if as_json:
         order = [story.label for story in engine.stories(records=False).by(sort)]
         clusters = engine.closed() if closed else engine.clusters()
@@ -73,7 +76,7 @@ def show(state: str, *, as_json: bool, top: int, sort: Sort, watch: bool, closed
             live.update(view(header, engine, top, sort), refresh=True)
             time.sleep(SECONDS)
             if seen != (seen := written_at(state)):
-                header, engine = _as_it_ended(state)
+                header, engine = _as_it_ended(state, classes)
 
 
 def _print_closed(header: Header, found: Stories, top: int) -> None:
@@ -86,9 +89,9 @@ def _print_closed(header: Header, found: Stories, top: int) -> None:
         say(f"{found.counted(len(found) - top)} not shown (--top {len(found)} shows all)")
 
 
-def _as_it_ended(state: str) -> tuple[Header, Engine]:
+def _as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
     """A snapshot; of a run that has ended, with the clusters that its last look left, as the run reported."""
-    header, engine = open_state(state)
+    header, engine = open_state(state, classes)
     if header.ended:
         engine.finish()
     return header, engine

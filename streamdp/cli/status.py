@@ -160,6 +160,8 @@ def print_summary(run: Run, seconds: float) -> None:
             say(line)
     if run.reader.joined:
         say(f"{counted(run.reader.joined, 'line')} without a time went on with the line before: not read")
+    if run.reader.blank:
+        say(f"{counted(run.reader.blank, 'blank line')} skipped")
     refused = run.sinks.refused
     if refused:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
@@ -167,8 +169,14 @@ def print_summary(run: Run, seconds: float) -> None:
     late = lateness_line(run.engine.lateness, refused["late"], run.settings.max_lateness)
     if late:
         say(late)
+    if counters.get("released_early"):
+        early = counted(counters["released_early"], "record")
+        warn(f"{early} left before later ones could come: raise memory_limit, or lower max_lateness")
     if counters.get("words_dropped"):
-        warn(f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: raise max_words")
+        warn(
+            f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: "
+            "raise max_words, or memory_limit"
+        )
 
 
 def exit_code(run: Run) -> int:

@@ -66,13 +66,13 @@ def _streams(settings: Settings) -> Iterator[list[Value]]:
 
 def _vectors(count: int, dimension: int) -> list[Value]:
     """Zeros and ones, which every family for vectors takes."""
-    generator = random.Random(0)
+    generator = random.Random(0)  # noqa: S311 - records to compile with
     return [[1.0, *(float(generator.random() < 0.5) for _ in range(dimension - 1))] for _ in range(count)]
 
 
 def _records(count: int, names: FieldNames) -> list[Value]:
     """Random values of each field, some of them missing."""
-    generator = random.Random(0)
+    generator = random.Random(0)  # noqa: S311 - records to compile with
     fields = names.all or ("one", "two", "three")
 
     def value(name: str) -> str | float:

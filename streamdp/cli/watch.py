@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streamdp_connectors.protocol import share_of
 
 from streamdp.cli.config import automatic
-from streamdp.cli.errors import say
+from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.reading import Reader
 from streamdp.cli.show import open_state, written_at
 from streamdp.decode import decoder
@@ -22,7 +22,9 @@ from streamdp.monitor.health import HealthError, HealthServer
 from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
+from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
+from streamdp.settings.schema import Classes
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -195,11 +197,13 @@ def token_in(path: str | None) -> str | None:
         raise StreamdpError(
             f"{path}: a token is 8 to 200 letters, digits, - and _, and nothing else", Exit.CONFIG
         )
+    warn_of_readers(path)
     return token
 
 
 def open_page(at: Serving, stream: str, chosen: Sequence[str]) -> Page:
     """Serve a page. Raises StreamdpError."""
+    speak_warnings()
     token = token_in(at.page_token)
     try:
         from streamdp.page.server import Page
@@ -210,7 +214,8 @@ def open_page(at: Serving, stream: str, chosen: Sequence[str]) -> Page:
         ) from None
     assert at.page is not None
     page = Page(View(stream, chosen), at.page_host, at.page, token)
-    say(f"the page is at {page.address}")
+    known = "" if at.page_token is None else f", with ?token= and what {at.page_token} holds"
+    say(f"the page is at {page.address}{known}")
     return page
 
 
@@ -281,10 +286,10 @@ LOOK = 2.0
 """Seconds between two looks for a newer snapshot."""
 
 
-def serve_state(state: str, at: Serving) -> None:
+def serve_state(state: str, at: Serving, classes: Classes) -> None:
     """Serve the newest snapshot until a signal comes."""
     seen = written_at(state)
-    header, engine = open_state(state)
+    header, engine = open_state(state, classes)
     page = open_page(at, state, automatic(engine.settings))
     try:
         figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
@@ -297,7 +302,7 @@ def serve_state(state: str, at: Serving) -> None:
             if now - looked >= LOOK:
                 looked = now
                 if seen != (seen := written_at(state)):
-                    header, engine = open_state(state)
+                    header, engine = open_state(state, classes)
                     figures["written"] = header.written
                     page.view.restart()
                     _publish(page, engine, figures)

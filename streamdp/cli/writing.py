@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.files.resume import Left, Rotation
 from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
-from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink
+from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError
-from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 from streamdp.cli.errors import say
@@ -58,14 +58,19 @@ def state_of(folder: str, partition: int) -> str:
 
 
 def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> str:
-    """Where refused records go; ``left`` is where those of the same stream went before."""
+    """Where refused records go.
+
+    ``left`` is what a state says of where they went. That decides between the names that the options lead to,
+    and is none itself: a state may hold any path.
+    """
     if outputs.rejects is not None:
         return outputs.rejects
+    names = [outputs.output + ".rejects.jsonl"] if outputs.to_file else []
+    names.append(os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl")
     if left is not None:
-        return str(left["path"])
-    if outputs.to_file:
-        return outputs.output + ".rejects.jsonl"
-    return os.path.join(outputs.state, "rejects.jsonl") if outputs.state else "streamdp-rejects.jsonl"
+        before = os.path.realpath(left["path"])
+        return next((name for name in names if os.path.realpath(name) == before), names[0])
+    return names[0]
 
 
 def refuse_double_use(input: Input, outputs: Outputs) -> None:
@@ -130,6 +135,26 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
         raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 
+OUTPUTS = ("output", "rejects", "events", "finality", "store")
+"""Names of what is written, in headers of snapshots."""
+
+
+def check_outputs(header: Header) -> None:
+    """Raise SnapshotError (65) unless a header says of its outputs what sinks say."""
+    try:
+        for name, stored in header.outputs.items():
+            if name not in OUTPUTS or not isinstance(stored, dict):
+                raise SinkError(f"there is no output {name}", Exit.BAD_DATA)
+            if name == "store":
+                StoreLeft.of(stored)
+            elif "path" in stored:
+                Left.of(stored)
+            else:
+                check_stored(stored)
+    except SinkError as error:
+        raise SnapshotError(error.message, error.exit_code) from None
+
+
 class Sinks:
     """The output, the dead letters and the events; files and topics alike go on where a snapshot was.
 
@@ -149,13 +174,7 @@ class Sinks:
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
-        for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
-            if name in kept and ("path" in kept[name]) != (topic is None):
-                raise SnapshotError(
-                    f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
-                    "use the same options, or name another --state",
-                    Exit.CONFIG,
-                )
+        _check_kept(outputs, kept, resumed)
         how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
         self._delivery, to = _delivery(input, outputs, kept, waiting)
         to["ended"] = resumed is not None and resumed.ended
@@ -174,7 +193,8 @@ class Sinks:
         if outputs.rejects_topic is None:
             named = outputs.rejects or outputs.state or outputs.to_file
             spare = resumed is None and not named
-            self.rejects = RejectSink(_rejects_path(outputs, left), left, spare=spare, **how)
+            path, proposed = _rejects_path(outputs, left), outputs.rejects is None
+            self.rejects = RejectSink(path, left, spare=spare, proposed=proposed, **how)
         else:
             self.rejects = KafkaRejects(outputs.rejects_topic, resume=left, **to)
         self._all: dict[str, Sink[Any]] = {"output": self.output, "rejects": self.rejects}
@@ -306,6 +326,19 @@ def store_of(
         replayed=replayed,
         ended=ended,
     )
+
+
+def _check_kept(outputs: Outputs, kept: Mapping[str, Any], resumed: Header | None) -> None:
+    """Check that outputs go where those of a state went. Raises SnapshotError."""
+    if resumed is not None and not {"output", "rejects"} <= set(kept):
+        raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
+    for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
+        if name in kept and ("path" in kept[name]) != (topic is None):
+            raise SnapshotError(
+                f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
+                "use the same options, or name another --state",
+                Exit.CONFIG,
+            )
 
 
 def _delivery(

@@ -28,8 +28,19 @@ REASONS = (
     "not_finite",
     "bad_time",
     "csv_columns",
+    "long_id",
 )
 """Every reason a Decoder gives. They label a metric, so they are few and do not change."""
+
+
+LONGEST_ID = 4096
+"""Bytes of an id: a longer one is refused, since ids are held until their answers are final."""
+
+
+def _check_id(identity: str) -> None:
+    size = len(identity.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_ID:
+        raise RefusedError("long_id", f"its id has {size} bytes; the limit is {LONGEST_ID}")
 
 
 class Decoder:
@@ -89,9 +100,9 @@ class Decoder:
 
     @property
     def has_texts(self) -> bool:
-        """Whether a record is an object in JSON that has a text, and each of its fields one meaning."""
+        """Whether records may be texts, no lines of a log, and each of their fields has one meaning."""
         alone = not set(self.fields.keep) & set(self.fields.roles)
-        return self.format == "jsonl" and self._categories is None and alone
+        return self.log is None and self._categories is None and alone
 
     @property
     def header(self) -> Sequence[str] | None:
@@ -116,6 +127,8 @@ class Decoder:
             if self.log is not None:
                 return self._log_line(self.log, raw)
             value, time, identity, keep = self._parse(data)
+            if identity.__class__ is str and len(identity) > LONGEST_ID // 4:
+                _check_id(identity)
         except RefusedError as refused:
             return Reject(raw.position, refused.reason, refused.detail, data)
         except UnicodeDecodeError as error:

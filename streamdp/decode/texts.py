@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamdp.decode.decoder import Decoder
+from streamdp.decode.decoder import LONGEST_ID, Decoder
 from streamdp.decode.fields import PER_SECOND, Fields
 from streamdp.decode.grammar import INEXACT, decimal
 from streamdp.decode.scan import SCANNED, Found, Names, scan
@@ -38,24 +38,33 @@ class TextReader:
         if not self._patience:
             return [self._decoder.decode(raw) for raw in raws]
         n, given = len(raws), raws.data
-        if raws.refused:  # what could not be read is not ordinary
+        if self._decoder.format != "jsonl":  # nothing that the kernel reads
+            given = [b""] * n
+        elif raws.refused:  # what could not be read is not ordinary
             given = [b"" if i in raws.refused else line for i, line in enumerate(given)]
-        buffer = np.frombuffer(b"".join(given), np.uint8)
-        ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
-        kept = np.empty((n, len(self._keep), 2), np.int64)
-        found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8))
-        self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
+        buffer, found = self._scanned(given)
+        long = found.rows["id_stop"] - found.rows["id_start"] > LONGEST_ID
+        if long.any():  # seldom: they are decoded one by one
+            left = [b"" if too_long else line for line, too_long in zip(given, long, strict=True)]
+            buffer, found = self._scanned(left)
         odd = np.flatnonzero(found.rows["ordinary"] == 0).tolist()
-        self._patience = self._patience - 1 if len(odd) == n else _PATIENCE
         others = {i: self._decoder.decode(raws[i]) for i in odd}
         texts = self._ordinary(raws, buffer, found, np.flatnonzero(found.rows["ordinary"]))
-        if not odd:
-            return texts
-        made = _with_others(texts, others)
+        made = _with_others(texts, others) if odd else texts
+        self._patience = self._patience - 1 if made is None else _PATIENCE
         if made is not None:
             return made
         ordinary = iter(texts)
         return [others[i] if i in others else next(ordinary) for i in range(n)]
+
+    def _scanned(self, given: Sequence[bytes]) -> tuple[np.ndarray, Found]:
+        """The lines one after the other, and what a kernel finds in them."""
+        n, buffer = len(given), np.frombuffer(b"".join(given), np.uint8)
+        ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
+        kept = np.empty((n, len(self._keep), 2), np.int64)
+        found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8))
+        self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
+        return buffer, found
 
     def _ordinary(self, raws: Raws, data: np.ndarray, found: Found, which: np.ndarray) -> Texts:
         """The texts that a kernel has read."""

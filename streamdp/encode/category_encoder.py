@@ -15,7 +15,7 @@ from streamdp.decode.fields import plain_float
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import refuse
 from streamdp.encode.text import Tokenizer, TooManyTokens
-from streamdp.encode.vocabulary import BagEncoder, Vocabulary
+from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, short
 from streamdp.likelihoods.categorical import RECORD, TEXT
 from streamdp.records import ALL_CATEGORIES, FieldNames, Record, Reject, written
 
@@ -116,6 +116,9 @@ def _written(bound: float | None) -> str:
 
 
 _Part = TypeVar("_Part", str, float)
+
+_LONGEST_FIELD = LONGEST // 4  # bytes, of which each may be escaped
+_FIELDS_HELD = 1 << 16
 
 EVERY = ""
 """The word of every record; a field is its name, and a value ``field=value``."""
@@ -222,7 +225,9 @@ class CategoryEncoder(BagEncoder):
         for name, category in categories.items():
             field = self._fields.get(name)
             if field is None:
-                field = self._fields[name] = _escaped(name)
+                field = _escaped(name)
+                if len(self._fields) < _FIELDS_HELD and len(name) <= _LONGEST_FIELD:
+                    self._fields[name] = field
             ids += self._pair(field, f"{field}={category}")
         for name, number in numbers.items():
             for field, interval in self._intervals[name].answers(number):
@@ -240,11 +245,11 @@ class CategoryEncoder(BagEncoder):
 
     def _pair(self, field: str, value: str) -> list[int]:
         """The words of a field and its value; none where there is no room for both."""
-        known, vocabulary = self.vocabulary.ids, self.vocabulary
+        known, vocabulary, value = self.vocabulary.ids, self.vocabulary, self.spelt(value)
         if self.frozen:
             return [known.get(field, vocabulary.unknown), known.get(value, vocabulary.unknown)]
-        if value in known:
-            return [known[field], known[value]]
+        if value in known:  # and its field, unless a state was tampered with
+            return [known[field], known[value]] if field in known else []
         if len(known) + 2 > vocabulary.limit:
             vocabulary.dropped += 1
             return []
@@ -252,7 +257,7 @@ class CategoryEncoder(BagEncoder):
 
     def _word(self, word: str) -> int:
         """The id of a word of a text, as one of the first field of texts; -1 where it finds no room."""
-        value = f"{self.vocabulary.words[TEXT]}={word}"
+        value = self.spelt(f"{self.vocabulary.words[TEXT]}={word}")
         if self.frozen:
             return self.vocabulary.ids.get(value, self.vocabulary.unknown)
         number = self.vocabulary.ids.get(value)
@@ -304,4 +309,5 @@ def _number(found: Any) -> float:
 
 
 def _escaped(name: str) -> str:
-    return name.replace("\\", "\\\\").replace("=", "\\=")
+    """The name of a field as a word, short enough to leave room for a value behind it."""
+    return short(name, _LONGEST_FIELD).replace("\\", "\\\\").replace("=", "\\=")

@@ -14,7 +14,7 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
-from streamdp.encode.vocabulary import BagEncoder, Vocabulary
+from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_of
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import ConfigError
 from streamdp.kernels.sound import finite, require
@@ -195,6 +195,9 @@ def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
 DECAY_SCALE = 400.0
 """Seconds of the automatic decay for texts, the shorter one."""
 
+_HELD_SHARE, _WORDS_SHARE = 2, 4
+"""Which part of the memory limit records that are held back may take, and the vocabulary."""
+
 STRAYS = ("wrong_kind", "wrong_length")
 """Reasons for which a record among vectors of the warm-up is not refused yet: the first may be the stray."""
 
@@ -249,7 +252,8 @@ def order_of(settings: Settings) -> ReorderBuffer:
     place = 0.0
     if settings.late == "place":
         place = math.inf if settings.distance == "records" else settings.decay_scale or DECAY_SCALE
-    return ReorderBuffer(settings.max_lateness, settings.max_ahead, settings.max_leap, place)
+    most_bytes = settings.memory_limit // _HELD_SHARE
+    return ReorderBuffer(settings.max_lateness, settings.max_ahead, settings.max_leap, place, most_bytes)
 
 
 def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> Encoder | Reject:
@@ -260,14 +264,15 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     text, categories = isinstance(record.value, str), holds_categories(record.value)
     if settings.of_categories or (categories and settings.likelihood == AUTO and sparse is not False):
         tokenizer = tokenizer_of(settings)
-        return CategoryEncoder(Vocabulary(settings.max_words), settings.field_names, tokenizer)
+        vocabulary = Vocabulary(settings.max_words, settings.memory_limit // _WORDS_SHARE)
+        return CategoryEncoder(vocabulary, settings.field_names, tokenizer)
     if sparse is None:
         sparse = text
     if sparse:
         most = settings.max_words
         if settings.vocabulary_size is not None:
             most = min(most, settings.vocabulary_size)
-        return WordEncoder(tokenizer_of(settings), Vocabulary(most))
+        return WordEncoder(tokenizer_of(settings), Vocabulary(most, settings.memory_limit // _WORDS_SHARE))
     if text or categories:
         what = "a text" if text else "categories"
         return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")
@@ -306,7 +311,7 @@ def check_order(order: ReorderBuffer) -> None:
     """Raise UnsoundError unless what waits for its turn is sound."""
     for name in ("latest", "released", "first"):
         require(isinstance(getattr(order, name), float), f"{name} of another type")
-    for name in ("arrivals", "timed"):
+    for name in ("arrivals", "timed", "early"):
         value = getattr(order, name)
         require(type(value) is int and 0 <= value < 1 << 62, f"{name} out of range")
     require(isinstance(order.dated, bool), "dated of another type")
@@ -326,8 +331,10 @@ def _check_vocabulary(vocabulary: Vocabulary) -> None:
     require(all(word is None or isinstance(word, str) for word in words), "a word of another type")
     gone = [i for i, word in enumerate(words) if word is None]
     require(len(vocabulary.ids) == len(words) - len(gone) <= vocabulary.limit, "a word comes twice")
-    require(sorted(free) == gone, "the free words are others")
-    for count in (vocabulary.dropped, vocabulary.evicted):
+    require(all(type(each) is int for each in free) and sorted(free) == gone, "the free words are others")
+    require(type(vocabulary.room) is int and vocabulary.size <= vocabulary.room, "the words are too long")
+    require(all(len(letters_of(word)) <= LONGEST for word in vocabulary.ids), "a word is too long")
+    for count in (vocabulary.dropped, vocabulary.evicted, vocabulary.cut):
         require(type(count) is int and 0 <= count < 1 << 62, "a count of words is out of range")
 
 

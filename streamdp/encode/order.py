@@ -23,7 +23,10 @@ HELD = 1000
 STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 """Seconds of lateness that are distinguished."""
 
-PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak")
+PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak", "early")
+
+_AROUND = 256
+"""Bytes that a record counts for beside those that it came as."""
 
 REASONS = (
     "missing_time",
@@ -51,6 +54,11 @@ Ready = list[tuple[float, Record | Reject]]
 def refuse(record: Record, reason: str, detail: str) -> Reject:
     """The reject of a decoded record."""
     return Reject(record.position, reason, detail, record.raw)
+
+
+def _size(record: Record) -> int:
+    """Bytes that a record counts for: those of its content, never those that this machine takes for it."""
+    return len(record.raw) + _AROUND
 
 
 def dump_record(record: Record) -> dict[str, Any]:
@@ -91,6 +99,8 @@ class ReorderBuffer:
         beyond the stream's before others confirm it.
     place
         How late a record may be and still be placed, in seconds; beyond, it is refused.
+    most_bytes
+        Of the records that are held back. Above it the oldest are released early.
     """
 
     def __init__(
@@ -99,11 +109,15 @@ class ReorderBuffer:
         max_ahead: float,
         max_leap: float = math.inf,
         place: float = 0.0,
+        most_bytes: int = 1 << 62,
     ) -> None:
         self.max_lateness = max_lateness
         self.max_ahead = max_ahead
         self.max_leap = max_leap
         self.place = place
+        self.most_bytes = most_bytes
+        self.bytes = self.early = 0
+        """Bytes that are held back, and records that were released early for having been too many."""
         self.latest = self.released = self.first = -math.inf
         self.arrivals = 0
         self.timed = 0
@@ -126,6 +140,7 @@ class ReorderBuffer:
             return
         elif time > self.latest + self.max_leap and self._leaps(time):
             self._hold(time, record, ready)
+            self._give_way(ready)
             return
         elif self.timed < 2 * CONFIRM and time < self.latest - self.max_leap:
             self._doubt(time)
@@ -137,6 +152,19 @@ class ReorderBuffer:
         self._accept(time, record, ready)
         if self.leaps:
             self._look_again(ready, self.max_leap)
+        self._give_way(ready)
+
+    def _give_way(self, ready: Ready) -> None:
+        """Release the oldest records while more bytes are held back than may be."""
+        while self.bytes > self.most_bytes and self.held:
+            held = self.held
+            if self.heap:
+                self._release_until(self.heap[0][0], ready)
+            else:
+                _, _, record = self.leaps.pop(0)
+                self.bytes -= _size(record)
+                self._place(record, ready)
+            self.early += held - self.held
 
     @property
     def in_step(self) -> bool:
@@ -188,6 +216,7 @@ class ReorderBuffer:
             ready.append((time, record))
             return
         heapq.heappush(self.heap, (time, self.arrivals, record))
+        self.bytes += _size(record)
         self._release_until(self.latest - self.max_lateness, ready)
 
     def _leaps(self, time: float) -> bool:
@@ -210,6 +239,7 @@ class ReorderBuffer:
     def _hold(self, time: float, record: Record, ready: Ready) -> None:
         self.arrivals += 1
         self.leaps.append((time, self.arrivals, record))
+        self.bytes += _size(record)
         if self.streak and self.streak[0] < self.latest:
             self.streak.clear()
         self.streak.append(time)
@@ -226,12 +256,14 @@ class ReorderBuffer:
         held, self.leaps = sorted(self.leaps, key=lambda waiting: waiting[:2]), []
         for waiting in held:
             time, number, record = waiting
+            self.bytes -= _size(record)
             if self.released <= time <= self.latest + reach:
                 self._accept(time, record, ready)
             elif time < self.released or self.arrivals - number > HELD:
                 self._place(record, ready)
             else:
                 self.leaps.append(waiting)
+                self.bytes += _size(record)
 
     def _place(self, record: Record, ready: Ready) -> None:
         """Let a record pass at the time that the stream has reached."""
@@ -242,6 +274,7 @@ class ReorderBuffer:
     def _release_until(self, time: float, ready: Ready) -> None:
         while self.heap and self.heap[0][0] <= time:
             self.released, _, record = heapq.heappop(self.heap)
+            self.bytes -= _size(record)
             ready.append((self.released, record))
 
     def time_of(self, record: Record) -> float:
@@ -252,6 +285,7 @@ class ReorderBuffer:
         """Release everything: the stream has ended, or is silent."""
         self._release_until(math.inf, ready)
         for _, _, record in self.leaps:
+            self.bytes -= _size(record)
             self._place(record, ready)
         self.leaps = []
 
@@ -275,6 +309,7 @@ class ReorderBuffer:
         for name in ("heap", "leaps"):
             waiting = [(time, number, load_record(record)) for time, number, record in stored[name]]
             setattr(self, name, waiting)
+            self.bytes += sum(_size(record) for _, _, record in waiting)
 
 
 class Lateness:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -21,23 +22,29 @@ EVICT_EVERY = 4096
 FULL = 0.75
 """Share of the bound at which words are evicted."""
 
+LONGEST = 256
+"""Bytes of a word; a longer one is cut to its beginning and a hash of all of it."""
+
+_HASH = 16  # bytes
+
 
 class Vocabulary:
-    """Ids for at most ``limit`` words.
+    """Ids for at most ``limit`` words of at most ``room`` bytes together.
 
     Ids of evicted words are used again, but for those below ``fixed``, which are never evicted. ``dropped``
-    counts words that found no room.
+    counts words that found no room, ``cut`` those that were too long as they came.
     """
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, room: int = 1 << 40) -> None:
+        self.limit, self.room = limit, room
+        self.size = 0
+        """Bytes of all words."""
         self.fixed = 0
         self.ids: dict[str, int] = {}
         self.words: list[str | None] = []
         self.free: list[int] = []
         self.last_seen = np.zeros(64, np.int64)
-        self.dropped = 0
-        self.evicted = 0
+        self.dropped = self.evicted = self.cut = 0
         self._spelling = new_spelling(64, 512)
         self._fresh: list[int] = []
         self._enter, self._sight = Bound(enter), Bound(sight)
@@ -52,9 +59,11 @@ class Vocabulary:
 
     def add(self, word: str) -> int:
         """The id of a word that has none yet, or -1 where the vocabulary is full."""
-        if len(self.ids) >= self.limit:
+        size = len(letters_of(word))
+        if len(self.ids) >= self.limit or self.size + size > self.room:
             self.dropped += 1
             return -1
+        self.size += size
         if self.free:
             number = self.free.pop()
             self.words[number] = word
@@ -97,7 +106,7 @@ class Vocabulary:
 
     def wants_eviction(self) -> bool:
         """Whether the vocabulary is so full that room should be made."""
-        return len(self.ids) > FULL * self.limit
+        return len(self.ids) > FULL * self.limit or self.size > FULL * self.room
 
     def evict(self, held: np.ndarray, before: int) -> np.ndarray:
         """Give up the words that no cluster holds and no record from ``before`` on contains.
@@ -122,6 +131,7 @@ class Vocabulary:
             word = self.words[number]
             assert word is not None
             del self.ids[word]
+            self.size -= len(letters_of(word))
             self.words[number] = None
             self.free.append(number)
         self.evicted += len(gone)
@@ -129,37 +139,53 @@ class Vocabulary:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
-        return {"words": len(self), "words_dropped": self.dropped, "words_evicted": self.evicted}
+        return {
+            "words": len(self),
+            "words_dropped": self.dropped,
+            "words_evicted": self.evicted,
+            "words_cut": self.cut,
+        }
 
     def dump(self) -> dict[str, Any]:
         """Everything, as plain values."""
         return {
             "limit": self.limit,
+            "room": self.room,
             "words": self.words,
             "free": self.free,
             "last_seen": self.last_seen[: len(self.words)].tobytes(),
             "dropped": self.dropped,
             "evicted": self.evicted,
+            "cut": self.cut,
         }
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Vocabulary:
         """The inverse of :meth:`dump`."""
-        self = cls(stored["limit"])
+        self = cls(stored["limit"], stored["room"])
         self.words = stored["words"]
         self.ids = {word: i for i, word in enumerate(self.words) if word is not None}
+        self.size = sum(len(letters_of(word)) for word in self.ids)
         self._fresh = list(self.ids.values())
         self.free = stored["free"]
         self.last_seen = np.zeros(max(64, 2 * len(self.words)), np.int64)
         seen = np.frombuffer(stored["last_seen"], np.int64)
         self.last_seen[: len(seen)] = seen
-        self.dropped, self.evicted = stored["dropped"], stored["evicted"]
+        self.dropped, self.evicted, self.cut = stored["dropped"], stored["evicted"], stored["cut"]
         return self
 
 
 def letters_of(text: str) -> bytes:
     """A text as kernels read it."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def short(word: str, longest: int = LONGEST) -> str:
+    """A word of at most so many bytes: of a longer one its beginning and a hash of all of it."""
+    if 4 * len(word) <= longest or len(letters := letters_of(word)) <= longest:
+        return word
+    head = letters[: longest - 1 - 2 * _HASH].decode("utf-8", "ignore")
+    return f"{head}~{hashlib.blake2b(letters, digest_size=_HASH).hexdigest()}"
 
 
 class BagEncoder(ABC):
@@ -199,6 +225,13 @@ class BagEncoder(ABC):
         offsets, words, counts = join_bags(self._held)
         self._held = []
         return Batch(offsets, words, counts, times=times)
+
+    def spelt(self, word: str) -> str:
+        """A word that has no id as it came, as the vocabulary has it: cut, and counted, if it is too long."""
+        found = short(word)
+        if found is not word and not self.frozen:
+            self.vocabulary.cut += 1
+        return found
 
     @abstractmethod
     def for_scoring(self) -> BagEncoder:

@@ -18,6 +18,9 @@ from streamdp.kernels.jit import Bound
 from streamdp.records import Record, Reject, holds_categories
 from streamdp.records.columns import Texts
 
+MOST = 1_000_000
+"""How often a record may have a word."""
+
 
 class WordEncoder(BagEncoder):
     """Texts (or features that are counts) to word counts over a vocabulary.
@@ -119,6 +122,10 @@ class WordEncoder(BagEncoder):
         return np.array(ids, np.int32), np.array(bounds, np.int64)
 
     def _new(self, word: str) -> int:
+        found = self.spelt(word)
+        if found is not word and (number := self.vocabulary.ids.get(found)) is not None:
+            return number
+        word = found
         if not self.frozen:
             return self.vocabulary.add(word)
         return self.vocabulary.unknown + self._strangers.setdefault(word, len(self._strangers))
@@ -145,15 +152,16 @@ class WordEncoder(BagEncoder):
         features: dict[str, float] = record.value  # type: ignore[assignment]
         for name in sorted(features):
             value = features[name]
-            if not 0 <= value <= 1_000_000 or value != int(value):
+            if not 0 <= value <= MOST or value != int(value):
                 return refuse(
-                    record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to 1,000,000"
+                    record, "wrong_type", f"feature {name!r} is {value!r}, not a count from 0 to {MOST:,}"
                 )
         counts: dict[int, int] = {}  # words are added only once nothing can be wrong any more
         for name in sorted(features):
             value = features[name]
             if value == 0:
                 continue
+            name = self.spelt(name)
             number = self.vocabulary.ids.get(name, -1)
             if number < 0:
                 number = self.vocabulary.unknown if self.frozen else self.vocabulary.add(name)

@@ -63,7 +63,7 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         self,
         likelihood: Any = "auto",
         prior: Any = "auto",
-        beam: int = 16,
+        beam: int = 8,
         concentration: float | None = None,
         forget: float | None = None,
     ) -> None:
@@ -74,13 +74,13 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         self.forget = forget
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cluster rows, shape (n, D), forgetting what was learned before."""
+        """Cluster rows, shape (n, D), forgetting what was learned before; look back when all are in."""
         rows = self._rows(X, reset=True)
         self._engine = self._made(len(rows))
-        return self._learn(rows)
+        return self._learn(rows, last=True)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Let further rows join. Scales are learned from the first batch."""
+        """Let further rows join. Scales are learned from the first batch, and as more rows come."""
         first = not hasattr(self, "_engine")
         rows = self._rows(X, reset=first)
         if first:
@@ -94,7 +94,7 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         found = self._engine.score(rows.tolist()).assignments
-        return np.array([each.cluster for each in found], np.int64)
+        return np.array([self._names.get(each.cluster, -1) for each in found], np.int64)
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         from sklearn.utils.validation import validate_data
@@ -104,21 +104,24 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
     def _made(self, rows: int) -> Engine:
         settings = Settings(
             beam=self.beam,
-            retain=0,
             warmup=min(WARMUP, rows),
             concentration=self.concentration,
             forget=self.forget,
         )
+        self._names: dict[int, int] = {}  # by the engine's labels: after ``fit`` they have no gaps
         return Engine(settings, prior=named(self.prior), likelihood=named(self.likelihood))
 
-    def _learn(self, rows: np.ndarray) -> Self:
+    def _learn(self, rows: np.ndarray, *, last: bool = False) -> Self:
         first, engine = self._engine.seq, self._engine
         labels = np.zeros(len(rows), np.int64)
-        for line in engine.advance(rows.tolist()).lines:
-            if isinstance(line, Assignment) and line.seq >= first:
-                labels[line.seq - first] = line.cluster
+        for answers in (engine.advance(rows.tolist()), *([engine.finish()] if last else [])):
+            for line in answers.lines:
+                if isinstance(line, Assignment) and line.seq >= first:
+                    labels[line.seq - first] = line.cluster
+        found, places = np.unique(labels, return_inverse=True)
+        numbers = [self._names.setdefault(label, len(self._names)) for label in found.tolist()]
         summaries = engine.clusters()
-        self.labels_ = labels
+        self.labels_ = np.array(numbers, np.int64)[places.reshape(-1)]
         self.n_clusters_ = len(summaries)
         self.cluster_centers_ = np.array([each.mean for each in summaries])
         return self

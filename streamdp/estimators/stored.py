@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,16 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.safe_files import create, open_regular
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
-from streamdp.settings.registry import find
 
 HEAD = b"streamdp model 1\n"
 SUM = 4
 """Bytes of the checksum."""
+
+_FAULTS = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What making a model of other values may raise."""
 
 
 def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
@@ -28,7 +32,7 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
     body = msgspec.msgpack.encode(_plain(state))
     part = path.with_name(path.name + ".part")
     try:
-        with part.open("xb") as file:
+        with open(create(part), "wb") as file:
             file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
             file.flush()
             os.fsync(file.fileno())
@@ -40,7 +44,8 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
 def read(path: Path) -> dict[str, Any]:
     """What was written. StreamdpError where it is damaged."""
     try:
-        data = path.read_bytes()
+        with open(open_regular(path, follow=True), "rb") as file:
+            data = file.read()
     except OSError as error:
         raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
     body = data[len(HEAD) + SUM :]
@@ -48,7 +53,10 @@ def read(path: Path) -> dict[str, Any]:
         raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)
     if zlib.crc32(body).to_bytes(SUM, "big") != data[len(HEAD) : len(HEAD) + SUM]:
         raise StreamdpError(f"{path}: is damaged", Exit.BAD_DATA)
-    state: dict[str, Any] = _made(msgspec.msgpack.decode(body, strict=False))
+    try:
+        state: dict[str, Any] = _made(msgspec.msgpack.decode(body, strict=False))
+    except _FAULTS as error:
+        raise StreamdpError(f"{path}: is damaged ({error})", Exit.BAD_DATA) from None
     return state
 
 
@@ -89,7 +97,11 @@ def _made(value: Any) -> Any:
         return tuple(_made(value["tuple!"]))
     if "pairs!" in value:
         return {_made(key): _made(each) for key, each in value["pairs!"]}
-    found = find({}, value["object!"])
+    name = str(value["object!"])
+    module, _, attribute = name.partition(":")
+    if module not in sys.modules:  # a file may name any module, and to import one is to run it
+        raise StreamdpError(f"{name} is not imported: import it before the model is read", Exit.CONFIG)
+    found = getattr(sys.modules[module], attribute, None)
     if not (isinstance(found, type) and issubclass(found, PARTS)):
-        raise StreamdpError(f"{value['object!']} is no part of a model", Exit.BAD_DATA)
+        raise StreamdpError(f"{name} is no part of a model", Exit.BAD_DATA)
     return found(**{name: _made(each) for name, each in value["fields"].items()})

@@ -131,7 +131,7 @@ class StreamDP(Clusterer):
         self,
         likelihood: Any = "auto",
         prior: Any = "auto",
-        beam: int = 16,
+        beam: int = 8,
         concentration: float | None = None,
         forget: float | None = None,
         warmup: int | None = None,

@@ -5,6 +5,9 @@ digest of all that the kernel depends on (see ``digest``): a change of any of it
 and no other. A wheel may bring kernels along, under the same names. Neither paths nor times of files
 matter, so a folder may be copied to another machine.
 
+A file there is machine code, and loading it runs code. So it is used only if it and its folder belong to this
+user or to root, and nobody else may write to them; those of a wheel may belong to whoever installed it.
+
 One process at a time compiles a kernel; others that want the same wait for it, and find it done. Kernels are
 compiled for a baseline of CPUs that many share, not the one model at hand. So they can be shipped, and every
 machine of a baseline gives the same answers, byte by byte, as long as its C library computes logarithms
@@ -39,6 +42,7 @@ from streamdp.kernels import compiler, held
 from streamdp.kernels.compilation import elsewhere
 from streamdp.kernels.digest import digest_of
 from streamdp.kernels.held import HeldType
+from streamdp.safe_files import belongs_to_nobody_else, create, make_folder, open_regular
 
 V2 = frozenset(["cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"])
 V3 = V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
@@ -96,7 +100,7 @@ class Turn:
         self.end()
         self._path = self._folder / f".{name}.lock"
         try:
-            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            self._fd = open_regular(self._path, os.O_RDWR | os.O_CREAT)
         except OSError:
             return False
         if self._lock():
@@ -158,19 +162,32 @@ def cache_folder() -> Path | None:
 def _writable(base: Path) -> Path | None:
     folder = base / FOLDER
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         tempfile.TemporaryFile(dir=folder).close()
+        if _trusted(folder.stat(), folder):
+            return folder
+        _say_once(
+            f"the cache folder {folder} belongs to another user, or others may write to it (chmod go-w), "
+            "so that no machine code is taken from there"
+        )
     except OSError as error:
         _say_once(f"no writable cache folder ({error})")
-        return None
-    return folder
+    return None
+
+
+def _trusted(found: os.stat_result, folder: Path) -> bool:
+    """Whether a file in a folder, or the folder, is as only this user, root or the installer made it."""
+    owners = {os.geteuid()}
+    if folder.parent == PREBUILT:
+        owners.add(PACKAGE.stat().st_uid)
+    return belongs_to_nobody_else(found, frozenset(owners))
 
 
 @functools.cache
 def _say_once(why: str) -> None:
     _log.warning(
         "%s: what a wheel did not bring along is compiled anew in every process; "
-        "set STREAMDP_CACHE_DIR to a writable folder",
+        "set STREAMDP_CACHE_DIR to a folder that only you can write",
         why,
     )
 
@@ -265,22 +282,34 @@ def _without_intermediate(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _read(path: Path) -> Any:
-    """What a file holds; None where there is none, or not all of it."""
+    """What a file holds; None where there is none, not all of it, or others may have written it."""
     try:
-        written = path.read_bytes()
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        with open(open_regular(path.name, follow=True, folder=folder), "rb") as file:
+            found = os.fstat(folder), os.fstat(file.fileno())
+            if not all(_trusted(each, path.parent) for each in found):
+                return None
+            written = file.read()
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
     digest, payload = written[:32], written[32:]
     if hashlib.sha256(payload).digest() != digest:
         return None
-    return pickle.loads(payload)
+    return pickle.loads(payload)  # noqa: S301 - nobody else may have written it
 
 
 def _write(path: Path, payload: bytes) -> None:
     """Write a file at once, so that no other process reads a part of it."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        fresh.write_bytes(hashlib.sha256(payload).digest() + payload)
+        fresh.unlink(missing_ok=True)
+        with open(create(fresh), "wb") as file:
+            file.write(hashlib.sha256(payload).digest() + payload)
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.rows import Counters, new_counters
+from streamdp.safe_files import physical_memory
 
 RECORDS = 1 << 53
 """More than any stream has; times on a clock of records are doubles."""
 
-MOST = 1 << 26
+MOST = 1 << 24
 """Places that an array may have room for."""
+
+PLACE = 256
+"""Bytes of a place at most, in all arrays together that have as many."""
 
 
 class UnsoundError(ValueError):
@@ -85,6 +89,8 @@ def length_of(facts: Mapping[str, Any], name: str, least: int) -> int:
     """How long arrays are that follow a size: a power of two."""
     size = facts[name]
     require(type(size) is int and least <= size <= MOST and size & (size - 1) == 0, f"{name} out of range")
+    room = f"{name}: there is room for {size}, which takes more than half of this machine's memory"
+    require(size * PLACE <= physical_memory() // 2, room)
     return int(size)
 
 

@@ -125,11 +125,48 @@ def within(vectors: np.ndarray, variance: np.ndarray) -> np.ndarray:
     near = -(-count // PER)
     scatter = np.ones(dimension)
     for _ in range(ROUNDS):
-        gaps = (unit[:, None] - unit[nearest(_whitened(unit, scatter), near)]).reshape(-1, dimension)
+        gaps = (unit[:, None] - unit[nearest(whitened(unit, scatter), near)]).reshape(-1, dimension)
         scatter = _scatter(gaps) + (least if dimension > FULL else np.diag(least))
     if dimension < ENOUGH:
         scatter *= nearness(ENOUGH) / nearness(dimension)
     return scatter * (variance if scatter.ndim == 1 else np.outer(deviation, deviation))
+
+
+STRENGTHS = (20.0, 50.0, 150.0, 500.0, 2000.0)
+"""For how many records the spread of the clusters found may count in what is expected of the next cluster."""
+
+MEMBERS = 5
+"""Records that a cluster has at least which tells how wide clusters are."""
+
+
+def pooled(counts: np.ndarray, scatters: np.ndarray, first: np.ndarray) -> np.ndarray | None:
+    """The covariance within clusters, or the variances, as the clusters found show it.
+
+    The sum of the clusters' scatters over that of their degrees of freedom; ``first`` counts for one more.
+    Below 2D of them it is drawn to its diagonal.
+
+    Parameters
+    ----------
+    counts
+        Records of each cluster, shape (K,).
+    scatters
+        Sums of squares and products of deviations from the clusters' means: (K, D, D), or (K, D).
+    first
+        What was expected at first, of shape (D, D), or (D,).
+
+    Returns
+    -------
+    Of the shape of ``first``; None where no cluster has five records.
+    """
+    large = counts >= MEMBERS
+    if not large.any():
+        return None
+    freedom = float((counts[large] - 1.0).sum())
+    scale = (scatters[large].sum(axis=0) + first) / (freedom + 1.0)
+    share = 1.0 - freedom / (2.0 * len(first))
+    if scale.ndim == 1 or share <= 0.0:
+        return np.asarray(scale)
+    return np.asarray((1.0 - share) * scale + share * np.diag(np.diagonal(scale)))
 
 
 def nearness(dimension: int) -> float:
@@ -189,7 +226,7 @@ def _scatter(gaps: np.ndarray) -> np.ndarray:
     return np.asarray((1.0 - share) * products + share * np.diag(squares))
 
 
-def _whitened(vectors: np.ndarray, scatter: np.ndarray) -> np.ndarray:
+def whitened(vectors: np.ndarray, scatter: np.ndarray) -> np.ndarray:
     """Vectors of which the squared distances are those under the inverse of ``scatter``."""
     if scatter.ndim == 1:
         return np.asarray(vectors / np.sqrt(scatter))

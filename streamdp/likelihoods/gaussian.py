@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.kernels.checks import positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.base import WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row, squared_distance
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
@@ -58,6 +58,7 @@ class Gaussian(NormalFamily):
     row = ROW
     settings = {"variance": "variance", "mean_variance": "mean_variance", "forget": "forget"}  # noqa: RUF012
     drawn = ("variance", "mean_variance")
+    learned = ("variance",)
     enough = ("variance",)
 
     def __post_init__(self) -> None:
@@ -71,6 +72,12 @@ class Gaussian(NormalFamily):
         typical = float(moments.variance.mean())
         found = {"variance": WITHIN * typical, "mean_variance": typical}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
+
+    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+        """The pooled variance of the clusters found."""
+        parts, first = self.parts, np.array([self.dimension * self.variance])
+        spread = pooled(rows[:, parts["count"]], rows[:, parts["spread"], np.newaxis], first)
+        return () if spread is None else [replace(self, variance=float(spread[0]) / self.dimension)]
 
     def terms(self) -> GaussianTerms:
         """What the kernels read."""

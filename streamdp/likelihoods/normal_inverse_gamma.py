@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive, positive_per_dimension
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.base import STRENGTHS, WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row
 from streamdp.likelihoods.vectors import NormalFamily, add, log_marginal, merge, predictive, remove, settle
 
@@ -68,6 +68,7 @@ class NormalInverseGamma(NormalFamily):
     row = ROW
     settings = {"kappa": "kappa", "shape": "shape", "scale": "scale", "forget": "forget"}  # noqa: RUF012
     drawn = ("kappa", "shape")
+    learned = ("shape", "scale")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,6 +84,20 @@ class NormalInverseGamma(NormalFamily):
         scale = tuple((max(shape - 1.0, 0.5) * WITHIN * moments.variance).tolist())
         found = {"kappa": WITHIN, "scale": scale, "forget": 0.99}
         return cls(dimension=len(moments.mean), mean=tuple(moments.mean.tolist()), **{**found, **given})
+
+    @property
+    def within(self) -> np.ndarray:
+        """b: only ratios matter."""
+        return self._full(self.scale)
+
+    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+        """The pooled variances of the clusters found, as if few records had said so, or many."""
+        parts, first = self.parts, self.within / max(self.shape - 1.0, 0.5)
+        scale = pooled(rows[:, parts["count"]], rows[:, parts["spread"]], first)
+        if scale is None:
+            return ()
+        half = [0.5 * r for r in STRENGTHS]
+        return [replace(self, shape=1.0 + h, scale=tuple((h * scale).tolist())) for h in half]
 
     def terms(self) -> NormalInverseGammaTerms:
         """What the kernels read."""

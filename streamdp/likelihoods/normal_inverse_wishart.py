@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, positive
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.base import WITHIN, Moments
+from streamdp.likelihoods.base import STRENGTHS, WITHIN, Moments, pooled
 from streamdp.likelihoods.rows import Row, clear_row
 from streamdp.likelihoods.vectors import (
     NormalFamily,
@@ -21,6 +21,7 @@ from streamdp.likelihoods.vectors import (
     log_marginal,
     merge,
     predictive,
+    rebase,
     remove,
     settle,
 )
@@ -106,6 +107,7 @@ class NormalInverseWishart(NormalFamily):
     row = ROW
     settings = {"kappa": "kappa", "scale": "scale", "forget": "forget"}  # noqa: RUF012
     drawn = ("kappa",)
+    learned = ("scale", "degrees")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,6 +157,23 @@ class NormalInverseWishart(NormalFamily):
         """Psi, of shape (D, D)."""
         values = np.asarray(self.scale)
         return values if values.ndim == 2 else np.diag(np.full(self.dimension, values, dtype=np.float64))
+
+    @property
+    def within(self) -> np.ndarray:
+        """Psi: only ratios matter."""
+        return self.prior_scale
+
+    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+        """The pooled covariance of the clusters found, as if few records had said so, or many."""
+        size, parts = self.dimension, self.parts
+        scatters = rows[:, parts["scatter"]].reshape(-1, size, size)
+        scale = pooled(rows[:, parts["count"]], scatters, self.prior_scale / (self.nu - size - 1.0))
+        if scale is None:
+            return ()
+        return [
+            replace(self, degrees=size + 1.0 + r, scale=tuple(map(tuple, (r * scale).tolist())))
+            for r in STRENGTHS
+        ]
 
     def terms(self) -> NormalInverseWishartTerms:
         """What the kernels read."""
@@ -336,6 +355,12 @@ def _settle(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
     )
     row[POWER] = 0.5 * (degrees + 1.0)
     row[WEIGHT] = kappa_n / (kappa_n + 1.0)
+
+
+@rebase.of(NormalInverseWishartTerms)
+def _rebase(family: NormalInverseWishartTerms, row: np.ndarray) -> None:
+    _factorise(family, row)
+    settle(family, row)
 
 
 @predictive.of(NormalInverseWishartTerms)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from streamdp.kernels.checks import PerDimension, per_dimension, whole
 from streamdp.kernels.jit import entry, generic
+from streamdp.kernels.sound import UnsoundError, require
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.likelihoods.rows import Row, clear_row
 
@@ -57,6 +58,11 @@ def settle(family: Any, row: np.ndarray) -> None:
 
 
 @generic
+def rebase(family: Any, row: np.ndarray) -> None:
+    """Bring up to date what follows from the statistics where the prior's parameters were others before."""
+
+
+@generic
 def predictive(family: Any, row: np.ndarray, x: np.ndarray, own: float) -> float:
     """log H(x | S) in nats; the row is settled."""
     raise NotImplementedError
@@ -76,6 +82,11 @@ def _zeros(family: Any, row: np.ndarray) -> None:
 @own.otherwise
 def _nothing(family: Any, x: np.ndarray) -> float:
     return 0.0
+
+
+@rebase.otherwise
+def _settle_anew(family: Any, row: np.ndarray) -> None:
+    settle(family, row)
 
 
 class Rows(NamedTuple):
@@ -162,6 +173,17 @@ def log_marginal_entry(family: Any, row: np.ndarray) -> float:
     return log_marginal(family, row)
 
 
+def _plain(value: np.ndarray) -> Any:
+    """A number, numbers, or rows of them, as parameters are given."""
+    return (
+        tuple(map(tuple, value.tolist()))
+        if value.ndim == 2
+        else float(value)
+        if not value.ndim
+        else tuple(value)
+    )
+
+
 @dataclass(frozen=True)
 class VectorFamily(Likelihood):
     """Vectors of one length.
@@ -186,6 +208,9 @@ class VectorFamily(Likelihood):
 
     enough: ClassVar[tuple[str, ...]] = ()
     """Settings of which any, where it is given, makes a warm-up needless."""
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Parameters that follow the clusters found where none of them is given; none: all stay."""
 
     def __post_init__(self) -> None:
         whole("dimension", self.dimension)
@@ -213,6 +238,27 @@ class VectorFamily(Likelihood):
     def centre(self, row: np.ndarray) -> np.ndarray:
         """Where a cluster lies, shape (D,), for reports. The mean of its records, from ``total``."""
         return np.asarray(row[self.parts["total"]] / max(row[self.parts["count"]], 1.0))
+
+    @property
+    def within(self) -> np.ndarray:
+        """What tells which clusters are near each other: of their spread, shape (D,) or (D, D)."""
+        return np.ones(self.dimension)
+
+    def suggested(self, rows: np.ndarray) -> Sequence[Self]:
+        """Families, with other ``learned`` parameters, that clusters suggest; their records choose one.
+
+        ``rows`` are the statistics of the clusters, shape (K, width), with nothing forgotten. ``self`` is the
+        family that the first records suggested.
+        """
+        return ()
+
+    def with_learned(self, values: Mapping[str, np.ndarray]) -> Self:
+        """The family with these ``learned`` parameters, each an array. Raises UnsoundError."""
+        require(values.keys() == set(self.learned), "parameters of another family")
+        try:
+            return replace(self, **{name: _plain(value) for name, value in values.items()})
+        except (TypeError, ValueError) as error:
+            raise UnsoundError(f"a learned parameter: {error}") from error
 
     @abstractmethod
     def upper_bounds(self, rows: np.ndarray) -> np.ndarray:

@@ -21,10 +21,10 @@ from streamdp.likelihoods.categorical import learned_from_records
 from streamdp.offline.diagnostics import Diagnosis
 from streamdp.offline.handover import engine_of
 from streamdp.offline.plan import Plan, check
-from streamdp.offline.problem import Collection, Problem, Solution, problem_of, settled
+from streamdp.offline.problem import Collection, Problem, Solution, problems_of, settled
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.offline.similarity import similarity_matrix
-from streamdp.offline.solve import Report, solve
+from streamdp.offline.solve import Report, solve_likelier
 from streamdp.offline.starts import sureness
 from streamdp.priors import by_distance
 from streamdp.records import Assignment, ClusterSummary, Record, Reject, Value
@@ -156,8 +156,8 @@ def fit(
     settings, plan = settings or Settings(), plan or Plan()
     check(plan)
     collection = Collection(settings, records)
-    problem = problem_of(settings, collection.encoded, distances)
-    return Fit(collection, problem, solve(problem, plan, report, stop))
+    problems = problems_of(settings, collection.encoded, distances)
+    return Fit(collection, *solve_likelier(problems, plan, report, stop))
 
 
 def summaries(collection: Collection, labels: np.ndarray) -> ClusterList:

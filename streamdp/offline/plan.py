@@ -23,8 +23,8 @@ class Plan:
     method
         "beam" and "astar" search; the others sample, from ``start``.
     start
-        Where chains start. "auto": from the beam's clustering where the base measure of words is counted from
-        clusters (the sequential start knows none yet), else sequentially.
+        Where chains start. "auto": from the clustering that a stream would have where the base measure of
+        words is counted from clusters (the sequential start knows none yet), else sequentially.
     rounds, seconds
         When a sampler stops, whichever comes first.
     chains

@@ -155,6 +155,17 @@ def problem_of(
     return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
 
 
+def problems_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> list[Problem]:
+    """What the settings leave open: texts may be those of a stream, or come in no order that matters."""
+    first = problem_of(settings, encoded, distances)
+    chosen = first.settings
+    texts = first.counts_words and chosen.likelihood != CATEGORICAL
+    if distances is not None or not texts or chosen.prior == settings.prior:
+        return [first]
+    other = msgspec.structs.replace(chosen, prior="crp" if chosen.prior == STREAM_PRIOR else STREAM_PRIOR)
+    return [first, dataclasses.replace(first, prior=build_prior(other, sparse=True), settings=other)]
+
+
 def offline_settings(settings: Settings, sparse: bool, dated: bool) -> Settings:
     """What is automatic for a finite set.
 

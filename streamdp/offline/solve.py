@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,8 +21,13 @@ from streamdp.offline.samplers import METHODS, Move
 from streamdp.offline.schedule import Best, Budget, Draws, Hybrid, Trace, run, run_chains
 from streamdp.offline.similarity import LIMIT, point_estimate, similarity_matrix
 from streamdp.offline.starts import beam_labels, one_cluster, random_clusters, sequential, singletons
+from streamdp.settings import Settings
+from streamdp.settings.assemble import build_prior
 
 MOST_DRAWS = 200
+
+PART = 6
+"""Of a budget, what tells under which of several models records are likelier."""
 
 Report = Callable[[int, Chain, Trace], None]
 """Called with (number of the chain, chain, trace) after every round."""
@@ -41,9 +46,12 @@ def _climbing(problem: Problem, plan: Plan) -> list[Move]:
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
-    counted = plan.start == "auto" and problem.counts_words and problem.distances is None
-    if plan.start == "beam" or counted:
+    if plan.start == "beam":
         chain.set_labels(beam_labels(problem))
+    elif plan.start == "auto" and problem.counts_words and problem.distances is None:
+        # under an exchangeable prior the clusters that are large already take in too much
+        prior = build_prior(Settings(), sparse=True) if problem.prior.exchangeable else problem.prior
+        chain.set_labels(beam_labels(dataclasses.replace(problem, prior=prior)))
     else:
         STARTS.get(plan.start, sequential)(chain)
 
@@ -152,6 +160,45 @@ def solve(
         return sample(problem, plan, report, stop, labels)
     except ValueError as error:
         raise ConfigError(str(error), Exit.BAD_DATA) from error
+
+
+def solve_likelier(
+    problems: Sequence[Problem],
+    plan: Plan,
+    report: Report | None = None,
+    stop: threading.Event | None = None,
+) -> tuple[Problem, Solution]:
+    """Cluster under the model that has the better log joint after a part of the budget.
+
+    Parameters as for :func:`solve`; searches and single problems take the first.
+    """
+    if len(problems) == 1 or plan.method in SEARCHES:
+        return problems[0], solve(problems[0], plan, report, stop)
+    began = working_time()
+    rounds = None if plan.rounds is None else max(plan.rounds // PART, 1)
+    part = dataclasses.replace(
+        plan, rounds=rounds, seconds=None if plan.seconds is None else plan.seconds / PART, chains=1
+    )
+    limit = math.inf if plan.seconds is None else plan.seconds
+    tried = [solve(problems[0], part, report, stop)]
+    for problem in problems[1:]:
+        if working_time() - began < limit / 2:  # even one round may take longer than all the budget
+            tried.append(solve(problem, part, report, stop))
+    best = max(range(len(tried)), key=lambda p: tried[p].chain.log_joint)
+    left, found = limit - (working_time() - began), tried[best]
+    if left > 0.0:
+        rest = dataclasses.replace(
+            plan,
+            rounds=None if rounds is None else max((plan.rounds or 0) - len(tried) * rounds, 1),
+            seconds=None if plan.seconds is None else left,
+        )
+        found = solve(problems[best], rest, report, stop, found.labels)
+    joints = ", ".join(
+        f"{problem.settings.prior} {solution.chain.log_joint:,.2f} nats"
+        for problem, solution in zip(problems, tried, strict=False)
+    )
+    found.notes.append(f"prior {problems[best].settings.prior}, by the log joint so far: {joints}")
+    return problems[best], found
 
 
 def _astar(problem: Problem, plan: Plan, stop: threading.Event | None) -> Solution:

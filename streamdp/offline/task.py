@@ -331,12 +331,20 @@ class Task:
         return self.problem.chain(self.problem.settings.seed, self.numbered(labels)).log_joint
 
 
+WORDS = 1 << 26
+"""Words of the records of a task at most: samplers have tables as long as their number."""
+
+
 def task_over(stream: Stream, seed: int | None = None) -> Task:
     """What there is to refine. ValueError where nothing can move.
 
     ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
     """
     settings, prior, encoded, held, search, _ = stream
+    if held.batch.sparse and (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:
+        raise ValueError(
+            f"its records count {words:,} words, and {WORDS:,} is the most to be refined at once"
+        )
     if seed is not None:
         settings = msgspec.structs.replace(settings, seed=seed)
     notes, likelihood = [], search.likelihood

@@ -288,6 +288,8 @@ class _Pairs:
     def best(self, chain: Chain) -> tuple[int, int, float] | None:
         """The pair that gains most, and how much; None where none gains."""
         gains = self.all(chain)
+        if not gains.size:
+            return None
         gains = np.where((gains > LEAST_GAIN) & (gains < np.inf), gains, 0.0)
         first, second = np.unravel_index(np.argmax(gains), gains.shape)
         gain = float(gains[first, second])

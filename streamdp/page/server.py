@@ -52,6 +52,7 @@ class Page:
     def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
         self.view, self.questions, self.host = view, Questions(), host
         self.token = (token or secrets.token_urlsafe(24)) if not is_loopback(host) or token else None
+        self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
         self._transports: dict[Any, asyncio.Transport] = {}
         self._socket = _listening(host, port)
@@ -82,9 +83,10 @@ class Page:
 
     @property
     def address(self) -> str:
-        """What to open in a browser."""
+        """What to open in a browser; without a token that the user has chosen, because it is printed."""
         named = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{named}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        shown = "" if self.token is None or self._own_token else f"?token={self.token}"
+        return f"http://{named}:{self.port}/{shown}"
 
     def _run(self) -> None:
         async def serve() -> None:

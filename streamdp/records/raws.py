@@ -31,6 +31,10 @@ class Raws(Sequence[Raw]):
         """The source's own timestamps, by place in the list."""
         self.refused: dict[int, str] = {}
         """Why the source itself could not read some."""
+        self.blank = 0
+        """Blank lines that were skipped on the way."""
+        self.unfinished = False
+        """Whether there is more to read at once: that there are few, or none, is no silence."""
 
     @classmethod
     def of(cls, raws: Iterable[Raw]) -> Raws | None:

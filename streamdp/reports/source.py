@@ -8,13 +8,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.records import Assignment
 from streamdp.records.stored import store_version
 from streamdp.reports.store import StoreStories
+from streamdp.safe_files import open_regular
+from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
-from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, read
+from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
 from streamdp.story.answers import AnsweredStories, StoriesError, holds
 from streamdp.story.gather import with_records
 from streamdp.story.story import Stories, StoryRecord
@@ -50,11 +55,31 @@ def open_snapshot(state: str | Path, warn: Callable[[str], None] = _log.warning)
     return found
 
 
-def open_state(state: str | Path, warn: Callable[[str], None] = _log.warning) -> tuple[Header, Engine]:
-    """The engine of a snapshot file, or of the newest snapshot in a folder. Raises SnapshotError."""
-    header, body = open_snapshot(state, warn)
-    with_events = header.modes.get("events", False)
-    return header, Engine.loads(body, stored_settings(header.settings), with_events=with_events)
+def open_state(
+    state: str | Path, classes: Classes | None = None, warn: Callable[[str], None] = _log.warning
+) -> tuple[Header, Engine]:
+    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
+
+    ``classes`` are those that it may import; None: those of the package. Raises ConfigError for others.
+    """
+
+    def load(header: Header, body: bytes) -> tuple[Header, Engine]:
+        with_events = header.modes.get("events", False)
+        return header, Engine.loads(body, settings_of(header, classes or Classes()), with_events=with_events)
+
+    path = Path(state)
+    found = newest_taken(path, warn, load) if path.is_dir() else load(*read(path))
+    if found is None:
+        raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
+    return found
+
+
+def settings_of(header: Header, classes: Classes) -> Settings:
+    """The settings under which a state was made. Raises SnapshotError (65), and ConfigError for imports."""
+    try:
+        return stored_settings(header.settings, classes)
+    except msgspec.ValidationError as error:
+        raise SnapshotError(f"it was made under settings that cannot be: {error}", Exit.BAD_DATA) from None
 
 
 def is_state(path: str | Path) -> bool:
@@ -62,7 +87,9 @@ def is_state(path: str | Path) -> bool:
     if Path(path).is_dir():
         return True
     try:
-        with Path(path).open("rb") as file:
+        if Path(path).exists() and not Path(path).is_file():  # a pipe, which only one may read
+            return False
+        with open(open_regular(Path(path), follow=True), "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
         raise StoriesError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error

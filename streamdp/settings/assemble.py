@@ -158,9 +158,14 @@ def second_look_of(settings: Settings, prior: Prior, likelihood: Likelihood) -> 
     Second looks are for words, under a prior that is exchangeable or depends on distance, and move records
     that are retained.
     """
-    known = prior.exchangeable or by_distance(prior) is not None
     enough = settings.retain >= settings.second_look + REVIEW_EVERY
-    return settings.second_look if known and enough and likelihood.sparse else 0
+    return settings.second_look if looks_back(settings, prior) and enough and likelihood.sparse else 0
+
+
+def looks_back(settings: Settings, prior: Prior) -> bool:
+    """Whether a stream may look back: that is wanted, and it is known what the prior says of moves."""
+    known = prior.exchangeable or by_distance(prior) is not None
+    return known and settings.second_look > 0 and settings.retain > 0
 
 
 def check_adapt(settings: Settings, prior: Prior, sparse: bool) -> None:

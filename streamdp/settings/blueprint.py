@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from streamdp.beam.cluster_facts import Facts
 from streamdp.beam.facts import state_of
 from streamdp.beam.search import BeamSearch
 from streamdp.errors import ConfigError
-from streamdp.likelihoods import Likelihood
+from streamdp.kernels.sound import require
+from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import Moments
 from streamdp.priors.base import Prior
 from streamdp.priors.decays import Decay
@@ -24,6 +26,7 @@ from streamdp.settings.assemble import (
     build_prior,
     check_adapt,
     is_sparse,
+    looks_back,
     second_look_of,
     warmup_length,
 )
@@ -95,12 +98,31 @@ class Blueprint:
         """Records after which a record is looked at again, 0 for never."""
         return second_look_of(self.settings, self.prior_for(likelihood.sparse), likelihood)
 
-    def search(self, moments: Moments | None, facts: Facts | None = None) -> BeamSearch:
+    def follows(self, moments: Moments | None) -> VectorFamily | None:
+        """The family whose parameters follow the clusters found, as it is at first; None where they stay."""
+        family = self.likelihood_for(moments)
+        if self.likelihood is not None or not isinstance(family, VectorFamily) or not family.learned:
+            return None
+        named = {parameter: name for name, parameter in family.settings.items()}
+        given = any(getattr(self.settings, named.get(name, ""), None) is not None for name in family.learned)
+        return None if given or not looks_back(self.settings, self.prior_for(sparse=False)) else family
+
+    def search(
+        self,
+        moments: Moments | None,
+        facts: Facts | None = None,
+        learned: Mapping[str, np.ndarray] | None = None,
+    ) -> BeamSearch:
         """The beam, for words where there are no moments of vectors.
 
-        It goes on from ``facts`` where they are given; UnsoundError where they are not those of such a beam.
+        It goes on from ``facts``, and from parameters that it has ``learned``, where they are given;
+        UnsoundError where they are not those of such a beam.
         """
         likelihood = self.likelihood_for(moments)
+        family = self.follows(moments)
+        require((family is None) == (learned is None) or facts is None, "parameters of another likelihood")
+        if family is not None and learned is not None:
+            likelihood = family.with_learned(learned)
         model = build_model(self.settings, self.prior_for(likelihood.sparse), likelihood)
         return BeamSearch(model, likelihood, None if facts is None else state_of(facts, model, likelihood))
 

@@ -16,7 +16,7 @@ import msgspec
 from streamdp.errors import ConfigError, Exit
 from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
-from streamdp.settings.schema import Settings, setting_fields
+from streamdp.settings.schema import Classes, Settings, setting_fields
 
 CONFIG_FILE = "streamdp.toml"
 """The file read from the working directory when no path is given; it need not exist."""
@@ -33,7 +33,7 @@ _FREE_TO_CHANGE = frozenset(
 )
 
 
-LAYERED: tuple[type[msgspec.Struct], ...] = (Settings, Input, Outputs, Serving)
+LAYERED: tuple[type[msgspec.Struct], ...] = (Classes, Settings, Input, Outputs, Serving)
 """Structs whose options come from the environment and the file too, where a command takes them."""
 
 
@@ -118,9 +118,10 @@ def resumed(
 
     ``written`` names the settings that the user has written, ``before`` are the ``model_settings`` of the
     state. Also returned: the differences to what was written, which forbid to go on, and the settings of the
-    state that are not today's defaults, such as ``beam 16``.
+    state that are not today's defaults, such as ``beam 16``. Raises as ``check_imports``.
     """
     before, now = _under_new_names(before), model_settings(settings)
+    check_imports(before, Classes.of(settings))
     kept = {name: value for name, value in before.items() if name in now and name not in written}
     changed = differences(before, {**now, **kept})
     defaults = model_settings(Settings())
@@ -128,9 +129,25 @@ def resumed(
     return msgspec.convert(msgspec.to_builtins(settings) | kept, Settings), changed, differing
 
 
-def stored_settings(stored: Mapping[str, Any]) -> Settings:
-    """The settings of a snapshot."""
-    return msgspec.convert(_under_new_names(stored), Settings)
+def stored_settings(stored: Mapping[str, Any], classes: Classes | None = None) -> Settings:
+    """The settings of a snapshot. Raises msgspec.ValidationError, and as ``check_imports``."""
+    settings = msgspec.convert(_under_new_names(stored), Settings)
+    check_imports(msgspec.to_builtins(settings), classes or Classes())
+    return settings
+
+
+def check_imports(stored: Mapping[str, Any], classes: Classes) -> None:
+    """Raise ConfigError where a state names a class whose module the user has not named.
+
+    To use a class is to import its module, that is, to run it; and anybody may have written the state.
+    """
+    for field in Classes.__struct_fields__:
+        name = stored.get(field)
+        if isinstance(name, str) and ":" in name and name != getattr(classes, field):
+            raise ConfigError(
+                f"{field}: the state names {_one_line(name)}, a class that is not streamdp's; its module is "
+                f"imported only if you name it too: say --{field} {_one_line(name)}"
+            )
 
 
 def _under_new_names(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -146,6 +146,9 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     ] = "-"
     rejects: Annotated[str | None, _output("file for refused records (default: next to the output)")] = None
     overwrite: Annotated[bool, _output("replace existing files")] = False
+    group_read: Annotated[
+        bool, _output("let the group read what is written, and the state (else only the user may)")
+    ] = False
     state: Annotated[str | None, _state("folder for a snapshot that show, refine and consume read")] = None
 
 

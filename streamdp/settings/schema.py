@@ -194,13 +194,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
     warmup: Annotated[Whole | None, _model("vectors from which scales are learned at the start")] = None
 
-    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 16
+    beam: Annotated[Annotated[int, Meta(ge=1, le=256)], _search("hypotheses held", harmless=1)] = 8
     slack: Annotated[
         Positive | None, _search("nats behind the best hypothesis at which another is dropped")
     ] = None
     temper: Annotated[Share, _search("power of the prior in selection, 1 for the true prior")] = 1.0
     second_look: Annotated[
-        Whole, _search("records after which a record of words is looked at again, 0 for never")
+        Whole,
+        _search("records after which a record of words is looked at again, 0 for no looks back at all"),
     ] = 1000
     refine_every: Annotated[
         Whole, _search("records after which samplers go over those retained, 0 for never")
@@ -254,6 +255,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             when={"of_lines": "rate_window is of templates: choose the template likelihood, or leave it out"},
         ),
     ] = None
+    memory_limit: Annotated[
+        Annotated[int, Meta(ge=1 << 20)],
+        _engine("bytes of content held; above, late records are waited for less, and rare words go"),
+    ] = 1 << 29
     snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
     snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (
         10.0
@@ -303,3 +308,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def setting_fields() -> tuple[Option, ...]:
     """Every setting in the order of ``Settings``."""
     return options_of(Settings)
+
+
+class Classes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which modules a command may import that reads a state: a state names them, and is not trusted."""
+
+    likelihood: Annotated[Likelihood, _any_model("likelihood family of the state, if it is your own")] = AUTO
+    prior: Annotated[Prior, _any_model("prior of the state, if it is your own")] = AUTO
+    decay: Annotated[Decay | None, _any_model("decay of the state, if it is your own")] = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Classes:
+        """Those that settings name."""
+        return cls(**{name: getattr(settings, name) for name in cls.__struct_fields__})

@@ -17,12 +17,15 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from streamdp.errors import Exit
-from streamdp.state.snapshot import FolderLock, SnapshotError, in_use, unusable
+from streamdp.safe_files import create, open_regular
+from streamdp.state.lock import FolderLock
+from streamdp.state.snapshot import SnapshotError, in_use, unusable
 
 BEAT = 1.0
 """Seconds from one sign of life to the next."""
@@ -34,6 +37,13 @@ _AWAY = 1.0
 """Seconds between two looks after which the one that looks stood still itself, and has seen no silence."""
 
 NAME = re.compile(r"owner-(\d{9})")
+LAST = 999_999_999
+"""The largest number that a name has room for."""
+
+_LONGEST = 4096
+"""Bytes of an owner's file at most."""
+
+Text = Annotated[str, Meta(max_length=256)]
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -44,11 +54,11 @@ class Owner(msgspec.Struct, frozen=True):
     does not give them. ``ended`` says that it has given the folder back.
     """
 
-    pid: int
-    host: str
-    boot: str
-    space: str
-    born: str
+    pid: Annotated[int, Meta(ge=1, lt=1 << 31)]
+    host: Text
+    boot: Text
+    space: Text
+    born: Text
     ended: bool = False
 
     @classmethod
@@ -92,7 +102,7 @@ def _born(pid: int) -> str:
 class Sign(NamedTuple):
     """The newest owner's file: its number, the owner, and when it last gave a sign of life.
 
-    ``owner`` is None while the file is being written.
+    ``owner`` is None while the file is being written, and where it is none of streamdp's.
     """
 
     number: int
@@ -106,12 +116,12 @@ def newest(folder: Path) -> Sign | None:
     if not found:
         return None
     try:
-        with _path(folder, max(found)).open("rb") as file:
+        with open(open_regular(_path(folder, max(found))), "rb") as file:
             beaten = os.fstat(file.fileno()).st_mtime_ns
-            return Sign(max(found), msgspec.json.decode(file.read(), type=Owner), beaten)
-    except FileNotFoundError:  # the next one has removed it
+            return Sign(max(found), msgspec.json.decode(file.read(_LONGEST), type=Owner), beaten)
+    except OSError:  # the next one has removed it, or it is a link, a pipe or a folder
         return Sign(max(found), None, -1)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Sign(max(found), None, beaten)
 
 
@@ -126,12 +136,16 @@ def _path(folder: Path, number: int) -> Path:
 class Claim:
     """A folder that belongs to this process, until it is closed or another one takes over.
 
-    Raises FileExistsError where another one has claimed it with this number.
+    Raises FileExistsError where another one has claimed it with this number, SnapshotError (73) where there
+    is no such number.
     """
 
     def __init__(self, folder: Path, number: int, lock: FolderLock, owner: Owner) -> None:
         self._folder, self._number, self._lock, self._owner = folder, number, lock, owner
-        self._fd = os.open(_path(folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        if number > LAST:
+            what = f"{_path(folder, LAST).name} is none of streamdp's: remove it"
+            raise SnapshotError(f"{folder}: {what}", Exit.CANNOT_CREATE)
+        self._fd = create(_path(folder, number))
         os.write(self._fd, msgspec.json.encode(owner))
         if not lock.take():  # of a process that stands still elsewhere
             lock.replace()
@@ -183,9 +197,11 @@ class Standby:
 
     One that does not want to wait (``waits``) is refused as soon as the other is seen to live.
 
-    ``patience`` is for how many seconds the one that runs may give no sign of life; then it is ended, if it
-    is a process of this machine, and another takes over in any case. One that has ended is seen at once
-    where it ran on this machine. ``report`` is given the lines that say what happens.
+    ``patience`` is for how many seconds the one that runs may give no sign of life. Then another takes over,
+    if it runs elsewhere. A process of this machine gets SIGTERM, and SIGKILL if it stays silent for as long
+    again; but only if it is seen to hold the lock of this folder, because a file may name any process. Else
+    it is waited for. One that has ended is seen at once where it ran on this machine. ``report`` is given the
+    lines that say what happens.
     """
 
     def __init__(
@@ -205,6 +221,7 @@ class Standby:
         self._reported: set[str] = set()
         self._seen: Sign | None = None
         self._silent, self._looked, self._lives = 0.0, clock(), False
+        self._asked_at: float | None = None  # into the silence; None: it was not asked to end
         try:
             self._lock = FolderLock(folder)
         except OSError as error:
@@ -225,33 +242,46 @@ class Standby:
         locked, sign = self._lock.take(), newest(self.folder)
         owner = None if sign is None else sign.owner
         self._listen(sign)
+        silent = f"it gave no sign of life for {self._patience:g} s"
         if locked and (sign is None or (owner is not None and (owner.ended or owner.same_machine(self._me)))):
-            return self._claim(sign, "it has ended")
+            return self._claim(sign, "it has ended" if self._asked_at is None else f"{silent}, and was ended")
         if self._silent < self._patience or sign is None:
             self._stand_by(locked, owner)
             return None
-        silent = f"it gave no sign of life for {self._patience:g} s"
         if locked or owner is None or not self._me.sees(owner):
             return self._claim(sign, silent)
         if owner.ended or not owner.alive:
             self._stand_by(locked, None)  # another command has the lock
             return None
-        return self._end(sign, owner, silent)
+        if self._asked_at is None or self._silent >= self._asked_at + self._patience:
+            self._end(owner)
+        return None
 
-    def _end(self, sign: Sign, owner: Owner, silent: str) -> Claim | None:
-        """Take over from a process of this machine that stands still: it must not wake up and write."""
-        with contextlib.suppress(ProcessLookupError):
-            try:
-                os.kill(owner.pid, signal.SIGKILL)
-            except PermissionError:
-                self._once(f"{named(owner)} stands still, and may not be ended by this user: end it")
-                return None
-        deadline = self._clock() + self._patience
-        while not self._lock.take():
-            if self._clock() > deadline:
-                return None
-            time.sleep(0.01)
-        return self._claim(sign, f"{silent}, and was ended")
+    def _end(self, owner: Owner) -> None:
+        """End a process of this machine that stands still: it must not wake up and write.
+
+        It is asked first. The next look takes over.
+        """
+        try:
+            process = os.pidfd_open(owner.pid)  # from here on the number cannot become another process's
+        except OSError:
+            return
+        try:
+            if not (owner.alive and self._lock.is_held_by(owner.pid)):
+                self._once(
+                    f"{named(owner)} is named as the run with {self.folder}, gives no sign of life, and is "
+                    "not seen to hold its lock: it is waited for; end it if it is a run that hangs"
+                )
+                return
+            number = signal.SIGTERM if self._asked_at is None else signal.SIGKILL
+            self._asked_at = self._silent
+            signal.pidfd_send_signal(process, number)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            self._once(f"{named(owner)} stands still, and may not be ended by this user: end it")
+        finally:
+            os.close(process)
 
     def _listen(self, sign: Sign | None) -> None:
         """Count for how long the one that runs has been silent while this process looked."""
@@ -259,7 +289,7 @@ class Standby:
         away, self._looked = now - self._looked, now
         if sign != self._seen:
             self._lives = self._seen is not None
-            self._seen, self._silent = sign, 0.0
+            self._seen, self._silent, self._asked_at = sign, 0.0, None
         elif away <= _AWAY:
             self._silent += away
 

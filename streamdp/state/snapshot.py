@@ -8,83 +8,31 @@ little-endian; the header in msgpack (settings, positions, output lengths, wall 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import math
 import os
 import re
 import struct
-import tempfile
 import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
-
-LOCK = "lock"
-
-
-class FolderLock:
-    """The file ``lock`` in a folder, which is made where it is missing. Raises OSError where it cannot be."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / LOCK
-        self._fd = self._open()
-
-    def _open(self) -> int:
-        return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
-
-    def take(self) -> bool:
-        """Lock it, unless another process has; whether that is done."""
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        if self._is_named():
-            return True
-        self.close()  # another file has its name by now: the one to be locked
-        self._fd = self._open()
-        return self.take()
-
-    def replace(self) -> None:
-        """Put a new file in its place, locked: a process that holds the old one holds nothing any more."""
-        fd, fresh = tempfile.mkstemp(prefix=f"{LOCK}.", dir=self._path.parent)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.replace(fresh, self._path)
-        self.close()
-        self._fd = fd
-
-    def release(self) -> None:
-        """Let others lock it."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
-
-    def check(self) -> None:
-        """A lock is kept until it is given back."""
-
-    def close(self) -> None:
-        """Give it back; again is harmless."""
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):
-                os.close(self._fd)
-        self._fd = -1
-
-    def _is_named(self) -> bool:
-        held = os.fstat(self._fd)
-        try:
-            named = os.stat(self._path)
-        except OSError:
-            return False
-        return (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
-
+from streamdp.safe_files import create, open_regular, physical_memory
+from streamdp.state.lock import FolderLock
 
 MAGIC = b"STREAMDP"
-VERSION = 11  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
+VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has another checksum
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
+LOADING = 3
+"""How many times its size a snapshot takes while it is loaded: the file, its body, and arrays."""
+
+Taken = TypeVar("Taken")
 
 
 class SnapshotError(StreamdpError):
@@ -110,6 +58,41 @@ class Header(msgspec.Struct, frozen=True):
     written: float
     writer: Writer = "consume"
     ended: bool = False
+
+
+_NO_HEADER = (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What decoding a header, or checking it, may raise."""
+
+_DEPTH = 8
+"""Levels of lists and mappings within a header, at most."""
+
+
+def check_header(header: Header) -> None:
+    """Raise ValueError unless a header holds plain values, all within the ranges of its reader."""
+    if not 0 <= header.seq < 1 << 53:
+        raise ValueError(f"seq {header.seq} is out of range")
+    if not 0.0 <= header.written < 1e11:  # also NaN
+        raise ValueError(f"written {header.written} is no time")
+    for part in (header.settings, header.positions, header.outputs, header.modes):
+        _check_plain(part, _DEPTH)
+
+
+def _check_plain(value: Any, depth: int) -> None:
+    if depth == 0:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise ValueError(f"{name!r} is no name")
+            _check_plain(each, depth - 1)
+    elif isinstance(value, list):
+        for each in value:
+            _check_plain(each, depth - 1)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is not finite")
+    elif not isinstance(value, str | int | None):
+        raise ValueError(f"a value of type {type(value).__name__}")
 
 
 def pack(header: Header, body: bytes) -> bytes:
@@ -143,7 +126,12 @@ def unpack(data: bytes, name: str) -> tuple[Header, bytes]:
         raise _too_old(name, version)
     if len(data) != end + 4:
         raise SnapshotError(f"{name}: damaged (its lengths do not add up)", Exit.BAD_DATA)
-    header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
+    try:
+        header = msgspec.msgpack.decode(data[PREFIX.size : PREFIX.size + head], type=Header)
+        check_header(header)
+    except _NO_HEADER as error:
+        what = " ".join(str(error).split()) or type(error).__name__
+        raise SnapshotError(f"{name}: damaged (its header: {what})", Exit.BAD_DATA) from None
     return header, data[PREFIX.size + head : end]
 
 
@@ -154,15 +142,35 @@ def _too_old(name: str, version: int) -> SnapshotError:
     )
 
 
-def read(path: Path) -> tuple[Header, bytes]:
-    """Read and check one snapshot file. Raises SnapshotError."""
+def read(path: Path, *, follow: bool = True) -> tuple[Header, bytes]:
+    """Read and check one snapshot file. Raises SnapshotError.
+
+    ``follow`` says whether it may be a link: one that the user has named, and none found in a folder.
+    """
     try:
-        data = path.read_bytes()
+        with open(open_regular(path, follow=follow), "rb") as file:
+            _check_size(os.fstat(file.fileno()).st_size, path)
+            if file.read(len(MAGIC)) != MAGIC:
+                raise SnapshotError(f"{path}: not a streamdp snapshot, or cut off", Exit.BAD_DATA)
+            file.seek(0)
+            data = file.read()
     except FileNotFoundError:
         raise SnapshotError(f"{path}: no such file", Exit.NO_INPUT) from None
     except OSError as error:
         raise SnapshotError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
     return unpack(data, str(path))
+
+
+def _check_size(size: int, path: Path) -> None:
+    """Raise SnapshotError for a file that cannot be loaded, before any memory is asked for."""
+    have = physical_memory()
+    if LOADING * size > have:
+        size_, have_ = (f"{number / (1 << 30):.1f} GiB" for number in (size, have))
+        raise SnapshotError(
+            f"{path}: has {size_}, and this machine has {have_} of memory, a third of which a snapshot may "
+            "have: it is damaged, or was made on a larger machine",
+            Exit.BAD_DATA,
+        )
 
 
 class Hold(Protocol):
@@ -212,7 +220,8 @@ class StateFolder:
         self._hold = hold or _locked(self.folder)
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
             if NAME.fullmatch(leftover.stem):
-                leftover.unlink()
+                with contextlib.suppress(OSError):  # writing reports it
+                    leftover.unlink()
 
     def close(self) -> None:
         """Let another process use the folder."""
@@ -227,7 +236,8 @@ class StateFolder:
         path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
         temporary = path.with_suffix(SUFFIX + ".tmp")
         try:
-            with open(temporary, "wb") as file:
+            temporary.unlink(missing_ok=True)
+            with open(create(temporary), "wb") as file:
                 file.writelines(_parts(header, body))
                 file.flush()
                 os.fsync(file.fileno())
@@ -274,10 +284,7 @@ class StateFolder:
         self._given_up = held
 
     def newest(self, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:
-        """The newest sound snapshot, None where there is none yet. Raises SnapshotError.
-
-        Damaged ones are reported and passed over; where all are damaged, the error says so (78).
-        """
+        """See :func:`newest_taken`."""
         return newest(self.folder, warn)
 
 
@@ -287,15 +294,27 @@ def snapshots(folder: Path) -> list[Path]:
 
 
 def newest(folder: Path, warn: Callable[[str], None]) -> tuple[Header, bytes] | None:
-    """See :meth:`StateFolder.newest`."""
+    """Header and body of the newest snapshot that is whole; see :func:`newest_taken`."""
+    return newest_taken(folder, warn, lambda header, body: (header, body))
+
+
+def newest_taken(
+    folder: Path, warn: Callable[[str], None], take: Callable[[Header, bytes], Taken]
+) -> Taken | None:
+    """What ``take`` makes of the newest sound snapshot, None where there is none yet. Raises SnapshotError.
+
+    ``take`` may raise SnapshotError (65) too: such a snapshot, as any other that is damaged, is reported and
+    passed over. Where all are damaged, the error says so (78).
+    """
     found = snapshots(folder)
     for path in found:
         try:
-            return read(path)
+            return take(*read(path, follow=False))
         except SnapshotError as error:
-            if error.exit_code == Exit.CONFIG:
+            if error.exit_code not in (Exit.BAD_DATA, Exit.NO_INPUT):
                 raise
-            warn(f"{error}; trying the one before it")
+            name = "" if str(path) in error.message else f"{path}: "
+            warn(f"{name}{error}; trying the one before it")
     if found:
         raise SnapshotError(
             f"{folder}: none of its {len(found)} snapshots is sound; "

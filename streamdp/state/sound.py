@@ -18,6 +18,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoder, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
+from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit
 from streamdp.kernels.sound import finite, require, within
 from streamdp.lines.base import of_class
@@ -164,11 +165,7 @@ def refusing() -> Iterator[None]:
         yield
     except _FAULTS as error:
         what = " ".join(str(error).split()) or type(error).__name__
-        raise SnapshotError(
-            f"the state is damaged, or not of streamdp ({what}): go on from another snapshot, "
-            "or name another --state",
-            Exit.BAD_DATA,
-        ) from None
+        raise SnapshotError(f"the state is damaged, or not of streamdp ({what})", Exit.BAD_DATA) from None
 
 
 def check_words(encoder: BagEncoder, search: BeamSearch) -> None:
@@ -216,7 +213,7 @@ def _check_bags(batch: Batch, words: int) -> None:
     require(batch.offsets[0] == 0 and batch.offsets[-1] == len(batch.words), "offsets do not fit")
     require((np.diff(batch.offsets) > 0).all(), "a record has no words")
     within(batch.words, 0, words, "a word of a record")
-    within(batch.counts, 1, 1 << 31, "the count of a word")
+    within(batch.counts, 1, MOST_OF_A_WORD + 1, "the count of a word")
     pairs = batch.rows * np.int64(words) + batch.words
     require(len(np.unique(pairs)) == len(pairs), "a word comes twice in a record")
 
@@ -226,9 +223,12 @@ def _check_belonging(held: Labelled, search: BeamSearch) -> None:
     index, pool, slots = search.words.inverted, search.state.pool, search.head_slots()
     slots = slots[pool.state[slots] == ALIVE]
     names = search.state.lineages.rows["label"][pool.slots["lineage"][slots]]
-    slot_of = np.full(int(search.state.beam.counters.next_label), -1, np.int64)
-    slot_of[names[names >= 0]] = slots[names >= 0]
-    slot = slot_of[held.labels]
+    order = np.argsort(names, kind="stable")
+    place = np.searchsorted(names[order], held.labels, side="right") - 1
+    slot = np.full(len(held.labels), -1, np.int64)
+    found = np.flatnonzero(place >= 0)
+    found = found[names[order[place[found]]] == held.labels[found]]
+    slot[found] = slots[order[place[found]]]
     counted = np.bincount(slot[slot >= 0], minlength=len(pool.slots))
     smaller = (counted > pool.slots["size"])[pool.state != VACANT]
     require(not smaller.any(), "a cluster is smaller than what it retains")

@@ -13,8 +13,8 @@ from streamdp.answers.announcer import Announcer
 from streamdp.answers.describe import Candidate, Census
 from streamdp.beam.data.state import REVIEW_EVERY, Output
 from streamdp.beam.facts import facts_of
-from streamdp.beam.looks.adapt import Adapted, adapt, adapted
-from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, review
+from streamdp.beam.looks.adapt import Adapted
+from streamdp.beam.looks.review import MOST_RECORDS
 from streamdp.beam.search import NO_FOUNDERS, BeamSearch
 from streamdp.encode.encoders import Encoded, Encoder
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
@@ -22,7 +22,7 @@ from streamdp.encode.vocabulary import EVICT_EVERY, BagEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
-from streamdp.priors import DistanceDependent, Exponential, by_distance
+from streamdp.priors import Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
@@ -30,10 +30,10 @@ from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, keywords_of
 from streamdp.streams.intake import Intake
+from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
 
 if TYPE_CHECKING:
-    from streamdp.offline.passes import Passes
     from streamdp.offline.task import Stream as Refinable
 
 
@@ -61,13 +61,7 @@ class BeamStream(Stream):
         )
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
-        self._age = 0
-        self._passes: Passes | None = None
-        if settings.refine_every:  # imported where it is asked for: it is a seventh of the package
-            from streamdp.offline.passes import Passes
-
-            self._passes = Passes(settings)
-        self._adaptive: DistanceDependent | None = None
+        self._looks = Looks(settings, self.announcer, self.most_records)
 
     @property
     def search(self) -> BeamSearch | None:
@@ -129,14 +123,17 @@ class BeamStream(Stream):
                 return
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))
+        if self._looks.began is not None and not last and self._search is not None:
+            self._run(answers)
+            if self.seq % REVIEW_EVERY:
+                self._revise(
+                    self._search, self._looks.follow(self._search, with_events=self.with_events), answers
+                )
 
     def _start(self, search: BeamSearch) -> None:
         """Go on with a search; say how long its answers stay open to a second look."""
-        self._search, blueprint = search, self.intake.blueprint
-        self._age = blueprint.second_look(search.likelihood)
-        self.announcer.open_for = self.settings.retain if self._age or self._passes else 0
-        if self.settings.adapt and search.sparse:
-            self._adaptive = by_distance(blueprint.prior_for(sparse=True))
+        self._search = search
+        self._looks.start(search, self.intake.blueprint, self.intake.moments)
 
     def end(self, answers: Answers) -> None:
         """The stream has ended: answer what waits, and look back for the last time."""
@@ -200,8 +197,7 @@ class BeamStream(Stream):
         seq = first + len(records)
         if seq % REVIEW_EVERY == 0:
             self._look_back(search, answers)
-            if self._adaptive is not None:
-                adapt(search, self._adaptive, *self.retained.newest())
+            self._looks.adapt(search)
         if words is not None and seq % EVICT_EVERY == 0 and words.wants_eviction():
             search.forget_words(words.evict(search.held_words(), seq - self.settings.retain))
         self.stage("encode")
@@ -216,15 +212,8 @@ class BeamStream(Stream):
 
     def _look_back(self, search: BeamSearch, answers: Answers, *, last: bool = False) -> None:
         """Look again at what has come of age; begin and adopt refinements."""
-        age, with_events = self._age, self.with_events
-        held = self.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
-        if held is not None:
-            seqs = self.announcer.unsure(*coming_of_age(search.seq, age, last=last))
-            due = Due(seqs, age, self.announcer.open_from(search.seq), self.most_records, last)
-            self._revise(search, review(search, *held, due, with_events=with_events), answers)
-        if self._passes is not None:
-            turned = self._passes.turn(self.refinable, self.seq, with_events=with_events, last=last)
-            self._revise(search, turned, answers)
+        outputs = self._looks.back(search, self.refinable, with_events=self.with_events, last=last)
+        self._revise(search, outputs, answers)
         kept = self._words, self.retained, self.announcer.samples, self.order.dated
         titled = entitle(self.memory.titles, search, *kept)
         answers.events.extend(titled if self.with_events else ())
@@ -291,7 +280,8 @@ class BeamStream(Stream):
 
     def keywords(self) -> dict[int, list[str]]:
         """Words that are far more frequent in a live cluster than in the others, by label."""
-        return {} if self._search is None else keywords_of(self._search, self._words)
+        search = self._search
+        return {} if search is None else keywords_of(search, self._words)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -316,11 +306,11 @@ class BeamStream(Stream):
     @property
     def adapted(self) -> Adapted | None:
         """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
-        return adapted(self._search, self._adaptive) if self._adaptive and self._search else None
+        return self._looks.adapted(self._search)
 
     def refined(self) -> dict[str, float]:
         """What refinements have come to."""
-        return self._passes.counters() if self._passes else {}
+        return self._looks.passes.counters() if self._looks.passes else {}
 
     def refinable(self) -> Refinable | None:
         """The records that are retained and the beam, as refinements take them; None where there are none."""
@@ -328,9 +318,9 @@ class BeamStream(Stream):
         if held is None or encoder is None or search is None:
             return None
         prior, now = self.intake.blueprint.prior_for(search.sparse), self.adapted
-        if self._adaptive is not None and now is not None:
+        if self._looks.adaptive is not None and now is not None:
             decay = Exponential(now.decay_scale)
-            prior = replace(self._adaptive, concentration=now.concentration, decay=decay)
+            prior = replace(self._looks.adaptive, concentration=now.concentration, decay=decay)
         from streamdp.offline.task import Stream as Refinable
 
         encoded = Encoded(encoder, held.batch, self.intake.moments)
@@ -359,14 +349,15 @@ class BeamStream(Stream):
         return {
             **self.intake.dump(),
             "state": None if self._search is None else pack_all(facts_of(self._search.state)),
-            "passes": None if self._passes is None else self._passes.dump(),
+            "learned": self._looks.learned(self._search),
+            "passes": None if self._looks.passes is None else self._looks.passes.dump(),
         }
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         self.intake.load(stored)
-        if self._passes is not None and stored["passes"] is not None:
-            self._passes.load(stored["passes"])
+        if self._looks.passes is not None and stored["passes"] is not None:
+            self._looks.passes.load(stored["passes"])
         encoder, facts, held = self.intake.encoder, stored["state"], self.retained.collect()
         if facts is None:
             require(held is None and not self.announcer.undecided, "records are retained without a beam")
@@ -376,7 +367,8 @@ class BeamStream(Stream):
             return
         require(encoder is not None, "a beam without an encoder")
         require(not self.intake.strays, "strays after the warm-up")
-        search = self.intake.blueprint.search(self.intake.moments, unpack_all(facts))
+        learned = None if stored["learned"] is None else unpack_all(stored["learned"])
+        search = self.intake.blueprint.search(self.intake.moments, unpack_all(facts), learned)
         assert encoder is not None
         require(encoder.sparse == search.sparse, "clusters of another kind")
         self._start(search)
@@ -388,8 +380,8 @@ class BeamStream(Stream):
         open_for = self.announcer.open_for
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
-        if self._passes is not None:
-            self._passes.check(self.seq, int(search.state.beam.counters.next_label))
+        if self._looks.passes is not None:
+            self._looks.passes.check(self.seq, int(search.state.beam.counters.next_label))
 
 
 def _untrained(record: Record) -> Reject:

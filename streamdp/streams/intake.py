@@ -134,8 +134,8 @@ class Intake:
         self.moments = None if moments is None else Moments(*map(unpack, moments))
         if encoder is not None:
             self.encoder = load_encoder(encoder, tokenizer_of(self.blueprint.settings))
-            for _, record in self.pending:
-                self.encoder.add(record)
+            taken = [self.encoder.add(record) for _, record in self.pending]
+            require(not any(taken), "records that wait are refused")
             self._fit_model_to(self.encoder)
         for time, _ in [*self.pending, *self.strays]:
             require(isinstance(time, float), "a time of another type")

@@ -47,11 +47,22 @@ class Lines:
             start = end + 1
         lines = (chunk[start:] if start else chunk).split(b"\n")
         self._hold(lines.pop())
-        if len(chunk) <= self._max:
+        if len(chunk) <= self._max or max(map(len, lines), default=0) <= self._max:
             return [*blocks, Block(lines)] if lines else blocks
         for line in lines:
             blocks.append(Block([line[: self._max]], max(0, len(line) - self._max)))
         return blocks
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing but space is held of a line."""
+        return all(part.isspace() for part in self._parts) and self._held == self._length
+
+    def drop(self) -> int:
+        """Forget the line that is held; return how many bytes it has."""
+        length = self._length
+        self._parts, self._held, self._length = [], 0, 0
+        return length
 
     def finish(self) -> list[Block]:
         """Return the last line, if it has no newline, at the end of the stream."""
@@ -66,9 +77,7 @@ class Lines:
 
     def _release(self, newline: bool) -> Block:
         line = b"".join(self._parts)
-        extra = self._length - len(line) - (not newline)
-        self._parts, self._held, self._length = [], 0, 0
-        return Block([line], extra)
+        return Block([line], self.drop() - len(line) - (not newline))
 
 
 class Rows:

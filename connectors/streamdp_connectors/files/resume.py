@@ -36,10 +36,25 @@ class Left(NamedTuple):
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Left:
-        """The inverse of ``plain``."""
+        """The inverse of ``plain``. Raises SinkError (65) for anything else."""
+        try:
+            return cls._of(stored, 1)
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise SinkError(f"the state does not say what an output holds ({error})", Exit.BAD_DATA) from None
+
+    @classmethod
+    def _of(cls, stored: Mapping[str, Any], rotations: int) -> Left:
+        path = stored["path"]
+        length, head, tail = numbers = [stored[name] for name in ("length", "head", "tail")]
+        if not isinstance(path, str) or "\0" in path:
+            raise ValueError(f"{path!r} is no path")
+        for number in numbers:
+            if type(number) is not int or not 0 <= number < 1 << 62:
+                raise ValueError(f"{number!r} is no length or checksum")
         rotated = stored.get("rotated")
-        before = None if rotated is None else cls.of(rotated)
-        return cls(stored["path"], stored["length"], stored["head"], stored["tail"], before)
+        if rotated is not None and not rotations:
+            raise ValueError("a rotation within a rotation")
+        return cls(path, length, head, tail, None if rotated is None else cls._of(rotated, 0))
 
     def plain(self) -> dict[str, Any]:
         """As a snapshot stores it."""
@@ -47,18 +62,23 @@ class Left(NamedTuple):
         return stored if self.rotated is None else stored | {"rotated": self.rotated.plain()}
 
 
-def remember(path: str, fd: int, length: int) -> Left:
-    """Return what to remember of the first ``length`` bytes of an open file."""
+def edges(fd: int, length: int) -> tuple[int, int]:
+    """The CRC-32 of the first and of the last 64 KiB of the first ``length`` bytes of an open file."""
     head = os.pread(fd, min(length, EDGE), 0)
     tail = os.pread(fd, min(length, EDGE), max(length - EDGE, 0))
-    return Left(os.path.abspath(path), length, zlib.crc32(head), zlib.crc32(tail))
+    return zlib.crc32(head), zlib.crc32(tail)
+
+
+def remember(path: str, fd: int, length: int) -> Left:
+    """Return what to remember of the first ``length`` bytes of an open file."""
+    return Left(os.path.abspath(path), length, *edges(fd, length))
 
 
 def is_what_was_left(fd: int, left: Left) -> bool:
     """Whether an open file begins with all that was written to the remembered file."""
     if os.fstat(fd).st_size < left.length:
         return False
-    return remember(left.path, fd, left.length)[1:4] == left[1:4]
+    return edges(fd, left.length) == (left.head, left.tail)
 
 
 def begins_alike(fd: int, left: Left) -> bool:
@@ -113,18 +133,37 @@ class Claim(NamedTuple):
     def end_rotation(self, fd: int) -> bool:
         """Rename the file if its rotation was interrupted, and return whether it was. Raises OSError."""
         before = None if self.left is None else self.left.rotated
-        if before is None or not self._is_at(self.left) or os.path.lexists(before.path):
+        if before is None or not self._is_at(self.left):
+            return False
+        name = self._rotated_name(before)
+        if os.path.lexists(name):
             return False
         if is_what_was_left(fd, before):
-            os.rename(self.path, before.path)
+            os.rename(self.path, name)
             return True
         if begins_alike(fd, before):
             raise SinkError(
                 f"{self.path} has changed since this state wrote to it, and was to be rotated: restore it, "
-                f"or rename it to {before.path}",
+                f"or rename it to {name}",
                 Exit.BAD_DATA,
             )
         return False  # it was rotated, and somebody has moved it since
+
+    def _rotated_name(self, before: Left) -> str:
+        """The name that a rotation has chosen, beside the file itself."""
+        root, ending = os.path.splitext(self.path)
+        folder, name = os.path.split(before.path)
+        ours = re.fullmatch(
+            rf"{re.escape(os.path.basename(root))}-\d{{8}}T\d{{6}}\.\d{{6}}Z(-\d+)?{re.escape(ending)}", name
+        )
+        here = os.path.realpath(os.path.dirname(self.path) or ".")
+        if ours is None or os.path.realpath(folder) != here:
+            raise SinkError(
+                f"{self.path}: the state says that it was to be rotated to {before.path}, which is no name "
+                "of a rotated file: go on from another snapshot",
+                Exit.BAD_DATA,
+            )
+        return os.path.join(os.path.dirname(self.path), name)
 
     def length_kept(self, fd: int) -> int:
         """How many bytes of the open file stay; the rest is this stream's own, and is written again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -17,6 +18,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
+from streamdp.safe_files import FILE
 from streamdp_connectors.files.resume import (
     STANDARD_OUTPUT,
     Claim,
@@ -40,7 +42,7 @@ class OutputFile:
     continued, whatever its name is now; what follows is cut off, because it will be written again. All lines
     that are cut must begin like this sink's own (``beginnings``). If the file has been moved away, ``anew``
     begins another. If the records are not ``replayed``, only a torn line is cut. Standard output, pipes and
-    devices are never cut.
+    devices are never cut. A link is followed, unless the name is a ``proposed`` one that no user has written.
 
     One process writes to a file, and locks it. Whenever lines are handed over, the file must be as it was
     written: a file that something else deleted, replaced, cut or wrote gets no more lines. Raises SinkError.
@@ -56,9 +58,11 @@ class OutputFile:
         replayed: bool = True,
         beginnings: Sequence[bytes] = (b"{",),
         at_once: bool = True,
+        proposed: bool = False,
     ) -> None:
         self.path = path
         """Where the file is, or will be."""
+        self._links = os.O_NOFOLLOW if proposed else 0
         self._buffer: list[bytes] = []
         self._waiting = 0  # bytes in the buffer
         self._flushed = 0  # bytes in the file
@@ -76,7 +80,7 @@ class OutputFile:
         standard = self.path == STANDARD_OUTPUT
         if not standard:
             self._claim.check_name()
-        self._fd = 1 if standard else _open(self.path)
+        self._fd = 1 if standard else _open(self.path, self._links)
         self._file = not standard and stat.S_ISREG(os.fstat(self._fd).st_mode)
         self._new = self._file  # the name itself has not been synced yet
         if self._file:
@@ -146,7 +150,7 @@ class OutputFile:
         with self._writing():
             if self._full is not None:
                 os.rename(self.path, self._full.path)
-            fd = _open(self.path)
+            fd = _open(self.path, self._links)
             try:
                 _lock(fd, self.path)
                 if os.fstat(fd).st_size:
@@ -178,7 +182,7 @@ class OutputFile:
                 _lock(self._fd, self.path)
                 if self._claim.end_rotation(self._fd):
                     os.close(self._fd)
-                    self._fd = _open(self.path)
+                    self._fd = _open(self.path, self._links)
                     _lock(self._fd, self.path)
                 self._begun = os.fstat(self._fd).st_mtime
                 self._flushed = self._claim.length_kept(self._fd)
@@ -264,7 +268,7 @@ class RejectSink(OutputFile):
         self, path: str, left: Mapping[str, Any] | None = None, *, spare: bool = False, **how: bool
     ) -> None:
         self._spare = spare
-        there = (left is not None and left["length"] > 0) or (os.path.exists(path) and not spare)
+        there = (left is not None and left["length"] > 0) or (os.path.lexists(path) and not spare)
         at_once = path == STANDARD_OUTPUT or path.endswith(".gz") or there
         super().__init__(path, left, beginnings=(b'{"position":',), at_once=at_once, **how)
 
@@ -288,7 +292,7 @@ def reject_line(reject: Reject) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-def _open(path: str) -> int:
+def _open(path: str, links: int = 0) -> int:
     if path.endswith(".gz"):
         raise SinkError(f"cannot write {path}: gzip output could not be cut and continued", Exit.USAGE)
     try:
@@ -296,9 +300,12 @@ def _open(path: str) -> int:
         # Appending, a line that is under way when another program cuts the file leaves no hole.
         file = not os.path.exists(path) or os.path.isfile(path)
         how = os.O_RDWR | os.O_APPEND if file else os.O_WRONLY
-        return os.open(path, how | os.O_CREAT, 0o666)
+        return os.open(path, how | os.O_CREAT | links, FILE)
     except OSError as error:
-        raise SinkError(f"cannot create {path}: {error.strerror}", Exit.CANNOT_CREATE) from None
+        what = (
+            "it is a link, followed only where you name it" if error.errno == errno.ELOOP else error.strerror
+        )
+        raise SinkError(f"cannot create {path}: {what or error.strerror}", Exit.CANNOT_CREATE) from None
 
 
 def _lock(fd: int, path: str) -> None:

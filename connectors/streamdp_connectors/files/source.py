@@ -1,8 +1,8 @@
-"""Read records from files, folders of files, pipes and standard input."""
+"""Read records from files, pipes and standard input."""
 
 from __future__ import annotations
 
-import os
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -13,11 +13,14 @@ from streamdp.decode.fields import RefusedError
 from streamdp.errors import Exit
 from streamdp.records.raws import Raws
 from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_open
-from streamdp_connectors.inputs import Input
+from streamdp_connectors.inputs import WORK, Input, Known
 from streamdp_connectors.protocol import SourceError
 
+_log = logging.getLogger(__name__)
 _BOM = b"\xef\xbb\xbf"
 _RETURN = 0x0D
+_BLANK = 4096  # blank lines that are skipped at once between others
+_LARGEST = 4 << 20  # bytes of a batch, above which it grows no further
 
 
 class FileSource:
@@ -29,9 +32,14 @@ class FileSource:
     only the first ``max_line`` are held and delivered: let it be above the decoder's limit. A CSV row whose
     quote is still open after as many bytes is delivered as its first line, and reading resumes after that.
 
-    At the end a last line without newline is a record too. With ``follow`` there is no end: the source
-    waits for more, delivers a line when its newline has come, and goes on with the new file when the
-    old one is replaced or cut. Pipes are read as lines arrive, with or without ``follow``.
+    At the end a last line without newline is a record too, unless ``whole`` leaves it for later (in a file
+    that is not packed). With ``follow`` there is no end: the source waits for more, delivers a line when its
+    newline has come, and goes on with the new file when the old one is replaced or cut. Pipes are read as
+    lines arrive, with or without ``follow``.
+
+    A position has what a file is ``known`` by: inode, length, and checksums of its beginning and of what lies
+    before the position. So a file that is not the one that was read is refused; with ``follow`` it begins
+    anew, after what is left of the old one where that is found beside it under another name.
 
     ``clock`` gives the arrival time in seconds since the epoch. Raises SourceError.
     """
@@ -43,6 +51,7 @@ class FileSource:
         follow: bool = False,
         clock: Callable[[], float] = time.time,
         max_line: int = 16 << 20,
+        whole: bool = False,
     ) -> None:
         self.path = path
         self.header: list[str] | None = None
@@ -52,7 +61,9 @@ class FileSource:
         self._body = 0, 0  # lines and bytes of the header
         self._clock, self._max_line = clock, max_line
         self._take = self._take_rows if self._csv else self._take_lines
-        self._input = Input(path, follow)
+        self._input, self._follow = Input(path, follow), follow
+        self._whole = whole and self.seekable and not self._input.packed
+        self._blank = 0  # lines that were skipped
         self._restart(0, 0)
         try:
             self._wait_for_header()
@@ -75,25 +86,33 @@ class FileSource:
         return self._input.share()
 
     def read(self, max_records: int, timeout: float) -> Raws:
-        """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds."""
+        """Return what is there, at most ``max_records``; none if nothing came in ``timeout`` seconds.
+
+        Bytes may go on coming without end, and without the end of a line: work that takes longer is
+        ``unfinished``, as is a batch of some megabytes.
+        """
         found = Raws({"file": self.path}, ("line",))
-        deadline = time.monotonic() + timeout
-        left = timeout
+        began, first, blank = time.monotonic(), self._offset, self._blank
+        waits, works = began + timeout, began + max(timeout, WORK)
         while len(found) < max_records:
+            now = time.monotonic()
+            if now > works or self._offset - first > _LARGEST:
+                found.unfinished = True
+                break
             if self._blocks:
                 self._take(found, max_records)
-                continue
-            if left < 0 and not self._input.regular:
-                break  # bytes may go on coming without end, and without the end of a line
-            if not self._fill(0.0 if found else max(0.0, left)):
+            elif not self._fill(0.0 if found else max(0.0, waits - now)):
+                found.unfinished = self._input.regular and not self._follow and not self._ended
                 break
-            left = deadline - time.monotonic()
+        found.blank = self._blank - blank
         return found
 
     def positions(self) -> dict[str, Any]:
         """Return the file, and the lines and unpacked bytes up to the end of the last record returned."""
         line, offset = self._done
-        return {"file": self.path, "line": line, "offset": offset}
+        place = {"file": self.path, "line": line, "offset": offset}
+        known = self._input.known(offset)
+        return place if known is None else {**place, "known": known}
 
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue after the record at which ``positions`` were taken; no file may have changed before it.
@@ -111,14 +130,44 @@ class FileSource:
             self._offset += offset
             self._done = self._line, self._offset
             return False
+        if not self.is_same(positions) and not self._turn_back(line, positions["known"]):
+            return True
         if self._csv and offset < self._body[1]:
             line, offset = self._body
         if (line, offset) != self._done:
-            before = self._input.goto(offset)
+            self._input.goto(offset)
             self._restart(line, offset)
             self._header_due = False
-            self._unfinished = before not in (b"", b"\n")
+            self._continued = True
         return True
+
+    def is_same(self, positions: dict[str, Any]) -> bool:
+        """Whether the file is the one at which ``positions`` were taken, as far as they tell."""
+        known = positions.get("known")
+        return known is None or not self.seekable or self._input.is_same(known)
+
+    def _turn_back(self, line: int, known: Known) -> bool:
+        """Go to the file that was read before its name was given to another; False to begin anew with that.
+
+        Raises SourceError unless the file is followed.
+        """
+        if not self._follow:
+            raise SourceError(
+                f"{self.path} is not what was read up to line {line}: restore it, or begin anew with another "
+                "--state (--follow goes on with files that are replaced)",
+                Exit.BAD_DATA,
+            )
+        name = self._input.turn_back(known)
+        if name is not None:
+            _log.warning("%s was replaced: going on in %s, then with its beginning", self.path, name)
+            return True
+        _log.warning(
+            "%s was replaced or cut: going on with its beginning; "
+            "what followed line %d of the old file is lost",
+            self.path,
+            line,
+        )
+        return False
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -134,6 +183,7 @@ class FileSource:
         self._line, self._offset = line, offset  # taken
         self._done = line, offset  # up to the end of the last record
         self._header_due = self._csv
+        self._continued = False  # with what follows a stored position
         self._unfinished = False  # the last record's line had no newline when it was read
         self._file_ended = self._ended = False
         self._arrival = 0.0
@@ -148,12 +198,16 @@ class FileSource:
                 return False
             self._arrival = self._clock()
             if chunk:
+                if self._continued:
+                    self._continued, self._unfinished = False, self._input.before not in (b"", b"\n")
                 if self._unfinished:
                     chunk = self._finish_line(chunk)
+                if not self._rows.size:
+                    chunk = self._skip_blank(chunk)
                 self._add(self._lines.feed(chunk))
             else:
                 self._file_ended = True
-                self._add(self._lines.finish())
+                self._add([] if self._whole else self._lines.finish())
         elif self._rows.size:
             self._blocks.append(self._rows.give_up())
         elif self._input.reopen():
@@ -171,6 +225,18 @@ class FileSource:
             )
         self._blocks.extend(blocks)
 
+    def _skip_blank(self, chunk: bytes) -> bytes:
+        """Skip blank lines all at once if there is nothing else; return what is left of the last one."""
+        if not chunk.isspace() or not self._lines.blank:
+            return chunk
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            count = chunk.count(b"\n")
+            self._line += count
+            self._blank += count
+            self._offset += self._lines.drop() + end
+        return chunk[end:]
+
     def _finish_line(self, chunk: bytes) -> bytes:
         """Drop the newline that came after a record read without one."""
         rest = chunk.removeprefix(b"\r\n" if chunk[0] == _RETURN else b"\n")
@@ -186,11 +252,13 @@ class FileSource:
     def _take_lines(self, found: Raws, limit: int) -> None:
         """Move records from the first block to ``found``."""
         lines, extra, _ = self._blocks[0]
-        stop = min(len(lines), self._at + limit - len(found))
-        number, offset = self._line, self._offset
+        at, number, offset = self._at, self._line, self._offset
+        if not lines[at] and not any(many := lines[at : at + _BLANK]):
+            at, number, offset = at + len(many), number + len(many), offset + len(many)
+        stop = min(len(lines), at + limit - len(found))
         done, end = self._done
         data, places, before = found.data, found.places, len(found)
-        for line in lines[self._at : stop]:
+        for line in lines[at:stop]:
             number += 1
             offset += len(line) + 1
             if not line or line.isspace():
@@ -201,6 +269,7 @@ class FileSource:
             places.append(number)
             done, end = number, offset
         found.arrivals += [self._arrival] * (len(data) - before)
+        self._blank += number - self._line - len(data) + before
         self._at = stop
         if stop == len(lines):
             offset += extra
@@ -243,6 +312,7 @@ class FileSource:
         self._line += lines
         self._offset += size
         if not data or data.isspace():
+            self._blank += lines
             return
         if data[-1] == _RETURN:
             data = data[:-1]
@@ -280,67 +350,6 @@ class FileSource:
         if self.header is not None and names != self.header:
             raise SourceError(f"the new file {self.path} has another CSV header", Exit.BAD_DATA)
         self.header, self._header_due, self._body = names, False, self._done
-
-
-class FolderSource:
-    """The records of all files of a folder, in the order of their names.
-
-    Hidden files, and whatever is not a file, are skipped. ``open_file`` makes the source of one file. Files
-    are listed when the source is made; a run that goes on from a state finds files that came later, as long
-    as their names sort after those read. Raises SourceError.
-    """
-
-    def __init__(self, path: str, open_file: Callable[[str], FileSource]) -> None:
-        self.path = path
-        self._open = open_file
-        try:
-            found = [entry.name for entry in os.scandir(path) if entry.is_file()]
-        except OSError as error:
-            raise SourceError(f"cannot read {path}: {error.strerror}", Exit.NO_INPUT) from None
-        names = sorted(name for name in found if not name.startswith("."))
-        if not names:
-            raise SourceError(f"{path} holds no files to read", Exit.NO_INPUT)
-        self._paths = [os.path.join(path, name) for name in names]
-        self._at = 0
-        self._file = open_file(self._paths[0])
-
-    @property
-    def at_end(self) -> bool:
-        """Whether the last file has come to its end."""
-        return self._at == len(self._paths) - 1 and self._file.at_end
-
-    def read(self, max_records: int, timeout: float) -> Raws:
-        """Return records of one file, at most ``max_records``; none where it has none left."""
-        while self._file.at_end and not self.at_end:
-            self._go_to(self._at + 1)
-        return self._file.read(max_records, timeout)
-
-    def positions(self) -> dict[str, Any]:
-        """The folder, and the position in the file that is being read."""
-        return {"folder": self.path, **self._file.positions()}
-
-    def seek(self, positions: dict[str, Any]) -> bool:
-        """Continue in the file, and after the record, at which ``positions`` were taken."""
-        folder, file = positions.get("folder"), positions.get("file")
-        if folder != self.path:
-            check_same(folder or file, self.path)
-        if file not in self._paths:
-            raise SourceError(f"{file} is gone, and the state was reading it", Exit.BAD_DATA)
-        self._go_to(self._paths.index(file))
-        return self._file.seek({name: value for name, value in positions.items() if name != "folder"})
-
-    def share(self) -> float:
-        """How much of all files has been read, from 0 to 1."""
-        return (self._at + (self._file.share() or 0.0)) / len(self._paths)
-
-    def close(self) -> None:
-        """Close the file that is open."""
-        self._file.close()
-
-    def _go_to(self, at: int) -> None:
-        self._file.close()
-        self._at = at
-        self._file = self._open(self._paths[at])
 
 
 def check_same(before: object, path: str) -> None:

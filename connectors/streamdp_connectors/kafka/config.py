@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamdp.errors import Exit
+from streamdp.safe_files import warn_of_readers
 from streamdp_connectors.kafka.client import library
 from streamdp_connectors.protocol import ConnectorError
 
@@ -43,6 +44,9 @@ SPECIAL = (
 """Properties that are more than another name."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+SECRETS = ("sasl.password", "ssl.key.password", "sasl.jaas.config")
+"""Properties whose values are secrets; a file that has one should be the user's alone."""
+
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _OURS = {
     "group.id": "say --group",
@@ -64,15 +68,27 @@ class KafkaConfigError(ConnectorError):
         super().__init__(message, Exit.CONFIG)
 
 
-def kafka_options(path: str | None, environ: Mapping[str, str]) -> dict[str, Any]:
+class Login(dict[str, Any]):
+    """Settings of the client, which show no value where they are printed: a traceback may do so."""
+
+    def __repr__(self) -> str:
+        """Return the names alone."""
+        return f"Login({', '.join(self)})"
+
+
+def kafka_options(path: str | None, environ: Mapping[str, str]) -> Login:
     """Settings for kafka-python from a file of properties and the environment. Raises KafkaConfigError.
 
     The environment wins over the file. ``bootstrap_servers`` is among the settings if it was named.
     """
     found: dict[str, tuple[str, str]] = {}
-    for name, value, place in [*([] if path is None else _properties(path)), *_variables(environ)]:
+    for name, value, place in [] if path is None else _properties(path):
+        if name in SECRETS and path is not None:
+            warn_of_readers(path)
         found[name] = (value, place)
-    options: dict[str, Any] = {}
+    for name, value, place in _variables(environ):
+        found[name] = (value, place)
+    options = Login()
     for name, (value, place) in found.items():
         if name in NAMES:
             options[NAMES[name]] = value
@@ -158,6 +174,7 @@ def _text(path: str, what: str) -> str:
 
 
 def _secret(path: str, place: str) -> str:
+    warn_of_readers(path)
     found = _text(path, f"{place}: {path}").strip()
     if not found:
         raise KafkaConfigError(f"{place}: {path} is empty")
@@ -211,6 +228,7 @@ def _load(options: Mapping[str, Any]) -> None:
     except OSError:
         raise KafkaConfigError(f"ssl.ca.location: {options['ssl_cafile']} holds no PEM certificate") from None
     if options.get("ssl_certfile"):
+        warn_of_readers(options.get("ssl_keyfile") or options["ssl_certfile"])
         try:
             ssl.create_default_context().load_cert_chain(
                 options["ssl_certfile"], options.get("ssl_keyfile"), options.get("ssl_password") or ""

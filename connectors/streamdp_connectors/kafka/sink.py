@@ -22,6 +22,17 @@ _REMEMBERED = 100_000
 Headers = list[tuple[str, bytes]]
 
 
+def check_stored(resume: Mapping[str, Any]) -> None:
+    """Raise SinkError (65) unless this is what ``state`` of a sink returned."""
+    numbers = [resume.get(name) for name in ("epoch", "out_seq", "offset")]
+    said, topic = resume.get("said", []), resume.get("topic", "")
+    if isinstance(said, list):
+        numbers += said
+    sound = isinstance(said, list) and isinstance(topic, str)
+    if not sound or any(type(number) is not int or not 0 <= number < 1 << 64 for number in numbers):
+        raise SinkError("the state holds no position in a topic of answers", Exit.BAD_DATA)
+
+
 class TopicWriter:
     """Numbered records in one partition of a topic.
 
@@ -43,8 +54,8 @@ class TopicWriter:
         anew: bool = False,
         ended: bool = False,
     ) -> None:
-        if resume is not None and not {"epoch", "out_seq", "offset"} <= set(resume):
-            raise SinkError(f"the state holds no position in topic {topic}", Exit.BAD_DATA)
+        if resume is not None:
+            check_stored(resume)
         self.topic, self._delivery = topic, delivery
         self._epoch = epoch if resume is None else resume["epoch"]
         self._out_seq = 0 if resume is None else resume["out_seq"]

@@ -1,0 +1,211 @@
+"""Clusters of vectors by rows of statistics: what they weigh under other parameters, alone and as one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamdp.beam.data.pool import VACANT
+from streamdp.beam.data.state import COMPLETE, Model, Output, State
+from streamdp.beam.looks.moving import (
+    count_merger,
+    put_back,
+    report_merger,
+    revise,
+    room_to_join,
+    room_to_look,
+    widen,
+)
+from streamdp.beam.looks.recent import Recent, link, ratio_of_union, unlink, weigh_list
+from streamdp.beam.step.aging import weigh_united
+from streamdp.beam.step.closing import discard_slot
+from streamdp.kernels.jit import entry, kernel
+from streamdp.likelihoods.vectors import (
+    add,
+    clear,
+    coarsen,
+    log_marginal,
+    merge,
+    own,
+    predictive,
+    rebase,
+    remove,
+    settle,
+)
+
+NO_WORDS = np.zeros(0, np.int32)
+
+
+@entry
+def collect_rows(family: Any, vectors: np.ndarray, place: np.ndarray, block: np.ndarray) -> None:
+    """Statistics of clusters; ``place`` is the row of each record, -1 for none."""
+    for k in range(block.shape[0]):
+        clear(family, block[k])
+    for i in range(vectors.shape[0]):
+        if place[i] >= 0:
+            add(family, block[place[i]], vectors[i], own(family, vectors[i]))
+    for k in range(block.shape[0]):
+        settle(family, block[k])
+
+
+@entry
+def weigh_rows(family: Any, block: np.ndarray, out: np.ndarray) -> None:
+    """log H of each row under parameters that may be others than before."""
+    for k in range(block.shape[0]):
+        rebase(family, block[k])
+        out[k] = log_marginal(family, block[k])
+
+
+@entry
+def weigh_pairs(
+    family: Any, block: np.ndarray, first: np.ndarray, second: np.ndarray, union: np.ndarray, out: np.ndarray
+) -> None:
+    """log H of two rows as one, of each pair."""
+    for p in range(first.shape[0]):
+        for j in range(union.shape[0]):
+            union[j] = block[first[p], j]
+        merge(family, union, block[second[p]])
+        settle(family, union)
+        out[p] = log_marginal(family, union)
+
+
+@entry
+def unite_rows(family: Any, block: np.ndarray, gone: int, into: int) -> None:
+    """Add one row to another."""
+    merge(family, block[into], block[gone])
+    settle(family, block[into])
+
+
+CONTAMINATED, WIDER = 0.1, 9.0
+"""Share of a cluster's records that may lie further out than the family has it; by how much their variance is
+larger."""
+
+
+@kernel
+def _surprise_of(
+    family: Any, row: np.ndarray, location: int, x: np.ndarray, near: np.ndarray
+) -> tuple[float, float]:
+    """log H(x | S), and the same where a record may be one that lies further out."""
+    apart, size = own(family, x), x.shape[0]
+    for d in range(size):
+        near[d] = row[location + d] + (x[d] - row[location + d]) / math.sqrt(WIDER)
+    plain = predictive(family, row, x, apart)
+    wide = predictive(family, row, near, own(family, near)) - 0.5 * size * math.log(WIDER)
+    most, least = math.log(1.0 - CONTAMINATED) + plain, math.log(CONTAMINATED) + wide
+    peak = max(most, least)
+    return plain, peak + math.log(math.exp(most - peak) + math.exp(least - peak))
+
+
+@entry
+def evidence_of_tails(
+    family: Any,
+    block: np.ndarray,
+    vectors: np.ndarray,
+    place: np.ndarray,
+    location: int,
+    row: np.ndarray,
+    near: np.ndarray,
+) -> float:
+    """How much better records are foretold by others of their cluster where some lie further out, in nats.
+
+    ``place`` is the row of each record that is asked, -1 for none; ``location`` is where rows say around what
+    the predictive lies.
+    """
+    total = 0.0
+    for i in range(vectors.shape[0]):
+        if place[i] < 0:
+            continue
+        for j in range(row.shape[0]):
+            row[j] = block[place[i], j]
+        remove(family, row, vectors[i], own(family, vectors[i]))
+        settle(family, row)
+        plain, contaminated = _surprise_of(family, row, location, vectors[i], near)
+        total += contaminated - plain
+    return total
+
+
+@entry
+def weigh_strays(
+    family: Any,
+    block: np.ndarray,
+    vectors: np.ndarray,
+    recent: Recent,
+    slot: int,
+    others: np.ndarray,
+    location: int,
+    near: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """log of the predictive of a slot's records, one by one, in other rows, where some lie further out."""
+    for p in range(others.shape[0]):
+        out[p], m = 0.0, recent.head[slot]
+        while m >= 0:
+            out[p] += _surprise_of(family, block[others[p]], location, vectors[m], near)[1]
+            m = recent.next[m]
+
+
+@entry
+def ratios_of_unions(
+    prior: Any, state: State, recent: Recent, small: np.ndarray, large: np.ndarray, out: np.ndarray
+) -> None:
+    """log of p(z) with two slots made one over p(z), of each pair; all of the small one is retained."""
+    for p in range(small.shape[0]):
+        out[p] = ratio_of_union(prior, state, recent, small[p], large[p])
+
+
+@entry
+def unite_slots(model: Model, state: State, recent: Recent, out: Output, slot: int, into: int) -> None:
+    """Make a slot, all of whose records are retained, part of another; all hypotheses hold both."""
+    pool, clusters = state.pool, state.clusters
+    if not room_to_look(state, out, 0):
+        return
+    room_to_join(state, out, slot, into, NO_WORDS)
+    if out.counters.status != COMPLETE:
+        return
+    report_merger(state, out, slot, into)
+    merge(model.family, clusters.block[into], clusters.block[slot])
+    settle(model.family, clusters.block[into])
+    row = pool.slots[slot]
+    pool.slots[into].size += row.size
+    widen(pool, into, row.first_time, row.last_time, row.last)
+    weigh_united(model.prior, model, state, slot, into)
+    put_back(state, into)
+    m = recent.head[slot]
+    discard_slot(state, slot)
+    count_merger(state)
+    while m >= 0:
+        after = recent.next[m]
+        unlink(recent, m)
+        link(recent, into, m)
+        m = after
+    weigh_list(model.prior, state, recent, into)
+    out.counters.done = 1
+
+
+@entry
+def rebase_slots(family: Any, state: State) -> float:
+    """Bring all clusters up to date under other parameters; returns the sum of their log H."""
+    clusters, total = state.clusters, 0.0
+    for slot in range(state.pool.counters.high):
+        if state.pool.state[slot] != VACANT:
+            rebase(family, clusters.block[slot])
+            coarsen(family, clusters.block[slot], clusters.coarse[slot])
+            total += log_marginal(family, clusters.block[slot])
+    return total
+
+
+@entry
+def revise_moved(
+    state: State, recent: Recent, out: Output, moved: np.ndarray, probabilities: np.ndarray
+) -> None:
+    """Tell of records that are in other clusters now; goes on with number ``out.counters.done``."""
+    i = out.counters.done
+    while i < moved.shape[0]:
+        if not room_to_look(state, out, 1):
+            return
+        revise(state, recent, out, moved[i], probabilities[i])
+        state.beam.counters.moved += 1
+        i += 1
+        out.counters.done = i

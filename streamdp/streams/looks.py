@@ -1,0 +1,102 @@
+"""What a stream of a beam does when it looks back, and what of that is state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdp.answers.announcer import Announcer
+from streamdp.beam.data.state import REVIEW_EVERY, Output
+from streamdp.beam.looks.adapt import Adapted, adapt, adapted
+from streamdp.beam.looks.review import MOST_RECORDS, Due, coming_of_age, review
+from streamdp.beam.looks.scales import AGED, are_shown, due_at, follow
+from streamdp.beam.search import BeamSearch
+from streamdp.likelihoods import VectorFamily
+from streamdp.likelihoods.base import Moments
+from streamdp.priors import DistanceDependent, by_distance
+from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.schema import Settings
+from streamdp.state.retained import pack
+
+if TYPE_CHECKING:
+    from streamdp.offline.passes import Passes
+    from streamdp.offline.task import Stream as Refinable
+
+NO_RECORDS = np.zeros(0, np.int64)
+
+
+class Looks:
+    """Second looks at words, what clusters of vectors show of the prior, refinements, adaptation.
+
+    Parameters
+    ----------
+    settings
+        Those of the stream.
+    announcer
+        Its open answers, and the latest records.
+    most_records
+        Of a cluster that second looks may make part of another.
+    """
+
+    def __init__(self, settings: Settings, announcer: Announcer, most_records: int = MOST_RECORDS) -> None:
+        self._settings, self._announcer = settings, announcer
+        self._most_records = most_records
+        self._age = 0
+        self.began: VectorFamily | None = None
+        """The family of vectors as the first records suggested it; None where its parameters stay."""
+        self.adaptive: DistanceDependent | None = None
+        """The prior as the settings have it; None where its parameters stay."""
+        self.passes: Passes | None = None
+        if settings.refine_every:  # imported where it is asked for: it is a seventh of the package
+            from streamdp.offline.passes import Passes
+
+            self.passes = Passes(settings)
+
+    def start(self, search: BeamSearch, blueprint: Blueprint, moments: Moments | None) -> None:
+        """Say how long the answers of a search stay open."""
+        self._age, self.began = blueprint.second_look(search.likelihood), blueprint.follows(moments)
+        looks = self._age or self.passes or self.began
+        self._announcer.open_for = self._settings.retain if looks else 0
+        if self._settings.adapt and search.sparse:
+            self.adaptive = by_distance(blueprint.prior_for(sparse=True))
+
+    def back(
+        self, search: BeamSearch, refinable: Callable[[], Refinable | None], *, with_events: bool, last: bool
+    ) -> Iterator[Output]:
+        """Look again at what has come of age; begin and adopt refinements. Yields revisions and events."""
+        age = self._age
+        held = self._announcer.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
+        if held is not None:
+            seqs = self._announcer.unsure(*coming_of_age(search.seq, age, last=last))
+            due = Due(seqs, age, self._announcer.open_from(search.seq), self._most_records, last)
+            yield from review(search, *held, due, with_events=with_events)
+        if self.passes is not None:
+            yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
+        if last or due_at(search.seq):
+            yield from self.follow(search, with_events=with_events, last=last)
+
+    def follow(self, search: BeamSearch, *, with_events: bool, last: bool = False) -> Iterator[Output]:
+        """Let what is expected of clusters of vectors follow those that were found."""
+        if self.began is not None and (held := self._announcer.retained.collect()) is not None:
+            if not last and not are_shown(held.labels, self.began.dimension):
+                return
+            age, since = AGED * self._settings.second_look, self._announcer.open_from(search.seq)
+            due = Due(NO_RECORDS, age, since, last=last)
+            yield from follow(search, *held, due, self.began, with_events=with_events)
+
+    def adapt(self, search: BeamSearch) -> None:
+        """Let concentration and decay take a step, where they follow the stream."""
+        if self.adaptive is not None:
+            adapt(search, self.adaptive, *self._announcer.retained.newest())
+
+    def adapted(self, search: BeamSearch | None) -> Adapted | None:
+        """Concentration and scale of the decay as they are now; None where they do not follow the stream."""
+        return adapted(search, self.adaptive) if self.adaptive and search else None
+
+    def learned(self, search: BeamSearch | None) -> dict[str, Any] | None:
+        """The parameters of a search's likelihood that follow its clusters, packed; None where none do."""
+        if self.began is None or search is None:
+            return None
+        return {name: pack(np.array(getattr(search.likelihood, name))) for name in self.began.learned}

@@ -1,0 +1,150 @@
+"""How vectors look back: pooled scatter, strength by marginal likelihood, unions by the whole joint."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .enumeration import founders_of, log_likelihood, log_prior
+from .families import Family
+from .priors import Prior
+
+STRENGTHS = (20.0, 50.0, 150.0, 500.0, 2000.0)
+MEMBERS = 5
+ROUNDS = 4
+LEAST_GAIN = 1e-6
+
+CONTAMINATED = 0.1
+WIDER = 9.0
+
+Vector = Sequence[float]
+Maker = Callable[[np.ndarray, float], Family]
+"""The family of a covariance within clusters, and of how many records it counts for."""
+
+
+class Found(NamedTuple):
+    """Labels after a look, and the covariance and strength that were chosen."""
+
+    labels: list[int]
+    scale: np.ndarray
+    strength: float
+
+
+def pooled(clusters: Sequence[Sequence[Vector]], first: np.ndarray) -> np.ndarray:
+    """The scatter of clusters of five and more over its degrees of freedom; ``first`` counts for one."""
+    size = len(first)
+    total, freedom = np.array(first, float), 0
+    for members in clusters:
+        if len(members) >= MEMBERS:
+            mean = [math.fsum(x[d] for x in members) / len(members) for d in range(size)]
+            for x in members:
+                total = total + np.outer(np.subtract(x, mean), np.subtract(x, mean))
+            freedom += len(members) - 1
+    scale = total / (freedom + 1)
+    share = max(0.0, 1.0 - freedom / (2 * size))
+    return (1.0 - share) * scale + share * np.diag(np.diagonal(scale))
+
+
+def log_joint(
+    labels: Sequence[int], vectors: Sequence[Vector], times: Sequence[float], prior: Prior, family: Family
+) -> float:
+    """log p(z, x)."""
+    partition = founders_of(labels)
+    views = [None] * len(vectors)
+    return log_prior(partition, times, prior) + log_likelihood(partition, vectors, family, views)
+
+
+def look(
+    vectors: Sequence[Vector],
+    labels: Sequence[int],
+    times: Sequence[float],
+    prior: Prior,
+    first: np.ndarray,
+    make: Maker,
+    strengths: Sequence[float] = STRENGTHS,
+    *,
+    strays: bool = True,
+) -> Found:
+    """Choose scale and strength, then unite while the joint rises; until a round unites nothing."""
+    found, scale, strength = list(labels), first, strengths[0]
+    for _ in range(ROUNDS):
+        before = found
+        names = list(dict.fromkeys(found))
+        clusters = [[x for x, own in zip(vectors, found, strict=True) if own == name] for name in names]
+        scale = pooled(clusters, first)
+        sums = [sum(make(scale, r).log_marginal(members) for members in clusters) for r in strengths]
+        strength = strengths[sums.index(max(sums))]
+        family = make(scale, strength)
+        found = _unite(vectors, found, times, prior, family)
+        if strays:
+            found = _take_strays(vectors, found, times, prior, family)
+        if found == before:
+            break
+    return Found(found, scale, strength)
+
+
+def _unite(
+    vectors: Sequence[Vector], labels: list[int], times: Sequence[float], prior: Prior, family: Family
+) -> list[int]:
+    """Always the two clusters whose union raises the joint most; the larger one (the older) stays."""
+    found = labels
+    while True:
+        before = log_joint(found, vectors, times, prior, family)
+        best, gain = found, LEAST_GAIN
+        for a, b in itertools.combinations(dict.fromkeys(found), 2):  # a is the older
+            into, gone = (a, b) if found.count(a) >= found.count(b) else (b, a)
+            trial = [into if own == gone else own for own in found]
+            after = log_joint(trial, vectors, times, prior, family)
+            if after - before > gain:
+                best, gain = trial, after - before
+        if best is found:
+            return found
+        found = best
+
+
+def _contaminated(family: Any, members: Sequence[Vector], x: Vector) -> tuple[float, float]:
+    """The log predictive, and that where a tenth of the records has nine times the variance."""
+    size, n = len(x), len(members)
+    mean = [math.fsum(y[d] for y in members) for d in range(size)]
+    centre = [(family.kappa * family.m0[d] + mean[d]) / (family.kappa + n) for d in range(size)]
+    inner = [centre[d] + (x[d] - centre[d]) / math.sqrt(WIDER) for d in range(size)]
+    plain = family.log_predictive(members, x, None)
+    wide = family.log_predictive(members, inner, None) - size * math.log(math.sqrt(WIDER))
+    return plain, math.log((1.0 - CONTAMINATED) * math.exp(plain) + CONTAMINATED * math.exp(wide))
+
+
+def evidence_of_tails(vectors: Sequence[Vector], labels: Sequence[int], family: Any) -> float:
+    """What the records of larger clusters gain, each foretold by the others of its cluster."""
+    total = 0.0
+    for i, (x, own) in enumerate(zip(vectors, labels, strict=True)):
+        others = [vectors[j] for j, label in enumerate(labels) if label == own and j != i]
+        if len(others) + 1 >= MEMBERS:
+            plain, contaminated = _contaminated(family, others, x)
+            total += contaminated - plain
+    return total
+
+
+def _take_strays(
+    vectors: Sequence[Vector], labels: list[int], times: Sequence[float], prior: Prior, family: Any
+) -> list[int]:
+    """Small clusters first: part of a larger one, if its records are better there as maybe further out."""
+    if not hasattr(family, "kappa") or evidence_of_tails(vectors, labels, family) <= 0.0:
+        return labels
+    found = labels
+    for name in sorted(dict.fromkeys(labels), key=labels.count):
+        own = [x for x, label in zip(vectors, found, strict=True) if label == name]
+        before = log_prior(founders_of(found), times, prior)
+        best, gain = found, LEAST_GAIN
+        for other in dict.fromkeys(found):
+            members = [x for x, label in zip(vectors, found, strict=True) if label == other]
+            if other == name or len(members) < max(len(own), MEMBERS):
+                continue
+            trial = [other if label == name else label for label in found]
+            nats = log_prior(founders_of(trial), times, prior) - before - family.log_marginal(own)
+            nats += sum(_contaminated(family, members, x)[1] for x in own)
+            if nats > gain:
+                best, gain = trial, nats
+        found = best
+    return found

@@ -1,0 +1,206 @@
+"""What a stream holds is bounded in bytes of content, so that answers do not depend on the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamdp.cli.memory import warn_of_memory
+from streamdp.decode.decoder import LONGEST_ID
+from streamdp.decode.texts import TextReader
+from streamdp.encode.encoders import decoder_of
+from streamdp.encode.order import ReorderBuffer
+from streamdp.encode.vocabulary import LONGEST, Vocabulary, short
+from streamdp.engine import Engine
+from streamdp.records import Answers, Record, Reject
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raws
+from streamdp.settings import Settings
+
+MIB = 1 << 20
+
+
+def raws_of(lines: Sequence[dict[str, Any]]) -> Raws:
+    found = Raws({"file": "a"}, ("line",))
+    for i, line in enumerate(lines):
+        found.data.append(json.dumps(line).encode())
+        found.places.append(i + 1)
+        found.arrivals.append(0.0)
+    return found
+
+
+def both_ways(lines: Sequence[dict[str, Any]], settings: Settings) -> tuple[Engine, list[bytes]]:
+    """Answers to lines that are read side by side, which are those to objects one by one; an engine."""
+    decoder = decoder_of(settings, "jsonl")
+    texts = TextReader(decoder).read(raws_of(lines))
+    assert isinstance(texts, Texts)
+    objects = [decoder.decode(raw) for raw in raws_of(lines)]
+    one, other = Engine(settings), Engine(settings)
+    found, expected = one.advance(texts), other.advance(objects)
+    assert found.lines.encode() == expected.lines.encode()
+    assert found.rejects == expected.rejects
+    found, expected = one.finish(), other.finish()
+    assert found.lines.encode() == expected.lines.encode()
+    assert one.dumps() == other.dumps()
+    return one, expected.lines.encode().splitlines()
+
+
+LONG = [
+    "a" * 300_000,
+    "x1" * 200 + "y",
+    "https://example.com/" + "path/" * 1000,
+    "#" + "tag" * 200,
+    "\u00e9" * 129,
+    "\U0001f600" * 3 + "z" * 300,
+    "3." + "14" * 300,
+]
+
+
+@pytest.mark.parametrize("word", LONG)
+def test_a_long_word_is_cut_to_its_head_and_a_hash(word: str) -> None:
+    """The same one is known again; one that differs in its last letter is another."""
+    lines = [{"text": f"storm {word} coast"}, {"text": f"{word} rain"}, {"text": f"wind {word}a"}]
+    engine, _ = both_ways(lines, Settings(likelihood="dirichlet-multinomial"))
+    vocabulary: Vocabulary = engine._stream.encoder.vocabulary  # type: ignore[attr-defined]
+    words = [found for found in vocabulary.words if found is not None]
+    assert all(len(found.encode()) <= LONGEST for found in words)
+    assert vocabulary.cut >= 2
+    assert engine.counters()["words_cut"] == vocabulary.cut
+    cut = [found for found in words if "~" in found]
+    assert len(cut) == len(set(cut)) >= 2
+    assert len(engine.dumps()) < 50_000
+    again = Engine.loads(engine.dumps(), Settings(likelihood="dirichlet-multinomial"))
+    assert again.dumps() == engine.dumps()
+
+
+def test_words_of_the_longest_length_stay() -> None:
+    assert short("a" * LONGEST) == "a" * LONGEST
+    found = short("\u00e9" * LONGEST)
+    assert len(found.encode()) <= LONGEST
+    assert found.startswith("\u00e9" * 100)
+
+
+def test_scoring_counts_nothing() -> None:
+    engine = Engine(Settings())
+    engine.advance([f"storm {'a' * 1000}", "coast"])
+    before = engine.dumps()
+    engine.score([f"storm {'b' * 1000}", f"storm {'a' * 1000}"])
+    assert engine.dumps() == before
+
+
+@pytest.mark.parametrize("likelihood", ["categorical", "dirichlet-multinomial"])
+def test_names_and_values_are_cut_too(likelihood: str) -> None:
+    settings = Settings(likelihood=likelihood)
+    engine = Engine(settings)
+    long = "name\\=" * 10_000
+    if likelihood == "categorical":
+        records: list[Any] = [{long: "a" * 5000, "b": "c"}, {long: "a" * 5000, "b": "\\=" * 4000}] * 3
+    else:
+        records = [{long: 1.0, "b": 2.0}, {long: 2.0}] * 3
+    answers = engine.advance(records)
+    assert {line.seq for line in answers.assignments} == set(range(6))
+    assert engine.counters()["words_cut"] >= 3
+    assert len(engine.dumps()) < 20_000
+    assert Engine.loads(engine.dumps(), settings).dumps() == engine.dumps()
+    assert len(engine.clusters()) >= 1
+
+
+def test_a_long_id_is_refused() -> None:
+    lines = [
+        {"text": "storm coast", "id": "a"},
+        {"text": "storm rain", "id": "b" * (LONGEST_ID + 1)},
+        {"text": "wind", "id": "c" * LONGEST_ID},
+        {"text": "calm", "id": "\u00e9" * (LONGEST_ID // 2 + 1)},
+        {"text": "sun over", "id": "d"},
+    ]
+    decoder = decoder_of(Settings(), "jsonl")
+    found = [decoder.decode(raw) for raw in raws_of(lines)]
+    reasons = [each.reason if isinstance(each, Reject) else "" for each in found]
+    assert reasons == ["", "long_id", "", "long_id", ""]
+    both_ways(lines, Settings())
+    tables = decoder_of(Settings(), "csv")
+    tables.header = ["id", "text"]
+    row = Raws({"file": "a"}, ("line",))
+    row.data, row.places, row.arrivals = [b"e" * 5000 + b",storm"], [1], [0.0]
+    assert getattr(tables.decode(row[0]), "reason", "") == "long_id"
+
+
+# ------------------------------------------------------------------ what is held back
+
+
+def held(n: int, size: int) -> list[Record]:
+    """Records whose times go forth and back, of so many bytes."""
+    return [
+        Record("storm coast", {"line": i}, float((i * 7919) % n), None, None, None, b"x" * size)
+        for i in range(n)
+    ]
+
+
+def test_records_held_back_are_bounded_in_bytes() -> None:
+    order = ReorderBuffer(1e9, 1e9, 1e12, most_bytes=MIB)
+    ready: Any = []
+    for record in held(5000, 2000):
+        order.push(record, ready)
+        assert order.bytes == sum(len(r.raw) + 256 for _, _, r in [*order.heap, *order.leaps]) <= MIB
+    assert order.early > 1000
+    times = [time for time, found in ready if isinstance(found, Record)]
+    assert times == sorted(times)
+    order.drain(ready)
+    assert (len(ready), order.bytes) == (5000, 0)
+
+
+def test_leaps_are_bounded_too() -> None:
+    order = ReorderBuffer(0.0, 1e12, 10.0, most_bytes=MIB)
+    ready: Any = []
+    for i in range(100):
+        order.push(Record("a b", {}, float(i), None, None, None, b"x"), ready)
+        order.push(Record("a b", {}, 1e6 + 1e5 * i, None, None, None, b"x" * 100_000), ready)
+        assert order.bytes <= MIB
+    order.drain(ready)
+    assert (len(ready), order.bytes) == (200, 0)
+
+
+def answers_of(engine: Engine, records: Sequence[Record], batch: int) -> list[bytes]:
+    parts: list[Answers] = []
+    for at in range(0, len(records), batch):
+        parts.append(engine.advance(records[at : at + batch]))
+    return [line for part in parts for line in part.lines.encode().splitlines()]
+
+
+def test_answers_do_not_depend_on_batches_or_restarts() -> None:
+    settings = Settings(max_lateness=1e6, memory_limit=MIB, max_leap=1e9)
+    records = held(1200, 1000)
+    engine = Engine(settings)
+    expected = answers_of(engine, records, 1000)
+    assert engine.counters()["released_early"] > 400
+    assert expected
+    for batch in (1, 77):
+        again = Engine(settings)
+        found = answers_of(again, records[:616], batch)
+        again = Engine.loads(again.dumps(), settings)
+        assert found + answers_of(again, records[616:], batch) == expected
+        assert again.dumps() == engine.dumps()
+
+
+def test_the_vocabulary_is_bounded_in_bytes() -> None:
+    settings = Settings(memory_limit=MIB, retain=100)
+    engine = Engine(settings)
+    for i in range(30):
+        engine.advance([" ".join(f"{'w' * 200}{i}x{j}x{k}" for k in range(10)) for j in range(20)])
+        vocabulary = engine._stream.encoder.vocabulary  # type: ignore[attr-defined]
+        assert vocabulary.size == sum(len(w) for w in vocabulary.words if w) <= MIB // 4
+    assert engine.counters()["words_dropped"] > 0
+    assert Engine.loads(engine.dumps(), settings).dumps() == engine.dumps()
+
+
+def test_a_smaller_container_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for content, told in ((f"{200 * MIB}\n", True), (f"{700 * MIB}\n", False), ("max\n", False)):
+        (tmp_path / "memory.max").write_text(content)
+        warn_of_memory(512 * MIB, tmp_path / "memory.max")
+        assert ("200 MiB, is below memory_limit, 512 MiB" in capsys.readouterr().err) is told
+    warn_of_memory(512 * MIB, tmp_path / "none")
+    assert capsys.readouterr().err == ""
