@@ -246,13 +246,6 @@ class Engine:
             How long *now* is, in seconds or (without times) records. None: what the latest records took.
         records
             Whether stories list records by how sure their labels are; quicker without.
-
-        Examples
-        --------
-        >>> engine = Engine(Settings(beam=4))
-        >>> answers = engine.advance(["storm over the coast", "coast storm"])
-        >>> [(story.label, story.size, story.title) for story in engine.stories()]
-        [(0, 2, 'coast storm')]
         """
         return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
 

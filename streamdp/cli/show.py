@@ -40,10 +40,7 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
 
 
 def open_state(state: str, classes: Classes) -> tuple[Header, Engine]:
-    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
-
-    ``classes`` are those that it may import. Raises ConfigError for others.
-    """
+    """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError."""
     return source.open_state(state, classes, warn)
 
 

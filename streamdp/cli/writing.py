@@ -15,7 +15,7 @@ from streamdp_connectors.files.sink import FileSink, RejectSink
 from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError
-from streamdp_connectors.store.sink import StoreSink
+from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds
 
 from streamdp.cli.errors import say
@@ -135,7 +135,7 @@ def _refuse_in_state(option: str, path: str, state: str) -> None:
         raise ConfigError(f"--{option} {path} is a file of the state itself", Exit.USAGE)
 
 
-OUTPUTS = ("output", "rejects", "events", "finality")
+OUTPUTS = ("output", "rejects", "events", "finality", "store")
 """Names of what is written, in headers of snapshots."""
 
 
@@ -145,7 +145,9 @@ def check_outputs(header: Header) -> None:
         for name, stored in header.outputs.items():
             if name not in OUTPUTS or not isinstance(stored, dict):
                 raise SinkError(f"there is no output {name}", Exit.BAD_DATA)
-            if "path" in stored:
+            if name == "store":
+                StoreLeft.of(stored)
+            elif "path" in stored:
                 Left.of(stored)
             else:
                 check_stored(stored)
@@ -185,8 +187,7 @@ class Sinks:
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
-        if resumed is not None:
-            _check_kinds(outputs, kept)
+        _check_kept(outputs, kept, resumed)
         how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
         self._delivery, to = _delivery(input, outputs, kept, waiting)
         to["ended"] = resumed is not None and resumed.ended
@@ -338,6 +339,19 @@ def store_of(
         replayed=replayed,
         ended=ended,
     )
+
+
+def _check_kept(outputs: Outputs, kept: Mapping[str, Any], resumed: Header | None) -> None:
+    """Check that outputs go where those of a state went. Raises SnapshotError."""
+    if resumed is not None and not {"output", "rejects"} <= set(kept):
+        raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
+    for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
+        if name in kept and ("path" in kept[name]) != (topic is None):
+            raise SnapshotError(
+                f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
+                "use the same options, or name another --state",
+                Exit.CONFIG,
+            )
 
 
 def _delivery(

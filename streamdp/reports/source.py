@@ -60,12 +60,12 @@ def open_state(
 ) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
 
-    ``classes`` are those that it may import. Raises ConfigError for others.
+    ``classes`` are those that it may import; None: those of the package. Raises ConfigError for others.
     """
 
     def load(header: Header, body: bytes) -> tuple[Header, Engine]:
         with_events = header.modes.get("events", False)
-        return header, Engine.loads(body, settings_of(header, classes), with_events=with_events)
+        return header, Engine.loads(body, settings_of(header, classes or Classes()), with_events=with_events)
 
     path = Path(state)
     found = newest_taken(path, warn, load) if path.is_dir() else load(*read(path))
@@ -74,7 +74,7 @@ def open_state(
     return found
 
 
-def settings_of(header: Header, classes: Classes | None) -> Settings:
+def settings_of(header: Header, classes: Classes) -> Settings:
     """The settings under which a state was made. Raises SnapshotError (65), and ConfigError for imports."""
     try:
         return stored_settings(header.settings, classes)
@@ -87,9 +87,9 @@ def is_state(path: str | Path) -> bool:
     if Path(path).is_dir():
         return True
     try:
-        if not Path(path).is_file():  # a pipe, which only one may read
+        if Path(path).exists() and not Path(path).is_file():  # a pipe, which only one may read
             return False
-        with open(open_regular(path, follow=True), "rb") as file:
+        with open(open_regular(Path(path), follow=True), "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
         raise StoriesError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error

@@ -45,7 +45,7 @@ class StoreStories:
         """The live stories, largest first, or those that ended, the latest first."""
         which, order = (CLOSED, "last_seq DESC, label") if closed else (LIVE, "size DESC, label")
         rows = self._store.execute(
-            f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"
+            f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"  # noqa: S608
         ).fetchall()
         if not self._oldest:
             rows = self._as_they_are(rows)
@@ -90,19 +90,19 @@ class StoreStories:
     def _figures(self, clock: Clock) -> Any:
         place = "time" if clock.dated else "seq"
         cells = self._store.execute(
-            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records GROUP BY 1, 2",
+            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records GROUP BY 1, 2",  # noqa: S608
             (clock.time, clock.stretch),
         ).fetchall()
         if not cells:
             return {}
-        (first,) = self._one(f"SELECT min({place}) FROM records")
+        (first,) = self._one(f"SELECT min({place}) FROM records")  # noqa: S608
         labels, back, counts = np.array(cells, np.int64).T
         return clock.figures_of(labels, back, counts, first)
 
     def _untitled(self, which: str) -> dict[int, str]:
         """What the first record of stories without a title says."""
         found = self._store.execute(
-            "SELECT s.label, r.text FROM stories s JOIN records r ON r.seq = s.first_seq "
+            "SELECT s.label, r.text FROM stories s JOIN records r ON r.seq = s.first_seq "  # noqa: S608
             f"WHERE s.title IS NULL AND {which}"
         )
         return {label: short(text) for label, text in found if text}
@@ -120,14 +120,14 @@ class StoreStories:
         """The surest and the least sure records of a story."""
         found = dict[int, StoryRecord]()
         for order in ("DESC", "ASC"):
-            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"
+            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY probability {order}, seq LIMIT ?"  # noqa: S608
             found |= {row[1]: _record(row) for row in self._store.execute(query, (label, RECORDS))}
         return [*found.values()]
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """All records of some stories that the store holds, by story and number."""
         for label in sorted(labels):
-            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"
+            query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
             for row in self._store.execute(query, (label,)):
                 yield label, _record(row)
 

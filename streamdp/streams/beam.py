@@ -280,7 +280,8 @@ class BeamStream(Stream):
 
     def keywords(self) -> dict[int, list[str]]:
         """Words that are far more frequent in a live cluster than in the others, by label."""
-        return {} if self._search is None else keywords_of(self._search, self._words)
+        search = self._search
+        return {} if search is None else keywords_of(search, self._words)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""

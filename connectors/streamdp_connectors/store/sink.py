@@ -46,6 +46,29 @@ class _Answer(msgspec.Struct, frozen=True, gc=False):
     keep: msgspec.Raw = msgspec.Raw()
 
 
+class StoreLeft(msgspec.Struct, frozen=True):
+    """What a snapshot remembers of a store.
+
+    ``id`` is that of the store; answers, events and marks of the source are counted; ``waiting`` are the
+    positions, as JSON, of records that wait for their answers, and what they say.
+    """
+
+    path: str
+    id: str
+    lines: int
+    events: int
+    marks: int
+    waiting: list[tuple[str, str]]
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> StoreLeft:
+        """What a snapshot says. Raises SinkError where no store says that."""
+        try:
+            return msgspec.convert(stored, cls)
+        except msgspec.ValidationError as error:
+            raise SinkError(f"of its store: {error}", Exit.BAD_DATA) from None
+
+
 _encode = msgspec.json.Encoder().encode
 _answer = msgspec.json.Decoder(_Answer).decode
 
@@ -114,7 +137,7 @@ class StoreSink:
         self.marks: Sequence[Mapping[str, Any]] = ()
         if ended:
             self._transact(self._tables.take_back)
-        self._go_on(left)
+        self._go_on(None if left is None else StoreLeft.of(left))
         if self._skip_lines > 0 and not replayed:
             raise SinkError(
                 f"{path} is ahead of the state, and the input cannot be read again: name a new --state and a "
@@ -125,7 +148,7 @@ class StoreSink:
     def _locked(self) -> int:
         """The file, locked. It stays open: SQLite's own locks would end with it."""
         try:
-            lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            lock = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise SinkError(f"cannot create {self.path}: {error.strerror}", Exit.CANNOT_CREATE) from None
         try:
@@ -140,24 +163,24 @@ class StoreSink:
             pass
         return lock
 
-    def _go_on(self, left: Mapping[str, Any] | None) -> None:
+    def _go_on(self, left: StoreLeft | None) -> None:
         """Find out how far the store is ahead of the snapshot. Raises SinkError where it is behind."""
         held = dict(self._store.execute("SELECT name, value FROM meta"))
         if left is None:
             held = {"id": uuid.uuid4().hex, "lines": 0, "events": 0}
             self._store.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", held.items())
-        elif held.get("id") != left["id"]:
+        elif held.get("id") != left.id:
             raise SinkError(
-                f"{self.path} is not the store that this state wrote to ({left['path']}): restore that one, "
+                f"{self.path} is not the store that this state wrote to ({left.path}): restore that one, "
                 "or name a new --state",
                 Exit.BAD_DATA,
             )
         else:
-            self._lines, self._happened, self._marked = left["lines"], left["events"], left["marks"]
+            self._lines, self._happened, self._marked = left.lines, left.events, left.marks
             after = "SELECT positions FROM marks WHERE number > ? ORDER BY number"
             found = self._store.execute(after, (self._marked,)).fetchall()
             self.marks = [msgspec.json.decode(positions) for (positions,) in found]
-            self._texts = dict(left["waiting"])
+            self._texts = {place.encode(): text for place, text in left.waiting}
         self._id = held["id"]
         self._skip_lines = held["lines"] - self._lines
         self._skip_events = held["events"] - self._happened
@@ -275,7 +298,7 @@ class StoreSink:
             "lines": self._lines,
             "events": self._happened,
             "marks": self._marked,
-            "waiting": list(self._texts.items()),
+            "waiting": [[place.decode(), text] for place, text in self._texts.items()],
         }
 
     def close(self) -> None:
