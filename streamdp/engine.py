@@ -226,9 +226,8 @@ class Engine:
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
         """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
-        stream = self._stream
-        found = stream.summaries(among)
-        return ClusterList(described(found, stream.retained, stream.announcer.samples, dated=self.dated))
+        held, samples = self._stream.retained, self._stream.announcer.samples
+        return ClusterList(described(self._stream.summaries(among), held, samples, dated=self.dated))
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
@@ -246,6 +245,13 @@ class Engine:
             How long *now* is, in seconds or (without times) records. None: what the latest records took.
         records
             Whether stories list records by how sure their labels are; quicker without.
+
+        Examples
+        --------
+        >>> engine = Engine(Settings(beam=4))
+        >>> answers = engine.advance(["storm over the coast", "coast storm"])
+        >>> [(story.label, story.size, story.title) for story in engine.stories()]
+        [(0, 2, 'coast storm')]
         """
         return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
 

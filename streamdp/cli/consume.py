@@ -20,6 +20,7 @@ from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
+from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
@@ -42,6 +43,7 @@ from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
+from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
 BATCH = 1000
@@ -78,7 +80,8 @@ class Run:
         self.board = Board() if outputs.output == NOWHERE else None
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
-        self.settings, self.frozen = settings, outputs.frozen
+        self.settings = settings = recognised(settings, input.file)
+        self.frozen = outputs.frozen
         self.folder: StateFolder | None = None
         if outputs.state is not None:
             shared = input.topic is not None and not self.frozen

@@ -187,7 +187,8 @@ class Sinks:
         waiting: Callable[[], bool] = lambda: True,
     ) -> None:
         kept: dict[str, Any] = {} if resumed is None else resumed.outputs
-        _check_kept(outputs, kept, resumed)
+        if resumed is not None:
+            _check_kinds(outputs, kept)
         how = {"overwrite": outputs.overwrite, "anew": outputs.new_output, "replayed": replayed}
         self._delivery, to = _delivery(input, outputs, kept, waiting)
         to["ended"] = resumed is not None and resumed.ended
@@ -339,19 +340,6 @@ def store_of(
         replayed=replayed,
         ended=ended,
     )
-
-
-def _check_kept(outputs: Outputs, kept: Mapping[str, Any], resumed: Header | None) -> None:
-    """Check that outputs go where those of a state went. Raises SnapshotError."""
-    if resumed is not None and not {"output", "rejects"} <= set(kept):
-        raise SnapshotError(f"{outputs.state}: its outputs are not known", Exit.BAD_DATA)
-    for name, topic in (("output", outputs.output_topic), ("rejects", outputs.rejects_topic)):
-        if name in kept and ("path" in kept[name]) != (topic is None):
-            raise SnapshotError(
-                f"{outputs.state}: its {name} went to a {'file' if topic else 'topic'} before; "
-                "use the same options, or name another --state",
-                Exit.CONFIG,
-            )
 
 
 def _delivery(
