@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.quality import PEERS
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
-from streamdp.beam import adapt as adaptation
+from streamdp.beam.looks import adapt as adaptation
 from streamdp.engine import Engine
 from streamdp.priors.adaptation import slopes
 from streamdp.records import Assignment

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.scaling import SHARE, TOLD, widened
+from benchmarks.scaling import SHARE, TOLD
 from benchmarks.workloads import CHUNK, Document, ShortTexts, documents, records_of, show, timed, warm
 from streamdp.engine import Engine
 from streamdp.records import Record
 from streamdp.settings import Settings
-from streamdp.state import codec
 
 BATCH = 500
 """Records in a batch beside one at a time."""
@@ -72,12 +71,10 @@ def crowded(clusters: int, count: int) -> tuple[Callable[[Settings], Engine], li
     seeded = Engine(Settings(beam=1, **model))  # type: ignore[arg-type]
     for start in range(0, len(order), CHUNK):
         seeded.advance(texts_about(source, order[start : start + CHUNK]))
-    search, stored = seeded.search, seeded.dumps()
-    assert search is not None
+    stored = seeded.dumps()
 
     def engine(settings: Settings) -> Engine:
-        parts = codec.loads(stored, settings)._replace(beam=widened(search, settings).state)
-        return Engine.of_parts(settings, parts)
+        return Engine.loads(stored, settings)
 
     topics = source.rng.integers(0, clusters, count)
     topics[source.rng.permutation(count)[:fresh]] = clusters + np.arange(fresh)
