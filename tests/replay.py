@@ -14,6 +14,9 @@ from streamdp.records import Assignment, ClusterSummary, Event, Record, holds_ca
 
 Pairs = list[tuple[int, int]]
 
+SILENT = ("titled", "renamed", "closed", "retired")
+"""Events of looks back that come without a line."""
+
 
 def most_first(counts: Counter[int]) -> Pairs:
     """Labels and their counts, the largest count first, among equals the older label."""
@@ -47,8 +50,8 @@ class Replay:
                 caused.append(event)
                 event = next(events)
             self._step(lines, caused)
-        while event is not None and event.event in ("titled", "renamed") and event.seq == self.seq:
-            self._titled(event)  # a review may change nothing but titles
+        while event is not None and event.event in SILENT and event.seq == self.seq:
+            getattr(self, f"_{event.event}")(event)  # a look back may change no label
             event = next(events)
         assert event is None, "told of a record that has not come"
 

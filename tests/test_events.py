@@ -68,6 +68,7 @@ UNSURE: dict[str, Any] = {
     "vocabulary_size": 13,  # all that texts() has about five topics
     "beta": 0.3,
     "slack": 50.0,
+    "beam": 16,
 }
 
 

@@ -48,6 +48,8 @@ PLAIN = {
     "Final",
     "Fit",
     "Reject",
+    "Stories",
+    "Story",
     "StreamdpError",
 }
 """Results, of which others' examples show some."""

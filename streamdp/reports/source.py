@@ -159,5 +159,15 @@ def stories(path: str | Path, *, closed: bool = False, stretch: float | None = N
         How long *now* is, in seconds or (without times) records. None: what the latest records took.
 
     Raises StreamdpError.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> from streamdp import Engine
+    >>> path = Path(mkdtemp()) / "answers.jsonl"
+    >>> answers = Engine().advance(["storm over the coast", "coast storm"]).assignments
+    >>> written = path.write_bytes(msgspec.json.Encoder().encode_lines(answers))
+    >>> [(story.label, story.size) for story in stories(path)]
+    [(0, 2)]
     """
     return source_of(path).stories(closed=closed, stretch=stretch)
