@@ -125,7 +125,7 @@ class Model(NamedTuple):
     def settings(self) -> tuple[str, ...]:
         """Options of a stream under them."""
         warmup = () if self.family in (*WORDS, "categorical") else ("--warmup", "40")
-        return (*self.options, "--snapshot-every", "50", *warmup)
+        return (*self.options, "--beam", "16", "--snapshot-every", "50", *warmup)
 
 
 def models() -> list[Any]:

@@ -12,7 +12,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = """
 import importlib, sys
 for name in sys.argv[1:]:
-    importlib.import_module(f"benchmarks.{name}")
+    try:
+        importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        if error.name.split(".")[0] in ("benchmarks", "streamdp", "streamdp_connectors"):
+            raise  # what is missing otherwise is a peer, which the extra bench installs
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from streamdp_connectors.files.sink import reject_line
 
 from streamdp.cli.reading import format_of
+from streamdp.cli.recognise import recognised
 from streamdp.errors import Exit
 from streamdp.records import Assignment, ClusterSummary, Reject
 from streamdp.settings import Settings
@@ -24,7 +26,9 @@ def section(title: str) -> str:
 
 def table(title: str) -> list[list[str]]:
     """The rows of a section's first table, without the two of its head."""
-    rows = [line for line in section(title).splitlines() if line.startswith("|")]
+    lines = section(title).splitlines()
+    begun = itertools.dropwhile(lambda line: not line.startswith("|"), lines)
+    rows = list(itertools.takewhile(lambda line: line.startswith("|"), begun))
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
 
 
@@ -52,8 +56,10 @@ def test_exit_codes() -> None:
 
 
 @pytest.mark.parametrize("row", table("Input"), ids=lambda row: row[0])
-def test_formats_are_chosen_by_name(row: list[str]) -> None:
+def test_formats_are_chosen_by_name(row: list[str], tmp_path: Path) -> None:
     wanted = row[0].strip("`")
     for ending in re.findall(r"`(\.\w+)`", row[1]) or [".jsonl", ".json", ""]:
         for packed in ("", ".gz", ".zst"):
-            assert format_of(Settings(), f"some/file{ending}{packed}") == wanted
+            file = tmp_path / f"file{ending}{packed}"
+            file.touch()
+            assert format_of(recognised(Settings(), str(file)), str(file)) == wanted

@@ -100,12 +100,12 @@ def test_what_was_detected(tmp_path: Path) -> None:
 
 
 def test_the_settings_in_force_are_a_settings_file(tmp_path: Path) -> None:
-    chosen = ("--beam", "8", "--keep", 'a,b"c', "--decay-scale", "100", "--seed", "7")
+    chosen = ("--beam", "4", "--keep", 'a,b"c', "--decay-scale", "100", "--seed", "7")
     printed = succeed(tmp_path, "config", *chosen)
     (tmp_path / "streamdp.toml").write_bytes(printed)
     assert succeed(tmp_path, "config") == printed
     text = printed.decode()
-    assert "\nbeam = 8\n" in text
+    assert "\nbeam = 4\n" in text
     assert '\n# stem = "none"\n' in text
     assert "HierarchicalPitmanYor(" in text
     assert "Exponential(scale=100.0)" in text

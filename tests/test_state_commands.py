@@ -46,7 +46,8 @@ def test_info(state: Path) -> None:
     assert rows["written by"].startswith(f"streamdp {__version__}, consume, ")
     assert rows["holds"].startswith("200 records, ended; ")
     assert rows["versions"] == ", ".join(
-        f"{part} {PARTS[part]}" for part in ("announced", "beam", "header", "retained", "texts", "waiting")
+        f"{part} {PARTS[part]}"
+        for part in ("announced", "beam", "header", "retained", "stories", "texts", "waiting")
     )
     assert (rows["to convert"], rows["settings"]) == ("nothing", "second_look 0; retain 100")
     found = json.loads(succeed(state, "state", "info", "st", "--json"))
