@@ -20,11 +20,9 @@ BOM = b"\xef\xbb\xbf"
 Error = Callable[[str, Exit], StreamdpError]
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a line: the same as ``records.Assignment``, as far as the file has it."""
+class _Said(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What an answer may say beside its record and cluster."""
 
-    seq: int
-    cluster: int
     id: str | int | float | None = None
     time: float | None = None
     probability: float | None = None
@@ -37,23 +35,20 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     template: str | None = None
 
 
-class _Line(msgspec.Struct, frozen=True, gc=False):
+class Answer(_Said, frozen=True, gc=False):
+    """What is read of a line: the same as ``records.Assignment``, as far as the file has it."""
+
+    seq: int
+    cluster: int
+
+
+class _Line(_Said, frozen=True, gc=False):
     """A line of JSON: what tells an answer from other lines, which are passed over or refused."""
 
     seq: int | None = None
     cluster: int | None = None
     final_through: int | None = None
     event: str | None = None
-    id: str | int | float | None = None
-    time: float | None = None
-    probability: float | None = None
-    new_probability: float | None = None
-    new: bool = False
-    novelty: float | None = None
-    revision: int = 0
-    position: dict[str, Any] = {}
-    keep: dict[str, Any] = {}
-    template: str | None = None
 
 
 _FIELDS = Answer.__struct_fields__
