@@ -63,7 +63,8 @@ class TextReader:
         ends = np.cumsum(np.fromiter(map(len, given), np.int64, n))
         kept = np.empty((n, len(self._keep), 2), np.int64)
         found = Found(new_rows(n, SCANNED), kept, np.empty(len(buffer), np.uint8))
-        self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
+        if len(buffer):  # else there is no line for which a kernel would have to be compiled
+            self._scan((self._names, found), buffer, ends, self._decoder.max_bytes, self._unit)
         return buffer, found
 
     def _ordinary(self, raws: Raws, data: np.ndarray, found: Found, which: np.ndarray) -> Texts:
