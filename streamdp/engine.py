@@ -218,14 +218,17 @@ class Engine:
         self._stream.announcer.finish(self.seq - 1, Lines())
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
-        """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
+        """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
         held, samples = self._stream.retained, self._stream.announcer.samples
-        return ClusterList(described(self._stream.summaries(among), held, samples, dated=self.dated))
+        found = described(self._stream.summaries(among), held, samples, dated=self.dated)
+        muted = self.corrections.muted if among is None else ()
+        return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
         announcer = self._stream.announcer
-        return ClusterList(of_closed(event, announcer.samples) for event in reversed(announcer.ended))
+        ended = [event for event in reversed(announcer.ended) if event.cluster not in self.corrections.muted]
+        return ClusterList(of_closed(event, announcer.samples) for event in ended)
 
     def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
         """The live clusters as stories, largest first: titles, keywords, times, trend, records.
