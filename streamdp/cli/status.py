@@ -154,7 +154,7 @@ def print_summary(run: Run, seconds: float) -> None:
             f"log evidence {run.engine.log_evidence:,.1f} nats"
         )
     if not run.frozen:
-        for doubt in run.engine.stories(records=False).warnings:
+        for doubt in run.engine.doubts():
             warn(doubt)
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
