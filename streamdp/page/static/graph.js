@@ -172,7 +172,7 @@ export class Graph {
     c.textBaseline = "middle";
     const [left, top] = [8.5, 8];
     c.fillStyle = isDark() ? "#191c20cc" : "#ffffffcc";
-    c.fillRect(left - 6, top - 4, c.measureText(text).width + 22, Math.max(tall, 12) + 8);
+    c.fillRect(left + 6, top - 7, c.measureText(text).width + 6, 14);
     c.strokeStyle = c.fillStyle = isDark() ? "#a3a098" : "#67645e";
     c.lineWidth = 1;
     c.beginPath();
@@ -180,7 +180,7 @@ export class Graph {
     c.moveTo(left, top);
     c.lineTo(left, top + tall);
     c.stroke();
-    c.fillText(text, left + 9, top + Math.max(tall, 12) / 2);
+    c.fillText(text, left + 9, top);
   }
 
   // In the widest place of each band that has room, its first words.
