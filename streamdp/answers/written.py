@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel, shared
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
-from streamdp.records.columns import LARGEST, Columns
+from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
 
 LINE = row_type(
     "seq label founded link revision start middle stop", "probability new_probability log_predictive novelty"
@@ -161,8 +161,10 @@ def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
         at = _put_all(out, at + 1, _TIME)
         at = _put_number(out, at, columns.times[i])
         row.middle = at
-        begin = 0
-        for k in range(columns.kept.shape[1]):
+        begin, fields = 0, columns.kept.shape[1]
+        if fields and columns.kept[i, 0, 0] == NO_FIELDS[0]:
+            fields = 0
+        for k in range(fields):
             if k == 0:
                 at = _put_all(out, at, _KEEP)
             if columns.kept[i, k, 0] >= 0:
@@ -172,7 +174,7 @@ def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
                 at = _put(out, at, frame.names, begin, frame.name_ends[k])
                 at = _put(out, at, columns.data, columns.kept[i, k, 0], columns.kept[i, k, 1])
             begin = frame.name_ends[k]
-        if columns.kept.shape[1]:
+        if fields:
             out[at] = 0x7D
             at += 1
         row.stop = at

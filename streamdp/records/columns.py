@@ -15,6 +15,10 @@ LARGEST = 8e9
 """Below it, six decimals of a double can be told apart."""
 
 
+NO_FIELDS = (-2, -2)
+"""The spans of a record that has no mapping of kept fields, not even an empty one."""
+
+
 class Columns(NamedTuple):
     """What kernels read of texts; a span is where in ``data`` something begins and ends."""
 
@@ -125,12 +129,13 @@ class Texts(Sequence[Record]):
             None if time != time else time,
             self._written(self.columns.ids[i]),
             raws.arrivals[number],
-            self._kept(i),
+            self.kept(i),
             raws.data[number],
         )
 
-    def _kept(self, i: int) -> dict[str, Any] | None:
-        if not self.keep:
+    def kept(self, i: int) -> dict[str, Any] | None:
+        """The kept fields of one of them."""
+        if not self.keep or self.columns.kept[i, 0, 0] == NO_FIELDS[0]:
             return None
         spans = zip(self.keep, self.columns.kept[i], strict=True)
         return {name: self._written(span) for name, span in spans if span[0] >= 0}
