@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from benchmarks.log_lines import LATER, SETS, log_lines
+from benchmarks.log_lines import LATER, SETS, Fresh, log_lines
+from streamdp.answers.samples import Samples, lasting
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log_reader import LogReader
-from streamdp.records import JOINED, Record, Reject
+from streamdp.engine import Engine
+from streamdp.records import JOINED, Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
+from streamdp.settings import Settings
 
 KEEP = ("level", "component", "other")
 STYLES = {
@@ -139,3 +147,77 @@ def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.Monke
 def test_logs_of_programs_are_read_as_the_decoder_reads_them(name: str) -> None:
     lines = [line.raw.encode() for line in log_lines(name)]
     assert compare(lines, lines[:1000], KEEP, 100) > 0
+
+
+def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[Texts]:
+    decoder = log_decoder(lines[:1000], keep)
+    assert decoder.log is not None
+    reader = LogReader(decoder, decoder.log, decoder.decode)
+    read = (
+        reader.read(raws_of(lines[at : at + step], at + 1), together=True)
+        for at in range(0, len(lines), step)
+    )
+    return [found for found in read if isinstance(found, Texts) and len(found)]
+
+
+def told_of(answers: Answers) -> tuple[bytes, bytes]:
+    return answers.lines.encode(), msgspec.json.encode([answers.events, answers.rejects])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "modes", "step"),
+    [
+        ("HDFS", {}, {}, 100),
+        ("BGL", {"keep": ("level",), "params": True}, {"with_events": True}, 100),
+        ("Zookeeper", {"retain": 50}, {"with_events": True}, 7),
+        ("Linux", {"retain": 300}, {"final_only": True}, 64),
+        ("Thunderbird", {"retain": 0, "params": True}, {}, 500),
+        ("words", {"keep": KEEP}, {"with_events": True}, 250),
+        ("words", {"max_clusters": 60, "max_lines": 200, "retain": 400}, {"with_events": True}, 250),
+        ("words", {"params": True, "rate_window": 0.5}, {"final_only": True, "with_events": True}, 250),
+    ],
+)
+def test_answers_are_those_to_records_one_by_one(
+    name: str, settings: dict[str, Any], modes: dict[str, bool], step: int
+) -> None:
+    if name == "words":
+        rng, texts = random.Random(3), Fresh(words=True).draw(3000)
+        times = [1767607200 + i / 50 + rng.random() for i in range(len(texts))]
+        lines = [f"{time:.6f} INFO {text}".encode() for time, text in zip(times, texts, strict=True)]
+    else:
+        lines = [line.raw.encode() for line in log_lines(name)]
+    made = Settings(format="log", **settings)
+    together, alone = Engine(made, **modes), Engine(made, **modes)
+    batches = log_texts(lines, settings.get("keep", ()), step)
+    assert batches
+    for number, batch in enumerate(batches):
+        if number % 5 == 3:  # by objects in between
+            assert told_of(together.advance(batch.all())) == told_of(alone.advance(batch.all()))
+        else:
+            assert told_of(together.advance(batch)) == told_of(alone.advance(batch.all()))
+        if number % 7 == 2:
+            assert together.dumps() == alone.dumps()
+    assert together.open_answers() == alone.open_answers()
+    assert together.dumps() == alone.dumps()
+    loaded = Engine.loads(together.dumps(), made, **modes)
+    again = batches[-1]
+    assert told_of(loaded.advance(again)) == told_of(alone.advance(again.all()))
+    assert told_of(loaded.finish()) == told_of(alone.finish())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(-9, 9)), min_size=1, max_size=60), st.integers(1, 20)
+)
+def test_samples_are_those_of_all_records(drawn: list[tuple[int, int]], step: int) -> None:
+    labels, novelties = (np.array(each) for each in zip(*drawn, strict=True))
+    some, every = Samples(), Samples()
+    for at in range(0, len(labels), step):
+        part = slice(at, at + step)
+        typical = (-novelties[part]).tolist()
+        joined = [
+            (label, (seq, float(nats), "x"))
+            for seq, (label, nats) in enumerate(zip(labels[part].tolist(), typical, strict=True), at)
+        ]
+        every.extend(joined)
+        some.extend(joined[i] for i in lasting(labels[part], novelties[part]).tolist())
+        assert some.dump() == every.dump()
