@@ -27,13 +27,16 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         clusters = [of_closed(event, announcer.samples) for event in reversed(announcer.ended)]
     else:
         clusters = described(stream.summaries(), stream.retained, announcer.samples, dated=dated)
+    corrections = stream.corrections
+    clusters = [cluster for cluster in clusters if cluster.cluster not in corrections.muted]
     labels, times = stream.retained.newest()
     if not dated:
         times = None
     clock = Clock.of(times, stream.seq, stretch)
     titles = stream.memory.titles
     known = Known(
-        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None},
+        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None}
+        | corrections.names,
         {} if closed else stream.keywords(),
         figures_of(clock, labels, times, stream.seq - len(labels)),
         stream.memory.kin,
