@@ -29,11 +29,15 @@ from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
+from streamdp.beam.looks import uniting
+from streamdp.cli import warm
 from streamdp.kernels import cache, compilation, prebuilt
 from streamdp.kernels.compiler import InnerDispatcher
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, generic, kernel
 from streamdp.kernels.prebuilt import V2, V3, baselines_of
+from streamdp.settings import Settings
+from streamdp.settings.assemble import LONG, records_for_all
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -430,6 +434,24 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
     done = subprocess.run([*command, "consume", "app.log", "--format", "log"], env=own, **run)  # type: ignore[call-overload]
     assert done.stdout.count('"cluster"') >= 2001
     assert sorted(tmp_path.glob("kernels/*/*")) == kernels
+
+
+@pytest.mark.parametrize("dimension", [8, LONG])
+def test_warm_has_vectors_look_back_too(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that unite clusters and take strays are needed once such are found: warm meets both."""
+    asked: set[Entry] = set()
+    find = Entry.of
+
+    def of(self: Entry, *arguments: Any) -> Callable[..., Any]:
+        asked.add(self)
+        return find(self, *arguments)
+
+    monkeypatch.setattr(Entry, "of", of)
+    settings = Settings()
+    warm._run(settings, warm._vectors(records_for_all(settings), dimension), offline=False)
+    entries = {each for each in vars(uniting).values() if isinstance(each, Entry)}
+    assert len(entries) == 10
+    assert entries - asked == set()
 
 
 def test_warm_needs_a_folder(tmp_path: Path) -> None:
