@@ -65,10 +65,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 310,
+    "files": 316,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 168,
+    "arrows between rooms": 169,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,

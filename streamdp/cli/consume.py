@@ -215,7 +215,7 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
-        if self.board is not None:
+        if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
