@@ -38,6 +38,7 @@ LAYERS = (
     "sharding",
     "estimators scoring monitor demo plots page spark streamdp_connectors",
     "reports",
+    "serve",
     "cli",
     "__main__ streamdp",
 )

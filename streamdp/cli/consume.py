@@ -93,7 +93,7 @@ class Run:
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
-        self.reader = Reader(self.settings, input, watch.stages)
+        self.reader = self.open_reader(input)
         self.source = self.reader.source
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
         if resumed is None and unnamed and outputs.state is not None:
@@ -118,6 +118,10 @@ class Run:
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
+
+    def open_reader(self, input: Input) -> Reader:
+        """Open the source."""
+        return Reader(self.settings, input, self.watch.stages)
 
     def _replay(self) -> None:
         """Begin where the outputs say that their records end."""
@@ -355,12 +359,13 @@ def consume(
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
-            return _loop(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
+            return run_to_end(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
     finally:
         watch.close()
 
 
-def _loop(run: Run, interrupt: Interrupt) -> int:
+def run_to_end(run: Run, interrupt: Interrupt) -> int:
+    """Run until the source ends, or a signal comes. Returns the exit code."""
     started = working_time()
     try:
         above = None if run.board is None else run.board.shown

@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple
 from streamdp_connectors.files.folder import FolderSource
 from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.journal.segments import is_journal
+from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, SourceError, Watched
@@ -152,7 +154,13 @@ class Reader:
     unfinished = False
     """Whether there is more to read at once: that a batch is empty is no silence."""
 
-    def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        input: Input,
+        stages: Stages | None = None,
+        source: JournalSource | None = None,
+    ) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
@@ -165,9 +173,19 @@ class Reader:
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
+        if source is not None:
+            self.source: Source = source
+            return
         if input.topic is None:
             assert input.file is not None
             longest = self.longest
+            if os.path.isdir(input.file) and is_journal(input.file):
+                if input.follow:
+                    raise ConfigError(
+                        "--follow is for files; streamdp serve goes on with a journal", Exit.USAGE
+                    )
+                self.source = JournalSource(input.file)
+                return
             if os.path.isdir(input.file):
                 self.source = FolderSource(
                     input.file,
