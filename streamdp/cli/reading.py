@@ -134,6 +134,15 @@ def _format_of_all(settings: Settings, input: Input) -> Format:
     return found
 
 
+def _journal_of(input: Input) -> JournalSource | None:
+    """The journal that a folder holds; None for any other input. Raises ConfigError (64)."""
+    if input.file is None or not is_journal(input.file):
+        return None
+    if input.follow:
+        raise ConfigError("--follow is for files; streamdp serve goes on with a journal", Exit.USAGE)
+    return JournalSource(input.file)
+
+
 class Reader:
     """A source and its decoder.
 
@@ -173,19 +182,12 @@ class Reader:
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
         log, written = self.decoder.log, LINES[input_format]
         self._new_log = None if log is None or log.given else log
-        if source is not None:
-            self.source: Source = source
+        if (journal := source or _journal_of(input)) is not None:
+            self.source: Source = journal
             return
         if input.topic is None:
             assert input.file is not None
             longest = self.longest
-            if os.path.isdir(input.file) and is_journal(input.file):
-                if input.follow:
-                    raise ConfigError(
-                        "--follow is for files; streamdp serve goes on with a journal", Exit.USAGE
-                    )
-                self.source = JournalSource(input.file)
-                return
             if os.path.isdir(input.file):
                 self.source = FolderSource(
                     input.file,

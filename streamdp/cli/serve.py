@@ -36,12 +36,12 @@ class Served(Run):
 
     journal: Journal
 
-    def open_reader(self, input: Input) -> Reader:
+    def open(self, input: Input, watch: Watch) -> Reader:
         """Open the journal, and read it from its beginning."""
         assert input.file is not None
         self.journal = Journal(input.file)
         source = JournalSource(input.file, self.journal)
-        return Reader(self.settings, input, self.watch.stages, source)
+        return Reader(self.settings, input, watch.stages, source)
 
     def end(self, stopped: bool) -> None:
         """Take no more records, then end like any run."""
@@ -52,10 +52,9 @@ class Served(Run):
 class DoorWatch(Watch):
     """Opens the door once the journal has been read again, and hands answers back."""
 
-    def __init__(self, at: Service, live: LivePage, service: Any) -> None:
+    def __init__(self, within: float, keep: int, live: LivePage, service: Any) -> None:
         super().__init__()
-        self._at, self._live, self._service = at, live, service
-        self._keep = _size(at.keep_journal)
+        self._within, self._keep, self._live, self._service = within, keep, live, service
         self._run: Served | None = None
         self._door: Any = None
         self._caught_up = False
@@ -73,7 +72,7 @@ class DoorWatch(Watch):
         stored = Stored(outputs.store)
         id_of = (lambda record: None) if of_text else ids_by(run.settings.id_field)
         call = self._live.page.hub.call
-        self._door = Door(run.journal, id_of, stored.answers, call, self._at.answer_within)
+        self._door = Door(run.journal, id_of, stored.answers, call, self._within)
         self._ids, self._run, self._end = id_of, run, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
         self._stands = Stands(self._door, stored, outputs.store, of_text)
@@ -203,7 +202,7 @@ def _alone(state: str) -> Hold:
 def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Service) -> int:
     """Serve until a signal comes. Returns the exit code."""
     outputs = _checked(outputs, written)
-    token, tls = _token(at), _tls(at)
+    token, tls, keep = _token(at), _tls(at), _size(at.keep_journal)
     speak_warnings()
     if format_of(settings, None) in ("csv", "tsv"):
         raise ConfigError("a service has no header of columns: send JSON or text", Exit.CONFIG)
@@ -228,7 +227,7 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
     how: dict[str, Any] = {"limits": SERVICE, "tls": tls, "more": more, "token": token, "called": "service"}
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
-        door = DoorWatch(at, live, made[0])
+        door = DoorWatch(at.answer_within, keep, live, made[0])
         watch = Together(measured, live, door)
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))

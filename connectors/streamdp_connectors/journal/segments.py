@@ -51,9 +51,9 @@ def group_at(fd: int, offset: int) -> Group | None:
     return Group(float(head[1]), records, head.end() + size) if len(records) == int(head[2]) else None
 
 
-def is_journal(folder: str) -> bool:
-    """Whether a folder holds a journal."""
-    return any(NAME.fullmatch(name) for name in os.listdir(folder))
+def is_journal(path: str) -> bool:
+    """Whether this is a folder that holds a journal."""
+    return os.path.isdir(path) and any(NAME.fullmatch(name) for name in os.listdir(path))
 
 
 class Segment(NamedTuple):
