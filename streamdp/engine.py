@@ -35,7 +35,7 @@ from streamdp.streams.corrections import Corrections
 from streamdp.streams.front import receive, receive_texts
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
-from streamdp.streams.told import stories
+from streamdp.streams.told import doubts_of, stories
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
@@ -226,9 +226,13 @@ class Engine:
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        announcer = self._stream.announcer
-        ended = [event for event in reversed(announcer.ended) if event.cluster not in self.corrections.muted]
-        return ClusterList(of_closed(event, announcer.samples) for event in ended)
+        told, muted = self._stream.announcer, self.corrections.muted
+        ended = (event for event in reversed(told.ended) if event.cluster not in muted)
+        return ClusterList(of_closed(event, told.samples) for event in ended)
+
+    def doubts(self) -> list[str]:
+        """What is doubtful about the stories, a sentence each; empty where nothing is."""
+        return doubts_of(self._stream)
 
     def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
         """The live clusters as stories, largest first: titles, keywords, times, trend, records.
@@ -254,10 +258,7 @@ class Engine:
     def census(self) -> Census:
         """Figures of all live clusters of the best hypothesis, without what they are about."""
         found = self._stream.census()
-        if self.dated:
-            return found
-        nothing = np.full(len(found.label), np.nan)
-        return found._replace(first_time=nothing, last_time=nothing)
+        return found if self.dated else found.undated()
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -327,9 +328,8 @@ class Engine:
 
     def spoken(self) -> list[tuple[int, int, str, Assignment | None]]:
         """What some records say: seq, label, text, and the answer where it is open still."""
-        announcer = self._stream.announcer
-        newest = announcer.undecided
-        return [(seq, label, text, newest.get(seq)) for seq, label, text in announcer.samples.all()]
+        told = self._stream.announcer
+        return [(seq, label, text, told.undecided.get(seq)) for seq, label, text in told.samples.all()]
 
     # ---------------------------------------------------------------- state
 

@@ -94,15 +94,14 @@ class Run:
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
-        self.reader = Reader(self.settings, input, watch.stages)
+        self.reader = self.open(input, watch)
         self.source = self.reader.source
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
         if resumed is None and unnamed and outputs.state is not None:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         replayed = not goes_on or (resumed is not None and resumed.ended)
-        keep = further_columns(self.settings)
-        how: dict[str, Any] = {"keep": keep, "replayed": replayed, "waiting": self._wait}
-        self.sinks = Sinks(input, outputs, resumed, self.settings, **how)
+        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": replayed}
+        self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
             report_change(outputs, resumed)
@@ -121,6 +120,10 @@ class Run:
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
+
+    def open(self, input: Input, watch: Watch) -> Reader:
+        """Open the source."""
+        return Reader(self.settings, input, watch.stages)
 
     def _replay(self) -> None:
         """Begin where the outputs say that their records end."""
@@ -215,7 +218,7 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
-        if self.board is not None:
+        if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
@@ -325,8 +328,7 @@ def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outpu
     if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
         outputs = msgspec.structs.replace(outputs, output=NOWHERE)
     if input.topic is not None and outputs.state is None:
-        state = default_state(input.topic, input.partition)
-        outputs = msgspec.structs.replace(outputs, state=state)
+        outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
     return outputs
 
 
@@ -354,12 +356,13 @@ def consume(
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
-            return _loop(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
+            return run_to_end(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
     finally:
         watch.close()
 
 
-def _loop(run: Run, interrupt: Interrupt) -> int:
+def run_to_end(run: Run, interrupt: Interrupt) -> int:
+    """Run until the source ends, or a signal comes."""
     started = working_time()
     try:
         above = None if run.board is None else run.board.shown

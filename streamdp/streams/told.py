@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
@@ -47,15 +46,16 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     if records:
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
-    warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
+    warnings = [] if closed else doubts_of(stream)
     return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
 
 
-def _doubts(stream: Stream) -> Iterator[str]:
-    """What is doubtful about the stories of texts."""
-    held = stream.retained.collect()
-    if held is not None:
-        yield from doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words)
+def doubts_of(stream: Stream) -> list[str]:
+    """What is doubtful about the stories of texts, a sentence each."""
+    held = stream.retained.collect() if stream.kind == "texts" else None
+    if held is None:
+        return []
+    return list(doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words))
 
 
 def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
