@@ -133,7 +133,7 @@ def test_no_option_takes_one() -> None:
             for word in ("password", "secret", "token", "login", "user"):
                 if word in option.name:
                     assert option.name in ("page_token", "token")
-                        assert option.metavar == "PATH"
+                    assert option.metavar == "PATH"
 
 
 # ---------------------------------------------------------------- files that others may read
