@@ -214,6 +214,29 @@ def show(
 
 @app.command()
 @with_options
+def correct(
+    state: Annotated[str, typer.Argument(help="state folder", metavar="STATE")],
+    classes: Classes,
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="rename, merge, split, move, keep-apart, pin, mute, undo or list", metavar="WHAT"
+        ),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(help="labels of stories; ids of records, or seq:N; a title", metavar="..."),
+    ] = None,
+    who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
+) -> None:
+    """Correct the stories of a state by hand, while its stream flows or stands still."""
+    from streamdp.cli.correct import correct
+
+    correct(state, what, given or [], who, classes)
+
+
+@app.command()
+@with_options
 def stories(
     options: StoriesOptions,
     path: Annotated[

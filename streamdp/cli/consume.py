@@ -15,6 +15,7 @@ from streamdp_connectors.protocol import Replayable, SinkClosed
 
 from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.config import automatic
+from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
@@ -22,7 +23,7 @@ from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
+from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
 from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
@@ -111,7 +112,9 @@ class Run:
         self.on_terminal = outputs.output == "-" and not outputs.has_output and is_terminal(sys.stdout)
         self.heard_at = time.monotonic()
         self.snapshots: Snapshots | None = None
+        self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
+            self.corrector = Corrector(self.folder.folder, self.engine, self._answer)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
@@ -180,8 +183,8 @@ class Run:
         )
         if header.modes != outputs.modes:
             raise SnapshotError(
-                f"{outputs.state}: was written {_modes(header.modes)}, and this run is "
-                f"{_modes(outputs.modes)}; use the same options, or name another --state",
+                f"{outputs.state}: was written {with_modes(header.modes)}, and this run is "
+                f"{with_modes(outputs.modes)}; use the same options, or name another --state",
                 Exit.CONFIG,
             )
         return settings
@@ -193,6 +196,8 @@ class Run:
 
     def step(self) -> None:
         """Read a batch and answer it."""
+        if self.corrector is not None:
+            self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
         records = self.reader.batch(BATCH, WAIT)
@@ -213,7 +218,7 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
-        if self.board is not None:
+        if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
@@ -325,12 +330,6 @@ def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outpu
     if input.topic is not None and outputs.state is None:
         outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
     return outputs
-
-
-def _modes(modes: dict[str, bool]) -> str:
-    names = {"final_only": "--final-only", "events": "--events"}
-    chosen = [flag for name, flag in names.items() if modes.get(name)]
-    return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
 def consume(

@@ -28,7 +28,7 @@ SHOWN = 50
 """Clusters in the table of the page without scripts."""
 
 PLACE = "<!-- the table -->"
-COLUMNS = ("cluster", "size", "lately", "last", "about", "for example")
+COLUMNS = ("cluster", "size", "now", "last", "about", "for example")
 
 MOST = 5
 """Candidate clusters of a text that are given."""
@@ -296,7 +296,7 @@ def _with_table(page: str, view: View) -> str:
         (
             str(row["cluster"]),
             f"{row['size']:,}",
-            f"{row['recent']:,}",
+            f"{row['now']:,}",
             f"{row['last_seq']:,}" if row["last_time"] is None else listing.when(row["last_time"]),
             row["template"] or " ".join(word for word, _ in row["words"][:6]) or row["name"],
             row["samples"][-1] if row["samples"] else "",
