@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import time
@@ -29,15 +30,17 @@ from pages import blocks, same, sessions
 from serving import Served, stored
 from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
+from streamdp_connectors.store.sink import StoreSink
 
 from streamdp.page.api import AskError
+from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.serve import door as door_module
 from streamdp.serve.bodies import MOST, records_of, unpacked
 from streamdp.serve.door import Door, ids_by
 from streamdp.serve.openapi import document
 from streamdp.serve.told import Answer
 
-LINES = "application/x-ndjson"
+NDJSON = "application/x-ndjson"
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +52,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     assert b"Traceback" not in made.said
 
 
-def records(served: Served) -> str:
-    """How many records the stream has answered, as its metrics say."""
-    (found,) = re.findall(r"^streamdp_records_total (\S+)$", served.ask("GET", "/metrics")[1], re.MULTILINE)
-    return str(found)
+def records(served: Served) -> int:
+    """How many records the store holds."""
+    with sqlite3.connect(served.folder / "news.db") as store:
+        return int(store.execute("SELECT count(*) FROM records").fetchone()[0])
 
 
 def test_answers_come_in_the_order_and_the_form_of_the_records(served: Served) -> None:
@@ -61,13 +64,13 @@ def test_answers_come_in_the_order_and_the_form_of_the_records(served: Served) -
     status, several = served.send({"id": "o2", "text": "parliament votes"}, {"id": "o3", "text": "a storm"})
     assert (status, [each["id"] for each in several]) == (200, ["o2", "o3"])
     body = b'{"id": "o4", "text": "parliament"}\r\n\n{"id": "o5", "text": "votes"}'
-    status, lines = served.ask("POST", "/v1/records", body, LINES)
+    status, lines = served.ask("POST", "/v1/records", body, NDJSON)
     assert (status, [each["id"] for each in lines]) == (200, ["o4", "o5"])
     packed = gzip.compress(b'{"id": "o6", "text": "a vote"}\n') + gzip.compress(
         b'{"id":"o7","text":"votes"}\n'
     )
     status, found = served.ask(
-        "POST", "/v1/records", packed, LINES, content_encoding="gzip", accept="application/json"
+        "POST", "/v1/records", packed, NDJSON, content_encoding="gzip", accept="application/json"
     )
     assert (status, [each["id"] for each in found]) == (200, ["o6", "o7"])
     pretty = json.dumps([{"id": "o8", "text": "over\nlines"}], indent=2).encode()
@@ -76,8 +79,9 @@ def test_answers_come_in_the_order_and_the_form_of_the_records(served: Served) -
 
 
 def test_what_cannot_be_read_is_refused_in_its_place(served: Served) -> None:
-    body = b'{"id": "r1", "text": "a storm"}\n{"id": "r2", "text":\n{"id": "r3", "text": "the coast", "time": "soon"}\n7\n'
-    status, found = served.ask("POST", "/v1/records", body + b'{"id": "r5", "text": "the vote"}', LINES)
+    body = b'{"id": "r1", "text": "a storm"}\n{"id": "r2", "text":\n'
+    body += b'{"id": "r3", "text": "the coast", "time": "soon"}\n7\n'
+    status, found = served.ask("POST", "/v1/records", body + b'{"id": "r5", "text": "the vote"}', NDJSON)
     assert status == 200
     assert [each["status"] for each in found] == ["answered", "refused", "refused", "refused", "answered"]
     assert all(each["reason"] and each["detail"] for each in found if each["status"] == "refused")
@@ -92,15 +96,15 @@ def test_what_cannot_be_read_is_refused_in_its_place(served: Served) -> None:
         (b'{"text": "a"} {', "application/json", "", 400),
         (b"\xff\xfe", "application/json", "", 400),
         (b"", "application/json", "", 400),
-        (b"\n\n", LINES, "", 400),
+        (b"\n\n", NDJSON, "", 400),
         (b"[" * 100_000, "application/json", "", 400),
         (b"text=a", "application/x-www-form-urlencoded", "", 415),
         (b"[]", "application/json", "", 400),
         (b"[" + b"1," * MOST + b"1]", "application/json", "", 413),
-        (gzip.compress(b'{"text": "a"}\n')[:-3], LINES, "gzip", 400),
-        (b"no gzip", LINES, "gzip", 400),
-        (b"{}", LINES, "br", 415),
-        (gzip.compress(bytes(65 << 20)), LINES, "gzip", 413),
+        (gzip.compress(b'{"text": "a"}\n')[:-3], NDJSON, "gzip", 400),
+        (b"no gzip", NDJSON, "gzip", 400),
+        (b"{}", NDJSON, "br", 415),
+        (gzip.compress(bytes(65 << 20)), NDJSON, "gzip", 413),
     ],
 )
 def test_a_body_that_is_none_is_refused_whole(
@@ -123,12 +127,12 @@ def test_a_body_that_is_too_long_is_not_read(served: Served) -> None:
 def test_of_a_body_that_is_cut_off_nothing_is_taken(served: Served) -> None:
     record = b'{"id": "cut", "text": "a storm"}\n'
     with socket.create_connection(("127.0.0.1", served.port)) as client:
-        head = f"POST /v1/records HTTP/1.1\r\nhost: localhost\r\ncontent-type: {LINES}\r\n"
+        head = f"POST /v1/records HTTP/1.1\r\nhost: localhost\r\ncontent-type: {NDJSON}\r\n"
         client.sendall(head.encode() + b"content-length: 5000\r\n\r\n" + record * 3)
         time.sleep(0.2)
     time.sleep(0.3)
     assert served.ask("GET", "/v1/answers?id=cut")[0] == 404
-    assert served.ask("POST", "/v1/records", record, LINES)[0] == 200
+    assert served.ask("POST", "/v1/records", record, NDJSON)[0] == 200
 
 
 def test_the_same_id_gets_the_same_answer_and_is_no_second_record(served: Served) -> None:
@@ -171,7 +175,8 @@ def test_stories_and_their_records(served: Served) -> None:
 def test_where_a_text_would_go_learns_nothing(served: Served) -> None:
     before = records(served)
     status, found = served.ask("POST", "/v1/where", b'{"text": "storm coast"}')
-    assert (status, found["candidates"][0]["cluster"]) == (200, 0)
+    assert (status, found["candidates"][0]["label"]) == (200, 0)
+    conforms("/v1/where", "post", status, "application/json", found)
     assert records(served) == before
 
 
@@ -236,7 +241,7 @@ def conforms(path: str, method: str, status: int, kind: str, value: Any) -> None
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=BODIES,
-    kind=st.sampled_from(["application/json", LINES, "text/plain", "x/y", ""]),
+    kind=st.sampled_from(["application/json", NDJSON, "text/plain", "x/y", ""]),
     encoding=st.sampled_from(["", "", "", "gzip", "br"]),
 )
 def test_whatever_is_sent_the_answer_is_one_of_those_described(
@@ -386,6 +391,15 @@ def test_lines_of_text_are_strings_in_json() -> None:
         "empty",
     ]
     assert unpacked(b"as it is", "identity") == b"as it is"
+
+
+def test_what_the_stream_refuses_waits_for_no_answer_in_the_store(tmp_path: Path) -> None:
+    sink = StoreSink(str(tmp_path / "news.db"))
+    places = [{"file": "journal", "line": line} for line in (1, 2)]
+    sink.taken([Record("storm", places[0]), Record("coast", places[1])])
+    sink.write(Answers(Lines(), [Reject(places[0], "late", "it is late", b"")], []))
+    assert sink.waiting == [places[1]]  # a journal keeps what waits
+    sink.close()
 
 
 # ---------------------------------------------------------------- who may ask

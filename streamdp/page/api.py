@@ -185,6 +185,10 @@ class Api:
 
     async def score(self, request: Request) -> Response:
         """Where a text would go."""
+        return as_json(msgspec.json.encode(self._view_names(await self.where(request))))
+
+    async def where(self, request: Request) -> dict[str, Any]:
+        """The same without names. Raises AskError."""
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             raise AskError(415, 'send JSON: {"text": "..."}')
         wait = self._scores.take()
@@ -201,8 +205,8 @@ class Api:
             raise AskError(400, 'send {"text": "..."}') from None
         if len(text) > LONGEST:
             raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
-        found = await self._ask(lambda engine: where_to(engine, text), scores=True)
-        return as_json(msgspec.json.encode(self._view_names(found)))
+        found: dict[str, Any] = await self._ask(lambda engine: where_to(engine, text), scores=True)
+        return found
 
     def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
         with self._view.lock:

@@ -18,7 +18,7 @@ from streamdp.serve.bodies import SERVICE, Shape, records_of, unpacked
 from streamdp.serve.door import Door
 from streamdp.serve.openapi import document
 from streamdp.serve.stored import Stored
-from streamdp.serve.told import Answer, RecordList, StoryList
+from streamdp.serve.told import Answer, Candidate, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Stories, Story
 from streamdp.web import PATIENCE
 
@@ -74,7 +74,7 @@ class Service:
             "/livez": self.health,
             "/readyz": self.health,
         }
-        posts: dict[str, Endpoint] = {"/v1/records": self.take, "/v1/where": self._page.score}
+        posts: dict[str, Endpoint] = {"/v1/records": self.take, "/v1/where": self.where}
         for method, paths in (("GET", gets), ("POST", posts)):
             for path, answer in paths.items():
                 yield Route(path, or_error(answer), methods=[method])
@@ -105,6 +105,12 @@ class Service:
         if found is None:
             raise AskError(404, "no record of this id is known here")
         return as_json(_encode(found))
+
+    async def where(self, request: Request) -> Response:
+        """Where a text would go; nothing is learned."""
+        found = await self._page.where(request)
+        candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
+        return as_json(_encode(Where(candidates, found.get("error"))))
 
     # ---------------------------------------------------------------- stories
 

@@ -67,11 +67,9 @@ class Text(msgspec.Struct, frozen=True):
 class Candidate(msgspec.Struct, frozen=True):
     """A story that a text may belong to; -1 is a new one. ``words`` speak for it, each with its nats."""
 
-    cluster: int
+    label: int
     probability: float
     words: list[tuple[str, float]]
-    name: Any = None
-    slot: Any = None
 
 
 class Where(msgspec.Struct, frozen=True):

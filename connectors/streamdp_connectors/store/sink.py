@@ -240,6 +240,10 @@ class StoreSink:
                 self._revisions.append(Revision(*revised))
             else:
                 self._rows.append(_row(line, text))
+        if answers.rejects:  # some of which were taken in, and wait for nothing any more
+            self._keep_batch()
+            for reject in answers.rejects:
+                self._texts.pop(_encode(reject.position), None)
         for event in answers.events:
             self._happened += 1
             if self._skip_events > 0:
