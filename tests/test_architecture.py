@@ -65,7 +65,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 305,
+    "files": 307,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 167,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -49,11 +50,11 @@ class OpenLines:
         """Answers up to this one are reported as final."""
         return int(self._open.counters.final)
 
-    def add(self, first: int, answers: np.ndarray, numbers: np.ndarray, texts: Texts) -> None:
+    def add(self, first: int, answers: np.ndarray, numbers: Sequence[np.ndarray], texts: Texts) -> None:
         """Add the answers to texts, numbered from ``first``.
 
-        ``answers`` are the beam's; ``numbers`` what was rounded of them: probability, that of a new cluster,
-        log predictive and novelty, shape (4, n).
+        ``answers`` are the beam's; ``numbers`` what is announced of them, by name as in ``_NUMBERS``, each of
+        shape (n,).
         """
         if texts.raws is not self._raws:
             self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
@@ -83,7 +84,8 @@ class OpenLines:
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
         for name in _NUMBERS:
-            lines[name] = [getattr(answer, name) for answer in answers]
+            values = [getattr(answer, name) for answer in answers]
+            lines[name] = [math.nan if value is msgspec.UNSET else value for value in values]
 
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
@@ -157,7 +159,7 @@ class OpenLines:
                 yield Final(int(line["seq"]))
                 continue
             letters = self._open.letters[line["start"] : line["stop"]].tobytes()
-            link = int(line["link"])
+            link, lasting = int(line["link"]), float(line["lasting_probability"])
             yield Assignment(
                 seq=int(line["seq"]),
                 cluster=int(line["label"]),
@@ -166,13 +168,14 @@ class OpenLines:
                 revision=int(line["revision"]),
                 probability=float(line["probability"]),
                 new_probability=float(line["new_probability"]),
+                lasting_probability=msgspec.UNSET if lasting != lasting else lasting,
                 log_predictive=float(line["log_predictive"]),
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
             )
 
 
-_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty")
+_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty", "lasting_probability")
 
 
 def _given(answer: Assignment) -> tuple[bytes, bytes]:

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import LineAnnouncer, assignments
+from streamdp.answers.announcer import LineAnnouncer
+from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
@@ -116,7 +117,8 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
         part = self.lines.score([str(record.value) for record in taken])
-        answers.lines.extend(self._answers(part, 0, len(taken), first, taken))
+        lasting = self.announcer.lasting.score(part.answers)
+        answers.lines.extend(self._answers(part, 0, len(taken), first, taken, lasting))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -171,7 +173,13 @@ class TemplateStream(Stream):
         return label
 
     def _answers(
-        self, part: Stretch, start: int, stop: int, first: int, records: Sequence[Record]
+        self,
+        part: Stretch,
+        start: int,
+        stop: int,
+        first: int,
+        records: Sequence[Record],
+        lasting: np.ndarray,
     ) -> list[Assignment]:
         """Answers ``start`` to ``stop``; ``records[0]`` is record number ``first``."""
         rows, unset = part.answers[start:stop], msgspec.UNSET
@@ -185,8 +193,15 @@ class TemplateStream(Stream):
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
         templates = [unset if label < 0 else self._template(label) for label in labels]
-        sizes = part.sizes[start:stop]
-        return assignments(rows, sizes, records, first + start, templates=templates, params=params)
+        return assignments(
+            rows,
+            part.sizes[start:stop],
+            records,
+            first + start,
+            lasting=lasting.tolist(),
+            templates=templates,
+            params=params,
+        )
 
     def _template(self, label: int) -> str:
         """The template of a label, which may just have become an older one."""
@@ -203,7 +218,8 @@ class TemplateStream(Stream):
     def _announce(
         self, part: Stretch, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
     ) -> None:
-        answers = self._answers(part, start, stop, seq, records)
+        lasting = self.announcer.lasting.take(seq + start, part.answers[start:stop])
+        answers = self._answers(part, start, stop, seq, records, lasting)
         self.announcer.report(answers, records[start:stop], lines)
 
     def _one_label(
