@@ -168,6 +168,7 @@ def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     told = view.clusters("", "size", True, 0, 500)
     expected = engine.clusters()
     assert told["live"] == told["found"] == len(expected)
+    assert view.status["larger"] == sum(c.size > 3 for c in expected) < told["live"]
     rows = {row["cluster"]: row for row in told["clusters"]}
     assert {c.cluster: (c.size, c.recent, c.before) for c in expected} == {
         label: (row["size"], row["recent"], row["before"]) for label, row in rows.items()

@@ -16,13 +16,11 @@ from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound, entry, kernel
 from streamdp.kernels.rows import Counters, made, new_rows, one, row_type, rows
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, require
+from streamdp.records import SMALL
 from streamdp.state.retained import pack, unpack_all
 
 AFTER = 500
 """A record is judged when so many more have come."""
-
-MORE_THAN = 3
-"""Records that a cluster has at most that did not last."""
 
 LASTED, EXPECTED = 3.6, 10.0
 """What the counts of clusters that lasted, and of masses, begin with."""
@@ -50,7 +48,7 @@ def _judge(recent: Recent, answer: Any) -> None:
     members = 0
     for i in range(AFTER):
         members += 1 if recent.answers[i].label == answer.label else 0
-    recent.counters.lasted += 1 if members > MORE_THAN else 0
+    recent.counters.lasted += 1 if members > SMALL else 0
 
 
 @kernel
@@ -106,7 +104,7 @@ class Lasting:
     """How many clusters have lasted, of those that were to be expected by ``new_probability``.
 
     A record has founded a cluster that lasts if, when ``AFTER`` more have come, its newest answer is ``new``
-    and more than ``MORE_THAN`` records have its label. Each record is judged once.
+    and more than ``SMALL`` records have its label. Each record is judged once.
     """
 
     def __init__(self) -> None:

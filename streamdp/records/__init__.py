@@ -141,6 +141,10 @@ def _named(value: object) -> str:
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
+SMALL = 3
+"""Records of a cluster that may be chance; those of more are counted beside all."""
+
+
 GAP = "gap"
 """The reason of a reject that stands for records which were gone before they could be read."""
 
