@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from commands import parsed
+from commands import parsed, succeed
 from feeds import Told, feed, headlines, nothing, record, texts, vectors
 
 from streamdp.answers.lasting import AFTER, Lasting
@@ -119,3 +119,14 @@ def test_an_answer_without_it_is_written_without() -> None:
     bare = msgspec.structs.replace(answer, lasting_probability=msgspec.UNSET)
     assert b"lasting" not in msgspec.json.encode(bare)
     assert b'"lasting_probability":0.36,' in msgspec.json.encode(answer)
+
+
+def test_lines_of_a_log_that_kernels_write_say_the_same(tmp_path: Path) -> None:
+    (tmp_path / "in.log").write_text("\n".join(lines(1500, 7)[0]) + "\n")
+    answers = [
+        line for line in parsed(succeed(tmp_path, "consume", "in.log", "--format", "log")) if "seq" in line
+    ]
+    first = [line["lasting_probability"] for line in answers if line["revision"] == 0]
+    given = [(a["seq"], a["cluster"], a["new"], a["new_probability"]) for a in answers]
+    assert len(first) == 1500
+    assert first == pytest.approx(expected(given), abs=1e-6)
