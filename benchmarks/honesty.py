@@ -12,7 +12,7 @@ from streamdp.engine import Engine
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 
-CORPORA = ("tweets_t", "news_t", "reuters21578")
+CORPORA = ("tweets_t", "tweets", "news_t", "news", "reuters21578", "stackoverflow10k")
 BINS = 10
 
 
@@ -24,6 +24,7 @@ class Told(NamedTuple):
     newest: np.ndarray  # int64 the label in the end
     probability: np.ndarray
     new_probability: np.ndarray
+    lasting_probability: np.ndarray
     log_predictive: np.ndarray
     novelty: np.ndarray
 
@@ -49,7 +50,13 @@ def told_of(corpus: list[Document], width: int) -> Told:
         np.array([newest[line.seq] for line in lines]),
         *(
             np.array([getattr(line, name) for line in lines])
-            for name in ("probability", "new_probability", "log_predictive", "novelty")
+            for name in (
+                "probability",
+                "new_probability",
+                "lasting_probability",
+                "log_predictive",
+                "novelty",
+            )
         ),
     )
 
@@ -125,6 +132,12 @@ def show_reliability(name: str, told: Told) -> None:
     show(f"{name}: announced probability, and what came true", columns, rows)
 
 
+def calibration(told: Told, wanted: np.ndarray) -> list[str]:
+    """The sums of both probabilities of something new, and their calibration errors."""
+    both = told.new_probability, told.lasting_probability
+    return [f"{p.sum():.0f}" for p in both] + [f"{calibration_error(p, wanted):.4f}" for p in both]
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -133,12 +146,26 @@ def main() -> None:
     options = parser.parse_args()
     warm()
     alarms: list[tuple[object, ...]] = []
+    calibrated: list[tuple[object, ...]] = []
     for name in options.corpora:
         told = told_of(documents(name), options.beam)
         wanted = firsts(told.topic)
         scores = told.new_probability, -told.log_predictive, told.novelty
         alarms.append((name, int(wanted.sum()), *(f"{auc(score, wanted):.3f}" for score in scores)))
+        calibrated.append((name, int(wanted.sum()), *calibration(told, wanted)))
         show_reliability(name, told)
+    show(
+        "first record of a topic: sum of the probabilities, and their calibration error",
+        (
+            "corpus",
+            "topics",
+            "new_probability",
+            "lasting_probability",
+            "new_probability",
+            "lasting_probability",
+        ),
+        calibrated,
+    )
     show(
         "first record of a topic: area under the ROC curve",
         ("corpus", "topics", "new_probability", "-log_predictive", "novelty"),

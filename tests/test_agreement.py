@@ -20,6 +20,7 @@ def peer(labels: list[int], truth: list[int]) -> Agreement:
         completeness=float(completeness),
         v=float(v),
         found=len(set(labels)),
+        larger=sum(labels.count(label) > 3 for label in set(labels)),
         true=len(set(truth)),
         n=len(labels),
     )

@@ -27,8 +27,8 @@ from commands import (
 )
 
 KEYS = [
-    "seq", "id", "position", "time", "cluster", "probability", "new_probability", "new", "link",
-    "log_predictive", "novelty", "revision",
+    "seq", "id", "position", "time", "cluster", "probability", "new_probability", "lasting_probability",
+    "new", "link", "log_predictive", "novelty", "revision",
 ]  # fmt: skip
 
 

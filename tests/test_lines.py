@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -262,13 +263,13 @@ def test_a_stream_that_forgets_does_not_depend_on_batches_or_on_a_stop(bounds: B
 def test_log_predictives_are_those_of_plain_python() -> None:
     texts = lines(300)[0]
     oracle, stream = Stream(), LineStream(Terms())
-    checked = 0
+    checked = {False: 0, True: 0}
     for n, text in enumerate(texts):
         line = tokens_of(text)
         fresh = line not in oracle.known
+        s = oracle.settings
         if fresh:
             _, log_p0, _ = oracle.best(line)
-            s = oracle.settings
             weights = [np.log(s.concentration + s.discount * len(oracle.clusters)) + log_p0]
             for cluster in oracle.near(line, sum(map(wordy, line))):
                 if may_join(cluster, line, oracle):
@@ -276,13 +277,38 @@ def test_log_predictives_are_those_of_plain_python() -> None:
                         np.log(cluster.size - s.discount) + cluster.log_predictive(line, oracle.base)
                     )
             expected = np.logaddexp.reduce(weights) - np.log(n + s.concentration)
+        else:
+            cluster = oracle.known[line]
+            expected = np.log((cluster.size - s.discount) / (n + s.concentration))
+            expected += cluster.log_predictive(line, oracle.base)
         oracle.absorb(line)
         (told,) = stream.take([text])
-        found = told.answers[0]
-        if fresh:
-            assert found["log_predictive"] == pytest.approx(expected, rel=1e-9)
-            checked += 1
-    assert checked > 50
+        assert told.answers[0]["log_predictive"] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        checked[fresh] += 1
+    assert min(checked.values()) > 50
+
+
+def mass(stream: LineStream, different: Sequence[str]) -> float:
+    """The sum of the predictives of different lines, which may be known."""
+    return float(np.exp(stream.score(different).answers["log_predictive"]).sum())
+
+
+def constant_lines() -> list[str]:
+    """Two lines that came five times, then many values in the place of a word."""
+    two = ["connection closed by server", "reverse mapping failed for console"]
+    return 5 * two + [f"Failed password for invalid user user{n}x from console" for n in range(60)]
+
+
+@pytest.mark.parametrize("name", ["console", "templates", "noise", "forgetting"])
+def test_predictives_of_lines_sum_to_one_at_most(name: str) -> None:
+    texts = {"console": constant_lines(), "noise": noise(600, 5)}.get(name, lines(1500)[0])
+    stream = LineStream(Terms(), bounds=Bounds(60, 8) if name == "forgetting" else Bounds())
+    seen: dict[Line, str] = {}
+    for n, text in enumerate(texts, 1):
+        list(stream.take([text]))
+        seen[tokens_of(text)] = text
+        if n % 100 == 0 or n == len(texts):
+            assert 0.0 < mass(stream, list(seen.values())) <= 1.0
 
 
 def may_join(cluster: Cluster, line: Line, oracle: Stream) -> bool:

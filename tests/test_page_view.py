@@ -170,6 +170,7 @@ def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     expected = engine.clusters()
     stories = engine.stories(records=False)
     assert told["live"] == told["found"] == len(expected)
+    assert view.status["larger"] == sum(c.size > 3 for c in expected) < told["live"]
     rows = {row["cluster"]: row for row in told["clusters"]}
     assert {s.label: (s.size, s.now, s.before) for s in stories} == {
         label: (row["size"], row["now"], row["before"]) for label, row in rows.items()

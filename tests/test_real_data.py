@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from commands import call
+
+from streamdp.lines.base import Terms
+from streamdp.lines.stream import LineStream
+from tests.oracle.templates import tokens_of
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -24,6 +29,21 @@ def test_first_announced_labels_agree_with_the_truth(tmp_path: Path, name: str, 
     assert call(tmp_path, "consume", "--file", str(source), "--output", "out.jsonl").returncode == 0
     done = call(tmp_path, "score", "out.jsonl", "--truth", str(source), "--json")
     assert msgspec.json.decode(done.stdout)["first"]["nmi"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.exists(), reason=f"the public data sets are not at {DATA}")
+@pytest.mark.parametrize("path", sorted((DATA / "logs").glob("[A-Z]*.jsonl.gz")), ids=lambda path: path.name)
+def test_predictives_of_the_lines_of_a_log_sum_to_one_at_most(path: Path) -> None:
+    with gzip.open(path) as file:
+        texts = [msgspec.json.decode(line)["text"] for line in file]
+    stream, seen = LineStream(Terms()), dict[tuple[str, ...], str]()
+    for start in range(0, len(texts), 200):
+        for text in texts[start : start + 200]:
+            seen[tokens_of(text)] = text
+        list(stream.take(texts[start : start + 200]))
+        logs = stream.score(list(seen.values())).answers["log_predictive"]
+        assert 0.0 < np.exp(logs).sum() <= 1.0
 
 
 LOGS = ("HDFS", "Apache", "BGL", "Zookeeper", "Hadoop", "HealthApp", "OpenSSH", "Android")

@@ -3,113 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from streamdp.answers.assignments import assignments, rounded
+from streamdp.answers.lasting import Lasting
 from streamdp.answers.open_lines import OpenLines
 from streamdp.answers.samples import Joined, Samples, of_texts
 from streamdp.answers.written import FINAL_EVERY, Report, to_digits
 from streamdp.beam.data.state import Output
-from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.state.retained import Retained
-
-
-@entry
-def round_numbers(numbers: np.ndarray, sizes: np.ndarray) -> None:
-    """Write novelties and round all.
-
-    ``numbers`` is of shape (4, n): two probabilities, the log predictive and the novelty of each record.
-    """
-    for i in range(sizes.shape[0]):
-        # never -0; long records would else look novel
-        numbers[3, i] = 0.0 - numbers[2, i] / max(sizes[i], 1)
-        for k in range(4):
-            numbers[k, i] = to_digits(numbers[k, i])
-
-
-_round_numbers = Bound(round_numbers)
-
-
-def rounded(rows: np.ndarray | Mapping[str, np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """The numbers that are announced: shape (4, n), as :func:`round_numbers` has them."""
-    numbers = np.empty((4, len(sizes)))
-    numbers[0], numbers[1] = rows["probability"], rows["new_probability"]
-    numbers[2] = rows["log_predictive"]
-    _round_numbers((), numbers, np.ascontiguousarray(sizes, np.int64))
-    return numbers
-
-
-def assignments(
-    rows: np.ndarray | Mapping[str, np.ndarray],
-    sizes: np.ndarray,
-    records: Sequence[Record],
-    first: int,
-    *,
-    links: Iterable[int | None] = repeat(None),
-    templates: Iterable[Any] = repeat(msgspec.UNSET),
-    params: Iterable[Any] = repeat(msgspec.UNSET),
-) -> list[Assignment]:
-    """The answers to some records.
-
-    Parameters
-    ----------
-    rows
-        ``label``, ``probability``, ``new_probability``, ``founded`` and ``log_predictive`` of each: arrays of
-        shape (n,).
-    sizes
-        Tokens of each record, its fields, or numbers of its vector, shape (n,).
-    records
-        The records, n of them.
-    first
-        Number of the first; the others follow it.
-    links
-        The likeliest earlier member of each record's cluster, where the prior has links.
-    templates, params
-        How the template of each reads, and the values of its holes.
-    """
-    *shares, log_predictives, novelties = rounded(rows, sizes).tolist()
-    unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
-    labels = rows["label"].tolist()
-    seqs = range(first, first + len(records))
-    given = zip(
-        seqs,
-        records,
-        labels,
-        *shares,
-        news,
-        links,
-        log_predictives,
-        novelties,
-        templates,
-        params,
-        strict=False,
-    )  # not strict: what has no end goes on as long as there are records
-    return [
-        Assignment(
-            seq=seq,
-            id=record.id,
-            position=record.position,
-            time=record.time,
-            cluster=label,
-            probability=share,
-            new_probability=of_new,
-            new=new,
-            link=link,
-            log_predictive=log_predictive,
-            novelty=novelty,
-            keep=unset if record.keep is None else record.keep,
-            template=template,
-            params=values,
-        )
-        for seq, record, label, share, of_new, new, link, log_predictive, novelty, template, values in given
-    ]
-
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
@@ -129,6 +37,7 @@ class Announcer:
     def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
         self.retained = retained
         self.samples = Samples()
+        self.lasting = Lasting()
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -179,19 +88,19 @@ class Announcer:
         """
         if not records:
             return
-        rows = out.answers[start : start + len(records)]
+        rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
+        lasting = self.lasting.take(seq, rows, revisions)
         if isinstance(records, Texts):
             numbers = rounded(rows, sizes)
-            self._as_lines().add(seq, rows, numbers, records)
+            self._as_lines().add(seq, rows, [*numbers, lasting], records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
-            answers = self._answers(rows, records, sizes, seq)
+            answers = self._answers(rows, records, sizes, seq, lasting)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
                 self._append(answers, samples, rows["decided"], lines, out)
                 return
             self._lines.add_objects(answers)
-        revisions = out.revisions[: out.counters.revisions]
         self._report(
             self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
         )
@@ -265,6 +174,7 @@ class Announcer:
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
+        self.lasting.revise(out.revisions[: out.counters.revisions])
         if self._lines is not None:
             self._report(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
             return
@@ -275,7 +185,8 @@ class Announcer:
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
-        lines.extend(self._answers(out.answers[: len(records)], records, sizes, first))
+        rows = out.answers[: len(records)]
+        lines.extend(self._answers(rows, records, sizes, first, self.lasting.score(rows)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -287,12 +198,17 @@ class Announcer:
         self._lines, self._final = None, last
 
     def _answers(
-        self, rows: np.ndarray, records: Sequence[Record], sizes: np.ndarray, first: int
+        self,
+        rows: np.ndarray,
+        records: Sequence[Record],
+        sizes: np.ndarray,
+        first: int,
+        lasting: np.ndarray,
     ) -> list[Assignment]:
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
-        return assignments(rows, sizes, records, first, links=links)
+        return assignments(rows, sizes, records, first, lasting=lasting.tolist(), links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         row = out.revisions[r]
@@ -323,6 +239,7 @@ class Announcer:
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
+            "lasting": self.lasting.dump(),
             "ended": list(self.ended),
         }
 
@@ -330,5 +247,7 @@ class Announcer:
         """The inverse of :meth:`dump`."""
         self._final = stored["final"]
         self.samples.load(stored["samples"])
+        if "lasting" in stored:
+            self.lasting.load(stored["lasting"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}

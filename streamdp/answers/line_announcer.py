@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import Announcer, rounded
+from streamdp.answers.announcer import Announcer
+from streamdp.answers.assignments import rounded
 from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.beam.data.state import REVISION
@@ -56,7 +57,8 @@ class LineAnnouncer(Announcer):
     ) -> None:
         """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
         numbers, labels = rounded(rows, sizes), rows["label"]
-        self._as_lines().add(first, rows, numbers, texts, *shown)
+        lasts = self.lasting.take(first, rows)
+        self._as_lines().add(first, rows, [*numbers, lasts], texts, *shown)
         which = range(len(texts))
         if self.samples.has_room(len(np.unique(labels))):
             which = lasting(labels, numbers[3]).tolist()
@@ -71,6 +73,7 @@ class LineAnnouncer(Announcer):
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
+        self.lasting.unite(before, after)
         if self._lines is not None:
             report, told = self._lines.relabel(before, after, as_template(template))
             for seq in told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -55,16 +56,15 @@ class OpenLines:
         self,
         first: int,
         answers: np.ndarray,
-        numbers: np.ndarray,
+        numbers: Sequence[np.ndarray],
         texts: Texts,
         templates: Sequence[bytes] = (),
         values: Sequence[bytes] = (),
     ) -> None:
         """Add the answers to texts, numbered from ``first``.
 
-        ``answers`` are the beam's; ``numbers`` what was rounded of them: probability, that of a new cluster,
-        log predictive and novelty, shape (4, n). Of lines of logs, ``templates`` and the ``values`` of their
-        holes are as lines have them.
+        ``answers`` are the beam's; ``numbers`` what is announced of them, by name as in ``_NUMBERS``, each of
+        shape (n,). Of lines of logs, ``templates`` and the ``values`` of their holes are as lines have them.
         """
         if texts.raws is not self._raws:
             self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
@@ -78,8 +78,8 @@ class OpenLines:
         lines["link"] = answers["link"] if self._linked else -1
         lines["revision"] = 0
         lines["template"] = self._templates.numbers(templates) if templates else -1
-        for name, values in zip(_NUMBERS, numbers, strict=True):
-            lines[name] = values
+        for name, number in zip(_NUMBERS, numbers, strict=True):
+            lines[name] = number
         self._take_over((self._frame, columns, self._open), held, value_ends)
 
     def add_objects(self, answers: Sequence[Assignment]) -> None:
@@ -98,7 +98,8 @@ class OpenLines:
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
         for name in _NUMBERS:
-            lines[name] = [getattr(answer, name) for answer in answers]
+            values = [getattr(answer, name) for answer in answers]
+            lines[name] = [math.nan if value is msgspec.UNSET else value for value in values]
 
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
@@ -189,7 +190,7 @@ class OpenLines:
                 continue
             letters = self._open.letters[line["start"] : line["stop"]].tobytes()
             letters += self._templates.of(int(line["template"]))
-            link = int(line["link"])
+            link, lasting = int(line["link"]), float(line["lasting_probability"])
             yield Assignment(
                 seq=int(line["seq"]),
                 cluster=int(line["label"]),
@@ -198,13 +199,14 @@ class OpenLines:
                 revision=int(line["revision"]),
                 probability=float(line["probability"]),
                 new_probability=float(line["new_probability"]),
+                lasting_probability=msgspec.UNSET if lasting != lasting else lasting,
                 log_predictive=float(line["log_predictive"]),
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
             )
 
 
-_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty")
+_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty", "lasting_probability")
 
 
 _NOTHING = np.zeros(0, np.uint8)

@@ -73,11 +73,12 @@ class CsvLines:
         kept: Mapping[str, Any] = line.keep if isinstance(line.keep, dict) else {}
         own = {"template": line.template, "params": line.params}
         for name in self._keep:
-            value = kept.get(name, own.get(name))
-            yield None if value is msgspec.UNSET else _cell(value)
+            yield _cell(kept.get(name, own.get(name)))
 
 
 def _cell(value: Any) -> Any:
+    if value is msgspec.UNSET:
+        return None
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     text = value if isinstance(value, str) else _json.encode(value).decode()

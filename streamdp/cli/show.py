@@ -16,6 +16,7 @@ from streamdp.cli.errors import say, warn
 from streamdp.cli.status import adapted_line, counted, refined_line
 from streamdp.cli.stories import console, story_table
 from streamdp.engine import Engine
+from streamdp.records import SMALL
 from streamdp.reports import source
 from streamdp.scoring.agreement import Agreement
 from streamdp.scoring.score import score
@@ -113,7 +114,8 @@ def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     if rest > 0:
         below.append(f"{stories.counted(rest)} not shown (--top {len(several)} shows all)")
     if alone:
-        below.append(f"{stories.counted(alone)} of one record")
+        larger = sum(story.size > SMALL for story in stories)
+        below.append(f"{stories.counted(alone)} of one record, {larger:,} of more than three")
     title = f"{TITLES[sort]} {stories.nouns}"
     shown = story_table(title, several[:top], samples=True) if several else ""
     if "lines_distinct" in counts:
@@ -144,13 +146,14 @@ def ago(written: float) -> str:
 
 
 def agreement_table(title: str, rows: dict[str, Agreement]) -> Table:
-    """Agreements side by side."""
+    """Agreements side by side, but for the V-measure, which is the NMI."""
     table = Table(title=title, title_justify="left")
-    for name in ("labels", "NMI", "ARI", "homogeneity", "completeness", "V", "K found", "K true", "records"):
+    measures = ("NMI", "ARI", "homogeneity", "completeness")
+    for name in ("labels", *measures, "K found", "K > 3", "K true", "records"):
         table.add_column(name, justify="left" if name == "labels" else "right")
     for name, a in rows.items():
-        values = (a.nmi, a.ari, a.homogeneity, a.completeness, a.v)
-        table.add_row(name, *(f"{v:.4f}" for v in values), f"{a.found:,}", f"{a.true:,}", f"{a.n:,}")
+        values, counts = (a.nmi, a.ari, a.homogeneity, a.completeness), (a.found, a.larger, a.true, a.n)
+        table.add_row(name, *(f"{v:.4f}" for v in values), *(f"{n:,}" for n in counts))
     return table
 
 

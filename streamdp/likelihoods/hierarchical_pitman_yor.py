@@ -46,7 +46,7 @@ class OneTableTerms(NamedTuple):
 
 @dataclass(frozen=True)
 class HierarchicalPitmanYor(SharedBase):
-    """Words follow power laws, and N_w is the number of clusters a word has ever been seen in.
+    """Words follow power laws, and N_w is the number of clusters that a word was new to.
 
     Parameters
     ----------

@@ -112,8 +112,17 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
 
 
 @kernel
-def log_q(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
-    """log of the product of the slots' predictives of the line at hand."""
+def slots_product(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
+    """The product of the slots' predictives of the line at hand; 0 where that is too small for a number."""
+    row, product = state.clusters[cluster], 1.0
+    for i in range(n):
+        product *= predictive(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+    return product
+
+
+@kernel
+def _log_product(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
+    """Its log, however small it is."""
     row, total = state.clusters[cluster], 0.0
     for i in range(n):
         total += math.log(predictive(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms))
@@ -198,7 +207,7 @@ def choose(
         if may_join(state, cluster, scratch.line, n):
             size = state.clusters[cluster].size
             way = math.log(size - terms.discount) + math.log(fresh(state, cluster, terms))
-            way += log_q(state, scratch, cluster, n, terms) - math.log(size + terms.line_strength)
+            way += _log_product(state, scratch, cluster, n, terms) - math.log(size + terms.line_strength)
             scratch.ways[c] = way
             if way > score:
                 best, score = cluster, way

@@ -127,14 +127,14 @@ lines whose value has been forgotten; whether the founding line had no blank bef
 VALUE = row_type("token count next")
 CLUSTER = row_type(
     "slot length size types alive into older first last",
-    "founded repeats forgotten worth first_time last_time",
+    "founded product repeats forgotten worth first_time last_time",
 )
 """First slot, slots, lines, distinct lines; whether it lives, else what it went into; the older label that it
-has become one with, or its own; numbers of its first and last line; log p0 of the first line, the
-log gammas of how often lines came, the mass of lines forgotten, what its log marginal was when last asked
-for; times."""
+has become one with, or its own; numbers of its first and last line; log p0 of the first line, the product of
+its slots when it was new, the log gammas of how often lines came, the mass of lines forgotten, what its log
+marginal was when last asked for; times."""
 
-LINE = row_type("cluster count last", "log_q")
+LINE = row_type("cluster count last")
 LIST = row_type("first count")
 POST = row_type("cluster next")
 SHOWN = row_type("met_types again again_types held held_types followers follower_types")
@@ -238,6 +238,9 @@ class Scratch(NamedTuple):
     token: Annotated[np.ndarray, ints("values")]  # values of a slot
     lines_of: Annotated[np.ndarray, ints("values")]  # and how many distinct lines have each
     classes: Annotated[np.ndarray, ints(CLASSES)]  # zeros
+    taught: Annotated[np.ndarray, ints(1)]  # number of the last record that taught the model anything
+    product_at: Annotated[np.ndarray, ints("lines")]  # by known line: when its slots were last multiplied
+    product: Annotated[np.ndarray, reals("lines")]  # and what they came to
 
 
 def new_state() -> State:

@@ -23,7 +23,7 @@ from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import label_of, one_label, relate
 from streamdp.lines.scan import fold_line, token_end
-from streamdp.lines.search import choose, find_near, fresh, log_q, new_line, place_key, post
+from streamdp.lines.search import choose, find_near, fresh, new_line, place_key, post, slots_product
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 
@@ -50,23 +50,47 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tupl
 
 
 @kernel
-def _answer_known(state: State, line: int, row: Any, terms: Terms) -> int:
-    """Answer a line that is in a template's cache; what else might have it is left out."""
+def _is_stale(state: State, scratch: Scratch, line: int) -> bool:
+    """Whether the slots of a known line must be multiplied again: the model has learned from another line.
+
+    Where a template has no other line, its slots are as they were, and the base alone may have changed.
+    """
+    cluster = current(state, state.lines[line].cluster)
+    return bool(state.clusters[cluster].types > 1 and scratch.product_at[line] <= scratch.taught[0])
+
+
+@kernel
+def _product(state: State, scratch: Scratch, line: int, cluster: int, size: int, terms: Terms) -> float:
+    """The product of the slots' predictives, as they are now, of a known line that has been folded."""
+    row = state.clusters[cluster]
+    if row.types == 1:
+        return float(row.product)
+    if _is_stale(state, scratch, line):
+        tokens, text = state.counters.tokens, state.counters.text
+        n, _ = _read_tokens(state, scratch, size, False)
+        scratch.product[line] = slots_product(state, scratch, cluster, n, terms)
+        scratch.product_at[line] = state.counters.records
+        state.counters.tokens = tokens
+        state.counters.text = text
+    return float(scratch.product[line])
+
+
+@kernel
+def _answer_known(state: State, scratch: Scratch, line: int, size: int, row: Any, terms: Terms) -> int:
+    """Answer a folded line that is in a template's cache; what else might have it is left out."""
     known = state.lines[line]
     cluster = current(state, known.cluster)
     known.cluster = cluster
     of = state.clusters[cluster]
     seen = max(known.count - terms.line_discount, 0.0)
-    seen += fresh(state, cluster, terms) * math.exp(known.log_q)
-    log = math.log(seen / (of.size + terms.line_strength))
+    seen += fresh(state, cluster, terms) * _product(state, scratch, line, cluster, size, terms)
+    share = (of.size - terms.discount) / (state.counters.records + terms.concentration)
     row.label = label_of(state, cluster)
     row.cluster = cluster
     row.founded = 0
     row.probability = 1.0
     row.new_probability = 0.0
-    row.log_predictive = log + math.log(
-        (of.size - terms.discount) / (state.counters.records + terms.concentration)
-    )
+    row.log_predictive = math.log(share * seen / (of.size + terms.line_strength))
     return cluster
 
 
@@ -148,12 +172,14 @@ def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: An
     else:
         due = _join(state, scratch, cluster, n, terms)
     state.clusters[cluster].types += 1
+    if best < 0:
+        state.clusters[cluster].product = slots_product(state, scratch, cluster, n, terms)
     line = state.counters.lines
     state.counters.lines += 1
     put(state.by_line, key, line)
     state.lines[line].cluster = cluster
     state.lines[line].count = 0
-    state.lines[line].log_q = log_q(state, scratch, cluster, n, terms)
+    scratch.taught[0] = state.counters.records
     row.label = label_of(state, cluster)
     row.cluster = cluster
     if due:
@@ -234,18 +260,18 @@ def advance(
             sizes[i] = n
             row = lines.answers[i]
             line = look_up(state.by_line, key)
+            if line < 0 and is_full(state, bounds):
+                lines.counters.done = i
+                lines.counters.status = FULL
+                return
+            if (line < 0 or _is_stale(state, scratch, line)) and not _has_room(state, n, size):
+                lines.counters.done = i
+                lines.counters.need = max(n, size)
+                lines.counters.status = GROW
+                return
             if line >= 0:
-                cluster = _answer_known(state, line, row, terms)
+                cluster = _answer_known(state, scratch, line, size, row, terms)
             else:
-                if is_full(state, bounds):
-                    lines.counters.done = i
-                    lines.counters.status = FULL
-                    return
-                if not _has_room(state, n, size):
-                    lines.counters.done = i
-                    lines.counters.need = max(n, size)
-                    lines.counters.status = GROW
-                    return
                 n, words = _read_tokens(state, scratch, size, True)
                 cluster = _learn(state, scratch, key, n, words, row, terms)
                 line = state.counters.lines - 1
@@ -292,7 +318,7 @@ def score(
         row = answers[i]
         line = look_up(state.by_line, key)
         if line >= 0:
-            _answer_known(state, line, row, terms)
+            _answer_known(state, scratch, line, size, row, terms)
             continue
         tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False)

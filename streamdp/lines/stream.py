@@ -154,10 +154,11 @@ class LineStream:
             held is None
             or len(held.folded) <= 2 * longest
             or len(held.near) < clusters
+            or len(held.product_at) < len(state.lines)
             or len(held.token) < values
         ):
             sizes = {"longest": max(4096, 2 * longest) + 1, "clusters": clusters, "values": values}
-            self._scratch = held = made(Scratch, sizes)
+            self._scratch = held = made(Scratch, sizes | {"lines": len(state.lines)})
         return held
 
     def dump(self) -> dict[str, np.ndarray]:

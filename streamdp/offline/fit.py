@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers import listing
-from streamdp.answers.announcer import assignments
+from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
 from streamdp.encode.category_encoder import CategoryEncoder

@@ -18,7 +18,7 @@ from streamdp.engine import Engine
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
-from streamdp.records import GAP, Answers, Assignment, Record, Reject
+from streamdp.records import GAP, SMALL, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.story.clock import Clock
 from streamdp.story.gather import figures_of
@@ -209,6 +209,7 @@ class View:
                 "chosen": _of_kind(self.chosen, engine),
                 **figures,
                 "live": len(census.label),
+                "larger": int((census.size > SMALL).sum()),
                 "rate": self._rate(now),
                 "stretch": clock.words,
                 "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],

@@ -141,6 +141,10 @@ def _named(value: object) -> str:
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
+SMALL = 3
+"""Records of a cluster that may be chance; those of more are counted beside all."""
+
+
 GAP = "gap"
 """The reason of a reject that stands for records which were gone before they could be read."""
 
@@ -161,10 +165,11 @@ class Reject(msgspec.Struct, frozen=True, gc=False):
 class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The answer to one record, or (``revision`` > 0) a later change of it.
 
-    ``probability`` is the posterior mass of the cluster given the stream so far, ``new_probability`` that
-    of a new one when the record came, both in [0, 1]; ``log_predictive`` is log p(x_t | past) in nats,
-    ``novelty`` its negative by token or dimension; ``link`` is the likeliest earlier member under a
-    distance-dependent prior.
+    ``probability`` is the cluster's share of the posterior given the stream so far, and not the chance that
+    the label is right; ``new_probability`` is that of a new cluster when the record came;
+    ``lasting_probability`` the chance that it founded one that lasts, in answers of a stream. All are in
+    [0, 1]. ``log_predictive`` is log p(x_t | past) in nats, ``novelty`` its negative by token or dimension;
+    ``link`` is the likeliest earlier member under a distance-dependent prior.
     """
 
     seq: int
@@ -174,6 +179,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     cluster: int
     probability: float
     new_probability: float
+    lasting_probability: float | msgspec.UnsetType = msgspec.UNSET
     new: bool
     link: int | None
     log_predictive: float

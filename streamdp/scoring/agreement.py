@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from streamdp.records import SMALL
+
 Labels = Sequence[int] | NDArray[np.integer]
 
 
@@ -21,7 +23,8 @@ class Agreement(msgspec.Struct, frozen=True):
     Bailey 2010); ``v`` is the V-measure, which equals it (Rosenberg & Hirschberg 2007);
     ``homogeneity`` is 1 when no cluster mixes classes, ``completeness`` is 1 when no class is split.
     ``ari`` is the adjusted Rand index, in [-0.5, 1], expected 0 by chance (Hubert & Arabie 1985).
-    ``found`` is the number of clusters, ``true`` the number of classes.
+    ``found`` is the number of clusters, ``larger`` of those of more than three records, ``true`` the number
+    of classes.
     """
 
     nmi: float
@@ -30,6 +33,7 @@ class Agreement(msgspec.Struct, frozen=True):
     completeness: float
     v: float
     found: int
+    larger: int
     true: int
     n: int
 
@@ -59,6 +63,7 @@ def agreement(labels: Labels, truth: Labels) -> Agreement:
         completeness=_share(information, of_clusters),
         v=nmi,
         found=len(clusters),
+        larger=int((clusters > SMALL).sum()),
         true=len(classes),
         n=n,
     )

@@ -154,6 +154,7 @@ COLUMNS = {
     "cluster": "bigint",
     "probability": "double",
     "new_probability": "double",
+    "lasting_probability": "double",
     "new": "boolean",
     "link": "bigint",
     "log_predictive": "double",

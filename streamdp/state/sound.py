@@ -104,8 +104,9 @@ def _check_clusters(found: Mapping[str, Any]) -> None:
     require((living["types"] >= 1).all() and (living["types"] <= living["size"]).all(), "distinct lines")
     lengths = np.bincount(living["length"], minlength=MOST + 1)
     require((lengths == found["lengths"]["alive"]).all(), "templates of a length are miscounted")
-    for field in ("founded", "repeats", "forgotten"):
+    for field in ("founded", "product", "repeats", "forgotten"):
         finite(clusters[field], field)
+    require((clusters["product"] >= 0.0).all(), "the probability of a line")
     require((clusters["forgotten"] >= 0.0).all(), "the mass of forgotten lines")
     within(slots["forgotten"], 0, LARGEST, "forgotten values of a slot")
     within(slots["founder"], 0, int(counters.tokens), "the founder of a slot")
@@ -115,7 +116,6 @@ def _check_clusters(found: Mapping[str, Any]) -> None:
     within(found["lines"]["cluster"], 0, int(counters.clusters), "the template of a line")
     within(found["lines"]["count"], 1, LARGEST, "the count of a line")
     within(found["lines"]["last"], 0, LARGEST, "when a line came last")
-    require((found["lines"]["log_q"] <= 1e-6).all(), "the probability of a line")
     within(found["by_line_values"], 0, int(counters.lines), "a line")
 
 

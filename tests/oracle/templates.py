@@ -405,6 +405,8 @@ class Cluster:
     slots: list[Slot]
     founded: float = 0.0
     """log p0 of its first line."""
+    product: float = 0.0
+    """log of the product of its slots' predictives of that line, when it was new."""
     lines: Counter[Line] = field(default_factory=Counter)
     last: int = -1
     """The number of its last line."""
@@ -425,7 +427,8 @@ class Cluster:
         seen = max(self.lines[line] - s.line_discount, 0.0)
         fresh = s.line_strength + s.line_discount * len(self.lines)
         fresh += sum(self.lines[gone] - s.line_discount for gone in self.forgotten)
-        q, norm = self.log_q(line, base), math.log(self.size + s.line_strength)
+        alone = seen > 0.0 and len(self.lines) == 1  # its slots are as they were; the base may not be
+        q, norm = self.product if alone else self.log_q(line, base), math.log(self.size + s.line_strength)
         return (math.log(seen + fresh * math.exp(q)) if seen else math.log(fresh) + q) - norm
 
     def add(self, line: Line, base: Base, count: int = 1) -> None:
@@ -433,6 +436,8 @@ class Cluster:
         if line not in self.lines:
             for slot, w in zip(self.slots, line, strict=True):
                 slot.add(w, base)
+            if not self.lines:
+                self.product = self.log_q(line, base)
         self.lines[line] += count
 
     def log_marginal(self, base: Base) -> float:

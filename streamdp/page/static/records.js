@@ -17,7 +17,7 @@ export function record(told, open, of = null) {
     told.was.length ? el("span", { class: "revised" }, "revised ") : told.new ? el("span", { class: "first" }, "first of its cluster ") : null,
     was,
     where,
-    el("span", { class: "sure", title: "probability of this cluster" }, percent(told.probability)),
+    el("span", { class: "sure", title: "this cluster's share of the posterior; not the chance that it is right" }, percent(told.probability)),
   ];
   return el("li", { "data-seq": told.seq, class: told.was.length ? "was" : null }, el("p", {}, told.text || told.id || `record ${count(told.seq)}`), el("div", { class: "meta" }, meta));
 }

@@ -11,7 +11,7 @@ function figures(s) {
   const found = [
     ["Records", count(s.records || 0), "answered since the stream began"],
     ["A second", s.state === "running" ? rate(s.rate) : "–", "over the last five seconds"],
-    [`Live ${s.nouns?.[1] || "stories"}`, count(s.live || 0), `${count(s.announced || 0)} announced since the stream began`],
+    [`Live ${s.nouns?.[1] || "stories"}`, count(s.live || 0), `${count(s.larger || 0)} of them of more than three records; ${count(s.announced || 0)} announced since the stream began`],
   ];
   if (s.lag) found.push(["Behind", s.lag.seconds ? span(s.lag.seconds) : count(s.lag.records), `${count(s.lag.records)} records are not read yet`]);
   else if (s.read !== undefined && s.state === "running") found.push(["Read", `${Math.floor(100 * s.read)} %`, "of the input"]);
