@@ -155,6 +155,14 @@ class Announcer:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
         return seq - (len(self._open) if self._lines is None else len(self._lines))
 
+    def number_of(self, name: str) -> int:
+        """The number of a record by its id, where its answer is open, or as ``seq:N``; -1 for none."""
+        for answer in self.undecided.values():
+            if answer.id == name:
+                return answer.seq
+        number = name.removeprefix("seq:")
+        return int(number) if number != name and number.isdecimal() and len(number) < 16 else -1
+
     def announce(
         self,
         out: Output,

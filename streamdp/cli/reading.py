@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple
 from streamdp_connectors.files.folder import FolderSource
 from streamdp_connectors.files.parquet import ParquetSource
 from streamdp_connectors.files.source import FileSource, Written
+from streamdp_connectors.journal.segments import is_journal
+from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, SourceError, Watched
@@ -136,6 +138,15 @@ def _format_of_all(settings: Settings, input: Input) -> Format:
     return found
 
 
+def _journal_of(input: Input) -> JournalSource | None:
+    """The journal that a folder holds; None for any other input. Raises ConfigError (64)."""
+    if input.file is None or not is_journal(input.file):
+        return None
+    if input.follow:
+        raise ConfigError("--follow is for files; streamdp serve goes on with a journal", Exit.USAGE)
+    return JournalSource(input.file)
+
+
 class Reader:
     """A source and its decoder.
 
@@ -154,7 +165,13 @@ class Reader:
     unfinished = False
     """Whether there is more to read at once: that a batch is empty is no silence."""
 
-    def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        input: Input,
+        stages: Stages | None = None,
+        source: JournalSource | None = None,
+    ) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
@@ -167,6 +184,9 @@ class Reader:
         self._logs = None if log is None else LogReader(self.decoder, log, self._decode)
         self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
+        if (journal := source or _journal_of(input)) is not None:
+            self.source: Source = journal
+            return
         if input.topic is None:
             assert input.file is not None
             longest = self.longest
