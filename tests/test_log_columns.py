@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.log_lines import LATER, SETS, Fresh, log_lines
+from streamdp.answers.open_lines import HeldTemplates
 from streamdp.answers.samples import Samples, lasting
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.log_reader import LogReader
@@ -203,6 +204,17 @@ def test_answers_are_those_to_records_one_by_one(
     again = batches[-1]
     assert told_of(loaded.advance(again)) == told_of(alone.advance(again.all()))
     assert told_of(loaded.finish()) == told_of(alone.finish())
+
+
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=300), st.integers(1, 90))
+def test_templates_are_held_once_and_forgotten(drawn: list[int], step: int) -> None:
+    held, said, numbers = HeldTemplates(), list[bytes](), np.zeros(0, np.int64)
+    for at in range(0, len(drawn), step):
+        new = [b"" if number == 400 else b"%d" % number * (number + 1) for number in drawn[at : at + step]]
+        said = [*said[-step:], *new]
+        numbers = np.concatenate([held.keep(numbers[-step:]), held.numbers(new)])
+        assert [held.of(number) for number in numbers.tolist()] == said
+        assert held.size_of(numbers) == sum(map(len, said))
 
 
 @given(

@@ -215,24 +215,29 @@ _NOTHING = np.zeros(0, np.uint8)
 class HeldTemplates:
     """Templates as lines have them, each once: a member of an object with its comma."""
 
-    def __init__(self, templates: Sequence[bytes] = ()) -> None:
+    def __init__(self) -> None:
         self.held = Templates(np.zeros(4096, np.uint8), np.zeros(64, np.int64))
         self._known: dict[bytes, int] = {}
-        self.numbers(templates)
+
+    def _make_room(self, templates: int, letters: int) -> None:
+        """Room for so many templates, of so many bytes."""
+        held = self.held
+        if letters > len(held.letters):
+            self.held = self.held._replace(letters=longer(held.letters, 2 * letters))
+        if templates > len(held.ends):
+            self.held = self.held._replace(ends=longer(held.ends, 2 * templates))
 
     def numbers(self, templates: Sequence[bytes]) -> list[int]:
         """Which each of them is, -1 where it is empty; new ones are held from now on."""
         known = self._known
         for template in templates:
             if template and template not in known:
-                (letters, ends), number = self.held, len(known)
-                begin = int(ends[number - 1]) if number else 0
+                number = len(known)
+                begin = int(self.held.ends[number - 1]) if number else 0
                 end = begin + len(template)
-                if end > len(letters) or number == len(ends):
-                    letters, ends = longer(letters, 2 * end), longer(ends, 2 * number + 2)
-                    self.held = Templates(letters, ends)
-                letters[begin:end] = np.frombuffer(template, np.uint8)
-                ends[number] = end
+                self._make_room(number + 1, end)
+                self.held.letters[begin:end] = np.frombuffer(template, np.uint8)
+                self.held.ends[number] = end
                 known[template] = number
         return [known.get(template, -1) for template in templates]
 
@@ -253,7 +258,9 @@ class HeldTemplates:
         used = np.unique(numbers[numbers >= 0])
         if len(self._known) <= 2 * len(used) + 64:
             return numbers
-        self.__init__([self.of(number) for number in used.tolist()])  # type: ignore[misc]
+        kept = [self.of(number) for number in used.tolist()]
+        self._known.clear()
+        self.numbers(kept)
         return np.where(numbers < 0, -1, np.searchsorted(used, numbers))
 
 

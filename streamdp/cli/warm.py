@@ -12,6 +12,7 @@ import msgspec
 
 from streamdp.cli.errors import say
 from streamdp.cli.status import Display, counted
+from streamdp.decode.log_reader import LogReader
 from streamdp.decode.texts import TextReader
 from streamdp.demo.stream import demo_stream
 from streamdp.encode.encoders import decoder_of
@@ -100,13 +101,17 @@ def _records(count: int, names: FieldNames) -> list[Value]:
 
 
 def _as_read(settings: Settings, texts: list[Value]) -> Texts | list[Record | Reject]:
-    """Texts as they are read from lines of JSON."""
+    """Texts as they are read from lines of JSON, or from lines of a log."""
     raws = Raws({"file": ""}, ("line",))
     for number, text in enumerate(texts):
-        raws.data.append(msgspec.json.encode({settings.text_field: text}))
+        written = msgspec.json.encode({settings.text_field: text})
+        raws.data.append(str(text).encode() if settings.of_lines else written)
         raws.places.append(number)
         raws.arrivals.append(0.0)
-    return TextReader(decoder_of(settings, "jsonl")).read(raws)
+    decoder = decoder_of(settings, "log" if settings.of_lines else "jsonl")
+    if decoder.log is not None:
+        return LogReader(decoder, decoder.log, decoder.decode).read(raws, together=True)
+    return TextReader(decoder).read(raws)
 
 
 def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
