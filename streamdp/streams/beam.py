@@ -28,7 +28,8 @@ from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
-from streamdp.story.beam import entitle, keywords_of
+from streamdp.story.beam import entitle, keywords_of, stated_of
+from streamdp.story.tree import Stated
 from streamdp.streams.intake import Intake
 from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
@@ -282,6 +283,14 @@ class BeamStream(Stream):
         """Words that are far more frequent in a live cluster than in the others, by label."""
         search = self._search
         return {} if search is None else keywords_of(search, self._words)
+
+    def stated(self) -> Stated | None:
+        """The statistics of the live clusters, of which themes are made."""
+        search = self._search
+        if search is None:
+            return None
+        prior = self.intake.blueprint.prior_for(search.sparse)
+        return stated_of(search, float(getattr(prior, "concentration", 1.0)))
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""

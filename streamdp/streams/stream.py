@@ -19,6 +19,7 @@ from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
+from streamdp.story.tree import Stated
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
@@ -119,6 +120,10 @@ class Stream(ABC):
     def keywords(self) -> dict[int, list[str]]:
         """Words far more frequent in a live cluster than in the others, by label; {} where there are none."""
         return {}
+
+    def stated(self) -> Stated | None:
+        """The statistics of the live clusters, of which themes are made; None where there are none."""
+        return None
 
     @abstractmethod
     def counters(self) -> dict[str, int]:

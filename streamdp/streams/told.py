@@ -45,7 +45,15 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
     warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
-    return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
+    return Stories(
+        made,
+        clock,
+        stream.seq,
+        kind=stream.kind,
+        remembered=remembered,
+        warnings=warnings,
+        stated=None if closed else stream.stated,
+    )
 
 
 def _doubts(stream: Stream) -> Iterator[str]:
