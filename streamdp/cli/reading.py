@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files.folder import FolderSource
 from streamdp_connectors.files.parquet import ParquetSource
-from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.files.source import FileSource, Written
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, SourceError, Watched
@@ -33,12 +33,18 @@ from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
 BOOTSTRAP = "localhost:9092"
-COLUMNS = ("csv", "tsv")
+COLUMNS = ("csv", "tsv", "ssv")
 """Formats whose first line names the columns."""
 
 
-Written = Literal["jsonl", "csv", "tsv", "text"]
-LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
+LINES: dict[Format, Written] = {
+    "jsonl": "jsonl",
+    "csv": "csv",
+    "tsv": "tsv",
+    "ssv": "ssv",
+    "text": "text",
+    "log": "text",
+}
 """How a source cuts each format into records."""
 
 BACK = 1 << 16
