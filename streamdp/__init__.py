@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
     from streamdp.reports.source import stories
     from streamdp.settings import Settings
-    from streamdp.story.story import Stories, Story
+    from streamdp.story.story import Stories, Story, Theme
 
 __all__ = [
     "Answers",
@@ -45,6 +45,7 @@ __all__ = [
     "StreamDP",
     "StreamDPClusterer",
     "StreamdpError",
+    "Theme",
     "__version__",
     "cluster",
     "fit",
@@ -74,7 +75,7 @@ _PLACES = {
     ),
     "streamdp.reports.source": ("stories",),
     "streamdp.settings": ("Settings",),
-    "streamdp.story.story": ("Stories", "Story"),
+    "streamdp.story.story": ("Stories", "Story", "Theme"),
 }
 _ROOMS = ("likelihoods", "priors", "scoring")
 

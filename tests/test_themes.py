@@ -186,6 +186,20 @@ def test_vectors_and_categories_have_themes_too() -> None:
     assert len(fields.stories().themed(2).themes) == min(2, len(fields.stories()))
 
 
+def test_scikit_learn_answers_themes_where_asked() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(2)
+    centres = np.array([[0, 0], [0, 9], [60, 0], [60, 9]])
+    rows = centres[np.arange(400) % 4] + rng.normal(size=(400, 2))
+    fine = streamdp.StreamDPClusterer().fit(rows)
+    coarse = streamdp.StreamDPClusterer(themes=2).fit(rows)
+    assert len(set(fine.labels_)) > 2
+    assert len(set(coarse.labels_)) == 2
+    assert len({*zip(fine.labels_, coarse.labels_, strict=True)}) == len(set(fine.labels_))  # it nests
+    assert (coarse.predict(rows) == coarse.labels_).all()
+    assert (coarse.partial_fit(rows).predict(rows) == coarse.predict(rows)).all()
+
+
 # ---------------------------------------------------------------- commands
 
 

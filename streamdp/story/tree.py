@@ -99,7 +99,7 @@ class Stated(NamedTuple):
 # ---------------------------------------------------------------- the tree
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """What the kernels read and write, by story where nothing else is said."""
 
     sizes: np.ndarray  # float64[K] records
@@ -114,12 +114,11 @@ class _Work(NamedTuple):
     gains: np.ndarray  # float64[K - 1]
 
 
-def tree_of(stated: Stated) -> Tree:
-    """Unite the two stories, or unions of stories, that gain most by it, until one is left."""
-    stated = stated.largest()
+def work_of(stated: Stated) -> Work:
+    """Arrays for so many stories."""
     k = len(stated.labels)
     slots = FIRST_SLOT + np.arange(k)
-    work = _Work(
+    work = Work(
         np.array(stated.sizes, np.float64),
         np.zeros((k, k)),
         slots,
@@ -131,12 +130,21 @@ def tree_of(stated: Stated) -> Tree:
         np.zeros(max(k - 1, 0), np.int64),
         np.zeros(max(k - 1, 0)),
     )
-    if k > 1:
-        _unite_all(_store_of(stated), work, math.log(stated.concentration))
+    return work
+
+
+def tree_of(stated: Stated) -> Tree:
+    """Unite the two stories, or unions of stories, that gain most by it, until one is left."""
+    stated = stated.largest()
+    work = work_of(stated)
+    if len(stated.labels) > 1:
+        store, log_alpha = store_of(stated), math.log(stated.concentration)
+        weigh_all(store, work, log_alpha)
+        _unite_all(store, work, log_alpha)
     return Tree(list(stated.labels), work.into, work.gone, work.gains)
 
 
-def _store_of(stated: Stated) -> WordStore | VectorStore:
+def store_of(stated: Stated) -> WordStore | VectorStore:
     """The stories, each as one record of words or as one cluster of vectors, and a slot for each."""
     family, k = stated.family, len(stated.labels)
     if isinstance(family, BagFamily):
@@ -196,7 +204,7 @@ def _begin_vectors(store: VectorStore, slot: int, i: int) -> None:
 
 
 @kernel
-def _weigh(store: Any, work: _Work, log_alpha: float, k: int, n: int) -> None:
+def _weigh(store: Any, work: Work, log_alpha: float, k: int, n: int) -> None:
     """Gains of story k with each of the first n live ones, both ways round."""
     sizes, others, joint, out, m = work.sizes, work.others, work.joint, work.out, 0
     for j in range(n):
@@ -214,7 +222,7 @@ def _weigh(store: Any, work: _Work, log_alpha: float, k: int, n: int) -> None:
 
 
 @kernel
-def _partner(work: _Work, k: int, n: int) -> int:
+def _partner(work: Work, k: int, n: int) -> int:
     """The story among the first n live ones that gains most with story k."""
     best, most = -1, -np.inf
     for j in range(n):
@@ -225,7 +233,7 @@ def _partner(work: _Work, k: int, n: int) -> int:
 
 
 @kernel
-def _best_pair(work: _Work, n: int) -> tuple[int, int]:
+def _best_pair(work: Work, n: int) -> tuple[int, int]:
     """The two stories that gain most, the larger one first, the earlier one of equals."""
     a = work.live[0] - FIRST_SLOT
     for j in range(n):
@@ -239,14 +247,20 @@ def _best_pair(work: _Work, n: int) -> tuple[int, int]:
 
 
 @entry
-def _unite_all(store: Any, work: _Work, log_alpha: float) -> None:
-    """Unite the best pair until one story is left."""
+def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
+    """Put each story into a slot of its own; what all pairs gain."""
     prepare_all(store)
-    n, live = work.sizes.shape[0], work.live
+    n = work.sizes.shape[0]
     for k in range(n):
         begin(store, FIRST_SLOT + k, k)
     for k in range(n):
         _weigh(store, work, log_alpha, k, n)
+
+
+@entry
+def _unite_all(store: Any, work: Work, log_alpha: float) -> None:
+    """Unite the best pair until one story is left."""
+    n, live = work.sizes.shape[0], work.live
     for k in range(n):
         work.best[k] = _partner(work, k, n)
     for step in range(n - 1):
