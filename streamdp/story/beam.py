@@ -45,9 +45,10 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
     }
 
 
-def stated_of(search: BeamSearch, concentration: float) -> Stated | None:
+def stated_of(search: BeamSearch) -> Stated | None:
     """The statistics of the live clusters; None where they do not determine their marginal likelihood."""
     family, slots = search.likelihood, search.head_slots()
+    concentration = float(getattr(search.model.prior, "concentration", 1.0))
     rows = search.state.pool.slots[slots]
     labels = search.state.lineages.rows["label"][rows["lineage"]].tolist()
     sizes = rows["size"].tolist()

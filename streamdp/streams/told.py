@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
 from streamdp.answers.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary
+from streamdp.story.beam import stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.tree import Stated
 from streamdp.streams.stream import Stream
 
 
@@ -28,13 +30,16 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         clusters = [of_closed(event, announcer.samples) for event in reversed(announcer.ended)]
     else:
         clusters = described(stream.summaries(), stream.retained, announcer.samples, dated=dated)
+    corrections = stream.corrections
+    clusters = [cluster for cluster in clusters if cluster.cluster not in corrections.muted]
     labels, times = stream.retained.newest()
     if not dated:
         times = None
     clock = Clock.of(times, stream.seq, stretch)
     titles = stream.memory.titles
     known = Known(
-        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None},
+        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None}
+        | corrections.names,
         {} if closed else stream.keywords(),
         figures_of(clock, labels, times, stream.seq - len(labels)),
         stream.memory.kin,
@@ -44,7 +49,7 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     if records:
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
-    warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
+    warnings = [] if closed else doubts_of(stream)
     return Stories(
         made,
         clock,
@@ -52,15 +57,22 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         kind=stream.kind,
         remembered=remembered,
         warnings=warnings,
-        stated=None if closed else stream.stated,
+        stated=None if closed else partial(_stated, stream),
     )
 
 
-def _doubts(stream: Stream) -> Iterator[str]:
-    """What is doubtful about the stories of texts."""
-    held = stream.retained.collect()
-    if held is not None:
-        yield from doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words)
+def _stated(stream: Stream) -> Stated | None:
+    """What themes of the live stories are made of; templates have none."""
+    search = stream.search
+    return None if search is None else stated_of(search)
+
+
+def doubts_of(stream: Stream) -> list[str]:
+    """What is doubtful about the stories of texts, a sentence each."""
+    held = stream.retained.collect() if stream.kind == "texts" else None
+    if held is None:
+        return []
+    return list(doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words))
 
 
 def _records(stream: Stream) -> dict[int, list[StoryRecord]]:
