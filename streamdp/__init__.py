@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamdp.reports.source import stories
     from streamdp.settings import Settings
     from streamdp.state.corrections import Correction, CorrectionError
-    from streamdp.story.story import Stories, Story
+    from streamdp.story.story import Stories, Story, Theme
 
 __all__ = [
     "Answers",
@@ -48,6 +48,7 @@ __all__ = [
     "StreamDP",
     "StreamDPClusterer",
     "StreamdpError",
+    "Theme",
     "__version__",
     "cluster",
     "fit",
@@ -78,7 +79,7 @@ _PLACES = {
     "streamdp.reports.source": ("stories",),
     "streamdp.settings": ("Settings",),
     "streamdp.state.corrections": ("Correction", "CorrectionError"),
-    "streamdp.story.story": ("Stories", "Story"),
+    "streamdp.story.story": ("Stories", "Story", "Theme"),
 }
 _ROOMS = ("likelihoods", "priors", "scoring")
 

@@ -135,6 +135,11 @@ class StoriesOptions(msgspec.Struct, frozen=True, kw_only=True):
     search: Annotated[str | None, _about("whose title, keywords or samples hold these words")] = None
     closed: Annotated[bool, _about("those that have ended, latest first, as far as known")] = False
     story: Annotated[int | None, _about("one story, whole", metavar="N")] = None
+    themes: Annotated[
+        str | None,
+        _about("K themes in the place of stories; auto: as many as the model says", metavar="K"),
+    ] = None
+    theme: Annotated[int | None, _about("the stories of one theme (of 20, or --themes)", metavar="N")] = None
     records: Annotated[bool, _about("their records, in the place of the stories")] = False
     sort: Annotated[Sort, _about("what comes first: size, growing, new or last")] = "size"
     least: Annotated[Positive, _about("leave out stories of fewer records")] = 2

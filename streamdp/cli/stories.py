@@ -24,10 +24,13 @@ from streamdp.reports.source import StorySource, source_of
 from streamdp.story.answers import holds
 from streamdp.story.clock import Clock, duration
 from streamdp.story.safe import harmless
-from streamdp.story.story import Stories, Story, StoryRecord, iso, row_of
+from streamdp.story.story import Stories, Story, StoryRecord, Theme, iso, row_of
 
 IN_TABLE = 20
 """Stories of a table, unless a limit says otherwise."""
+
+THEMES = 20
+"""Themes of which --theme names one, unless --themes says otherwise."""
 
 ARROWS = {"new": "✦ new", "growing": "↑", "steady": "", "fading": "↓", "silent": "silent"}
 
@@ -44,6 +47,11 @@ def stories(path: str, options: StoriesOptions) -> None:
     if options.story is not None:
         _print_one(source, found, options.story, options)
         return
+    if options.themes is not None or options.theme is not None:
+        found = _with_themes(found, options)
+        if options.theme is None:
+            _print_themes(found, options)
+            return
     chosen, small = _chosen(source, found, options)
     limit = options.limit or (None if options.csv or options.json or options.html else IN_TABLE)
     shown = chosen if limit is None else chosen[:limit]
@@ -98,7 +106,8 @@ def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tup
     wanted = found.like(
         story
         for story in found
-        if (since is None or (story.last or 0.0) >= since)
+        if (options.theme is None or story.theme == options.theme)
+        and (since is None or (story.last or 0.0) >= since)
         and (until is None or (story.began or 0.0) <= until)
         and (not options.growing or story.growth > 0)
     )
@@ -196,6 +205,66 @@ def _write_csv(rows: Iterable[dict[str, Any]]) -> None:
             writer.writeheader()
         writer.writerow({name: harmless(value) for name, value in row.items()})
     sys.stdout.write(out.getvalue())
+
+
+# ---------------------------------------------------------------- themes
+
+
+def _with_themes(found: Stories, options: StoriesOptions) -> Stories:
+    """The stories with their themes. Raises ConfigError where they have none, or not the one asked for."""
+    asked = str(THEMES) if options.themes is None else options.themes
+    if asked != "auto" and not (asked.isdecimal() and int(asked)):
+        raise ConfigError(f"--themes: {asked!r} is neither a number above 0 nor auto", Exit.USAGE)
+    themed = found.themed(None if asked == "auto" else int(asked))
+    if not themed.themes:
+        why = (
+            "there are no stories"
+            if not found
+            else f"{found.nouns} that ended have none"
+            if options.closed
+            else "templates have none"
+            if found[0].template
+            else "the records' words are not known"
+        )
+        raise ConfigError(f"there are no themes: {why}", Exit.NO_INPUT)
+    if options.theme is not None and all(theme.theme != options.theme for theme in themed.themes):
+        raise ConfigError(f"there is no theme {options.theme}: --themes {asked} lists them", Exit.NO_INPUT)
+    return themed
+
+
+def _print_themes(found: Stories, options: StoriesOptions) -> None:
+    """Print themes, largest first."""
+    shown = found.themes if options.limit is None else found.themes[: options.limit]
+    rows = [_theme_row(theme) for theme in shown]
+    if options.json:
+        sys.stdout.write("".join(msgspec.json.encode(theme).decode() + "\n" for theme in shown))
+    elif options.csv:
+        _write_csv(rows)
+    elif options.html:
+        cells = [[str(cell) for cell in row.values()] for row in rows]
+        sys.stdout.write(document("themes", html_table(list(rows[0]), cells)))
+    else:
+        title = f"themes of {found.counted(len(found))}; now: the last {found.clock.words}, to {_end(found)}"
+        table = Table(title=title, title_justify="left")
+        for name in ("theme", "title", found.nouns, "records", "now", "trend"):
+            table.add_column(
+                name, justify="left" if name in ("title", "trend") else "right", ratio=name == "title" or None
+            )
+        for theme in shown:
+            said = "\n".join(map(printable, (theme.title, "  " + ", ".join(theme.keywords))))
+            figures = (f"{len(theme.stories):,}", f"{theme.records:,}", f"{theme.now:,}")
+            table.add_row(str(theme.theme), Text(said), *figures, ARROWS[theme.trend])
+        console().print(table, highlight=False)
+    if len(found.themes) > len(shown):
+        say(f"{len(found.themes) - len(shown)} themes not shown (--limit {len(found.themes)} shows all)")
+    if (rest := sum(story.theme is None for story in found)) > 0:
+        say(f"{found.counted(rest)} without a theme: their words are not known, or 3,000 are larger")
+
+
+def _theme_row(theme: Theme) -> dict[str, Any]:
+    """The columns of a theme in a file."""
+    row = msgspec.structs.asdict(theme)
+    return row | {name: " ".join(map(str, row[name])) for name in ("keywords", "stories")}
 
 
 def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:

@@ -39,10 +39,14 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
     forget
         Factor on a cluster's statistics for each record of its own, in (0, 1]; None: as the family does.
 
+    themes
+        What ``labels_`` and ``predict`` answer. None: clusters; K: the K themes of the live clusters
+        (:meth:`Stories.themed <streamdp.Stories.themed>`), found anew at each ``fit`` and ``partial_fit``.
+
     Attributes
     ----------
     labels_
-        Cluster of each row of the last ``fit`` or ``partial_fit``, shape (n,), as they are after it.
+        Cluster, or theme, of each row of the last ``fit`` or ``partial_fit``, shape (n,), as it is after it.
     n_clusters_
         Live clusters.
     cluster_centers_
@@ -66,12 +70,14 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         beam: int = 8,
         concentration: float | None = None,
         forget: float | None = None,
+        themes: int | None = None,
     ) -> None:
         self.likelihood = likelihood
         self.prior = prior
         self.beam = beam
         self.concentration = concentration
         self.forget = forget
+        self.themes = themes
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Cluster rows, shape (n, D), forgetting what was learned before; look back when all are in."""
@@ -94,7 +100,8 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         found = self._engine.score(rows.tolist()).assignments
-        return np.array([self._names.get(each.cluster, -1) for each in found], np.int64)
+        above = self._themes
+        return np.array([self._names.get(above.get(e.cluster, e.cluster), -1) for e in found], np.int64)
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         from sklearn.utils.validation import validate_data
@@ -118,10 +125,18 @@ class StreamDPClusterer(ClusterMixin, BaseEstimator):
             for line in answers.lines:
                 if isinstance(line, Assignment) and line.seq >= first:
                     labels[line.seq - first] = line.cluster
-        found, places = np.unique(labels, return_inverse=True)
+        self._themes = self._found_themes()
+        found, places = np.unique([self._themes.get(k, k) for k in labels.tolist()], return_inverse=True)
         numbers = [self._names.setdefault(label, len(self._names)) for label in found.tolist()]
         summaries = engine.clusters()
         self.labels_ = np.array(numbers, np.int64)[places.reshape(-1)]
         self.n_clusters_ = len(summaries)
         self.cluster_centers_ = np.array([each.mean for each in summaries])
         return self
+
+    def _found_themes(self) -> dict[int, int]:
+        """The theme of each live cluster, by the engine's labels; {} where none are asked for."""
+        if self.themes is None:
+            return {}
+        stories = self._engine.stories(records=False).themed(self.themes)
+        return {story.label: story.theme for story in stories if story.theme is not None}

@@ -14,6 +14,9 @@ from streamdp.story.story import Stories, Story, StoryRecord, iso
 MOST = 40
 """Stories that have a section of their own."""
 
+THEMES = 20
+"""Themes, where there are more stories than that."""
+
 DRAWN = 8
 """Stories in the chart; the others are one more band."""
 
@@ -39,12 +42,15 @@ figure { margin: 0; overflow-x: auto } figure svg { min-width: 40rem }
 def report(source: StorySource, title: str) -> str:
     """The report as a page; ``title`` is what the stream is called."""
     stories = source.stories()
+    if len(stories) > THEMES:
+        stories = stories.themed(THEMES)
     several = stories.like(story for story in stories if story.size > 1)
     series = _Series(source, several, stories)
     parts = [
         f"<h1>{escape(title)}</h1>",
         *_summary(stories, several, source),
         *_chart(series, several),
+        *_themes(several),
         *_table(several),
         f"<h2>{escape(stories.nouns.capitalize())}</h2>",
         *(_section(story, series, stories) for story in several[:MOST]),
@@ -155,6 +161,23 @@ def _step(top: int) -> int:
         size *= 10
 
 
+def _themes(several: Stories) -> Iterator[str]:
+    """Themes with their largest stories; nothing where there are none of several stories."""
+    if not any(len(theme.stories) > 1 for theme in several.themes):
+        return
+    titles = {story.label: story.title for story in several}
+    yield "<h2>Themes</h2><ol>"
+    for theme in several.themes:
+        others = [titles[label] for label in theme.stories[1:4] if label in titles]
+        told = f"; with {', '.join(others)}" if others else ""
+        yield (
+            f"<li><strong>{escape(theme.title)}</strong> ({several.counted(len(theme.stories))}, "
+            f"{theme.records:,} records, {theme.now:,} now: {theme.trend})"
+            f'<br><span class="meta">{escape(", ".join(theme.keywords))}{escape(told)}</span></li>'
+        )
+    yield "</ol>"
+
+
 def _table(several: Stories) -> Iterator[str]:
     head = ("title", "records", "now", "trend", "began", "last")
     cells = "".join(f'<th scope="col">{name}</th>' for name in head)
@@ -182,6 +205,8 @@ def _section(story: Story, series: _Series, stories: Stories) -> str:
     if story.merged_with:
         facts.append(f"has taken in {', '.join(map(str, story.merged_with))}")
     words = f'<p class="meta">{escape(", ".join(story.keywords))}</p>' if story.keywords else ""
+    if story.theme is not None and story.theme != story.label:
+        facts.append(f"theme {story.theme}")
     told = "".join(f"<li>{escape(text)}</li>" for text in _samples(story) if text != story.title)
     return (
         f'<section class="story" id="s{story.label}"><h3>{escape(story.title)}</h3>{words}'

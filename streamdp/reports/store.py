@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ import numpy as np
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
 from streamdp.records.stored import VERSION, store_version
-from streamdp.story.answers import StoriesError
+from streamdp.story.answers import StoriesError, stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
+from streamdp.story.tree import Stated
 
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
+READ = 50_000
+"""Records, the latest, by whose words themes are made."""
+
 _STORY = "label, size, began, last, first_seq, last_seq, title, keywords"
 _RECORD = "label, seq, id, time, text, probability, revision"
 
@@ -65,7 +70,13 @@ class StoreStories:
         ]
         warnings = [] if closed or templates else self._doubts()
         kind = "lines" if templates else None
-        return Stories(made, clock, self._records, kind=kind, warnings=warnings)
+        stated = None if closed or templates else partial(self._stated, {row[0]: row[1] for row in rows})
+        return Stories(made, clock, self._records, kind=kind, warnings=warnings, stated=stated)
+
+    def _stated(self, sizes: dict[int, int]) -> Stated | None:
+        query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
+        texts = self._store.execute(query, (READ,))
+        return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"

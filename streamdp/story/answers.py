@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,18 @@ from streamdp.answers.samples import Sample, Samples, text_of_kept
 from streamdp.decode.answered import Answer, answers_in
 from streamdp.encode.text import Tokenizer
 from streamdp.errors import StreamdpError
+from streamdp.likelihoods import HierarchicalPitmanYor
 from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
+from streamdp.story.tree import Stated
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
+
+CONCENTRATION = 60.0
+"""Weight of a new cluster where it is not known under what settings texts were clustered: the default."""
 
 
 class StoriesError(StreamdpError):
@@ -85,7 +91,12 @@ class AnsweredStories:
             len(rows),
             kind="lines" if self._templates else None,
             warnings=[] if self._templates else list(doubts(labels[-LATEST:], self._revised, None)),
+            stated=None if self._templates else partial(self._stated, clusters),
         )
+
+    def _stated(self, clusters: Sequence[ClusterSummary]) -> Stated | None:
+        texts = ((answer.cluster, self._texts[seq]) for seq, answer in sorted(self._newest.items()))
+        return stated_of({cluster.cluster: cluster.size for cluster in clusters}, texts)
 
     @property
     def _revised(self) -> float:
@@ -147,6 +158,28 @@ class AnsweredStories:
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
         found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
         return titles, found
+
+
+def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Stated | None:
+    """What themes of texts are made of; None where no text is known.
+
+    Parameters
+    ----------
+    sizes
+        Records of each story, by label.
+    texts
+        Labels and texts of records, as far as these are known.
+    """
+    ids: dict[str, int] = {}
+    counts, cut = {label: Counter[int]() for label in sizes}, Tokenizer().tokens
+    for label, text in texts:
+        counts[label].update(ids.setdefault(word, len(ids)) for word in cut(text))
+    known = {label: own for label, own in counts.items() if own}
+    if not known:
+        return None
+    bags = [Bag.of(np.array([*own], np.int64), np.array([*own.values()], np.int64)) for own in known.values()]
+    numbers = [sizes[label] for label in known]
+    return Stated([*known], numbers, HierarchicalPitmanYor(), CONCENTRATION, bags)
 
 
 def holds(text: str, words: Iterable[str]) -> bool:

@@ -12,11 +12,12 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.likelihoods import VectorFamily
+from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Labelled, Retained
 from streamdp.story.titles import Score, Titles
+from streamdp.story.tree import Stated
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
 
@@ -42,6 +43,21 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
         label: [words[i] or "" for i in keywords(bag, elsewhere)]
         for label, bag in zip(labels, bags, strict=True)
     }
+
+
+def stated_of(search: BeamSearch) -> Stated | None:
+    """The statistics of the live clusters; None where they do not determine their marginal likelihood."""
+    family, slots = search.likelihood, search.head_slots()
+    concentration = float(getattr(search.model.prior, "concentration", 1.0))
+    rows = search.state.pool.slots[slots]
+    labels = search.state.lineages.rows["label"][rows["lineage"]].tolist()
+    sizes = rows["size"].tolist()
+    if isinstance(family, VectorFamily):
+        return Stated(labels, sizes, family, concentration, rows=search.state.clusters.block[slots])
+    if not isinstance(family, BagFamily) or getattr(family, "document_beta", None) is not None:
+        return None
+    bags = [bag_of(search, slot) for slot in slots.tolist()]
+    return Stated(labels, sizes, family, concentration, bags, base=family.measure(search.words.learned))
 
 
 def entitle(

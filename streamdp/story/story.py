@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import msgspec
 
 from streamdp.answers.listing import is_date, printable, table, text_table
 from streamdp.story.clock import Clock
+
+if TYPE_CHECKING:
+    from streamdp.story.tree import Stated
 
 Trend = Literal["new", "growing", "steady", "fading", "silent"]
 Sort = Literal["size", "growing", "new", "last"]
@@ -33,7 +37,8 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     in the latest stretch of the stream's time and in the one before, ``peak`` is the beginning of its busiest
     stretch; both know what the source of the stories remembers. ``surest`` and ``unsure`` are a few records
     by the probability of their label; ``samples`` are the first, the most typical and the latest record.
-    ``confused_with`` are labels that its records had at first, with how many.
+    ``confused_with`` are labels that its records had at first, with how many. ``theme`` is the number of its
+    theme where :meth:`Stories.themed` has looked for themes.
     """
 
     label: int
@@ -57,11 +62,29 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     samples: list[str] = []
     surest: list[StoryRecord] = []
     unsure: list[StoryRecord] = []
+    theme: int | None = None
 
     @property
     def growth(self) -> int:
         """How many more records it has now than before."""
         return self.now - self.before
+
+
+class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Stories that belong together, called by the label and the title of the largest of them.
+
+    ``stories`` are their labels, largest first; ``records`` are those of all of them, and ``now``, ``before``
+    and ``trend`` are as of a story.
+    """
+
+    theme: int
+    title: str
+    keywords: list[str]
+    stories: list[int]
+    records: int
+    now: int
+    before: int
+    trend: Trend
 
 
 NOUNS = {"lines": ("template", "templates"), None: ("story", "stories"), "texts": ("story", "stories")}
@@ -103,6 +126,9 @@ ORDERS: dict[Sort, Callable[[Story], Any]] = {
 
 COLUMNS = ("story", "title", "records", "began", "last", "now", "trend", "keywords")
 
+KEYWORDS = 6
+"""Of a theme."""
+
 SHOWN = 20
 """Stories of a list that are shown; it says how many more there are."""
 
@@ -122,6 +148,12 @@ class Stories(list[Story]):
         What records are: "lines" have templates.
     remembered
         Where closed stories come from: "all", "latest" (the last that closed) or "none".
+    warnings
+        What is doubtful about them all.
+    stated
+        Gives what themes are made of; None where that is not known.
+    themes
+        Themes that were found.
     """
 
     def __init__(
@@ -133,12 +165,17 @@ class Stories(list[Story]):
         kind: str | None = None,
         remembered: Literal["all", "latest", "none"] = "all",
         warnings: Sequence[str] = (),
+        stated: Callable[[], Stated | None] | None = None,
+        themes: Sequence[Theme] = (),
     ) -> None:
         super().__init__(stories)
         self.clock = clock or Clock(0.0, 1.0, dated=False)
         self.records, self.kind, self.remembered = records, kind, remembered
         self.warnings = list(warnings)
         """What is doubtful about them all."""
+        self.themes = list(themes)
+        """Their themes, largest first, where :meth:`themed` has looked for them."""
+        self._stated = stated
 
     def like(self, stories: Iterable[Story]) -> Stories:
         """Some of the same."""
@@ -149,7 +186,37 @@ class Stories(list[Story]):
             kind=self.kind,
             remembered=self.remembered,
             warnings=self.warnings,
+            stated=self._stated,
+            themes=self.themes,
         )
+
+    def themed(self, themes: int | None = None) -> Stories:
+        """The same stories with their themes: a level above them, of fewer groups.
+
+        Parameters
+        ----------
+        themes
+            How many are wanted, >= 1. None: stories are united for as long as the model gains by it.
+
+        Of an engine, ask before the next records come. Templates, and what says nothing about words, have no
+        themes.
+        """
+        from streamdp.story.tree import tree_of
+
+        stated = None if self._stated is None else self._stated()
+        if stated is None:
+            return self
+        parts = defaultdict[int, list[Story]](list)
+        group = tree_of(stated).cut(themes)
+        for story in self:
+            if story.label in group:
+                parts[group[story.label]].append(story)
+        found = sorted(map(_theme, parts.values()), key=lambda theme: (-theme.records, theme.theme))
+        number = {label: theme.theme for theme in found for label in theme.stories}
+        replaced = (msgspec.structs.replace(story, theme=number.get(story.label)) for story in self)
+        themed = self.like(replaced)
+        themed.themes = found
+        return themed
 
     def by(self, sort: Sort) -> Stories:
         """The same in another order."""
@@ -215,6 +282,25 @@ class Stories(list[Story]):
         return table(COLUMNS, self[:SHOWN].cells(), self.caption)
 
 
+def _theme(stories: list[Story]) -> Theme:
+    """The theme of some stories."""
+    own = sorted(stories, key=ORDERS["size"])
+    words = Counter[str]()
+    for story in own:
+        words.update(dict.fromkeys(story.keywords, story.size))
+    now, before = sum(story.now for story in own), sum(story.before for story in own)
+    return Theme(
+        theme=own[0].label,
+        title=own[0].title,
+        keywords=[word for word, _ in words.most_common(KEYWORDS)],
+        stories=[story.label for story in own],
+        records=sum(story.size for story in own),
+        now=now,
+        before=before,
+        trend=trend_of(now, before, began_now=all(story.trend == "new" for story in own if story.now)),
+    )
+
+
 def row_of(story: Story) -> dict[str, Any]:
     """The columns of a story in a file."""
     return {
@@ -232,4 +318,5 @@ def row_of(story: Story) -> dict[str, Any]:
         "split_from": story.split_from,
         "merged_with": " ".join(map(str, story.merged_with)),
         "merged_into": story.merged_into,
+        "theme": story.theme,
     }

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
 from streamdp.answers.samples import text_of_kept
 from streamdp.records import Assignment, ClusterSummary
+from streamdp.story.beam import stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
 from streamdp.story.story import Stories, StoryRecord
+from streamdp.story.tree import Stated
 from streamdp.streams.stream import Stream
 
 
@@ -47,7 +50,21 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
     warnings = [] if closed else doubts_of(stream)
-    return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
+    return Stories(
+        made,
+        clock,
+        stream.seq,
+        kind=stream.kind,
+        remembered=remembered,
+        warnings=warnings,
+        stated=None if closed else partial(_stated, stream),
+    )
+
+
+def _stated(stream: Stream) -> Stated | None:
+    """What themes of the live stories are made of; templates have none."""
+    search = stream.search
+    return None if search is None else stated_of(search)
 
 
 def doubts_of(stream: Stream) -> list[str]:

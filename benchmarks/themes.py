@@ -1,0 +1,184 @@
+"""Themes against true labels: the tree of stories cut at the true number of groups, beside other trees.
+
+Each corpus is a stream at the defaults. All of its stories, those that ended too, with the words that their
+records have in the end, are united in four ways:
+
+* joint: the pair is united that raises the log joint most (what streamdp does);
+* evidence: the same without the prior, by the log Bayes factor alone;
+* per token: by the log Bayes factor for each token of the smaller of the two;
+* average: average linkage of the log Bayes factors of pairs, for each token of the smaller one.
+
+*others choose* is the way that has the best mean over the other corpora. *kept* is the share of records
+whose story is of the theme (of 20, by its number) that it was of at the look before; looks are every 1,000
+records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from itertools import pairwise
+
+import numpy as np
+
+from benchmarks.quality import PEERS, labels_of, truth_of
+from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from streamdp.engine import Engine
+from streamdp.scoring.agreement import agreement
+from streamdp.settings import Settings
+from streamdp.story.answers import stated_of
+from streamdp.story.tree import Stated, store_of, tree_of, weigh_all, work_of
+
+THEMES = 20
+
+
+def joint(stated: Stated, themes: int) -> dict[int, int]:
+    """What streamdp does."""
+    return tree_of(stated).cut(themes)
+
+
+def evidence(stated: Stated, themes: int) -> dict[int, int]:
+    """By the log Bayes factor alone."""
+    return _agglomerate(stated, themes, per_token=False)
+
+
+def per_token(stated: Stated, themes: int) -> dict[int, int]:
+    """By the log Bayes factor for each token of the smaller."""
+    return _agglomerate(stated, themes, per_token=True)
+
+
+def gains_of(stated: Stated) -> np.ndarray:
+    """log Bayes factor of each pair, without the prior."""
+    work = work_of(stated._replace(sizes=[1] * len(stated.sizes)))
+    weigh_all(store_of(stated), work, 0.0)
+    return work.joint
+
+
+def tokens_of(stated: Stated) -> np.ndarray:
+    """Tokens of each story."""
+    return np.array([bag.counts.sum() for bag in stated.bags], float)
+
+
+def _agglomerate(stated: Stated, themes: int, *, per_token: bool) -> dict[int, int]:
+    """Unite the best pair until so many are left, in plain numpy."""
+    k = len(stated.bags)
+    word = np.concatenate([bag.words for bag in stated.bags])
+    count = np.concatenate([bag.counts for bag in stated.bags])
+    owner = np.repeat(np.arange(k), [len(bag.words) for bag in stated.bags])
+    by_word, by_story = np.bincount(word, count).astype(np.int64), np.bincount(word)
+    terms = stated.family.set_terms(2 * by_word, by_story, stated.family.base_of(by_word, by_story))
+    tokens, types, group = tokens_of(stated), np.bincount(owner, minlength=k), np.arange(k)
+    scores = gains_of(stated)
+    if per_token:
+        scores /= np.minimum(tokens[:, None], tokens)
+    np.fill_diagonal(scores, -np.inf)
+
+    def whole(tokens: np.ndarray, types: np.ndarray) -> np.ndarray:
+        return np.asarray(terms.tokens[0] - terms.tokens[tokens.astype(int)] + terms.types[types])
+
+    for _ in range(k - themes):
+        a, b = map(int, np.unravel_index(np.argmax(scores), scores.shape))
+        own = (owner == a) | (owner == b)
+        bag = np.bincount(word[own], count[own], len(by_word)).astype(np.int64)
+        held = np.flatnonzero(bag)
+        word, count = np.append(word[~own], held), np.append(count[~own], bag[held])
+        owner = np.append(owner[~own], np.full(len(held), a))
+        tokens[a] += tokens[b]
+        types[a], types[b] = len(held), 0
+        group[group == group[b]] = group[a]
+        shared = np.flatnonzero(bag[word])
+        w, n, m, whose = word[shared], count[shared], bag[word[shared]], owner[shared]
+        other = owner != a
+        safe = np.where(whose == a, 0, n)  # with itself it is not asked
+        nats = terms.word[m + safe] - terms.word[m] - terms.word[n] + terms.word[1] - terms.mass[w]
+        row = np.bincount(whose, nats, k)
+        kinds = types[a] + types - np.bincount(whose, minlength=k)
+        both = np.where(np.arange(k) == a, tokens, tokens[a] + tokens)
+        row += whole(both, kinds) - whole(tokens, types) - whole(tokens[[a]], types[[a]])
+        if per_token:
+            row /= np.minimum(tokens[a], tokens)
+        row[[a, b]] = -np.inf
+        row[np.setdiff1d(np.arange(k), owner[other])] = -np.inf
+        scores[b], scores[:, b] = -np.inf, -np.inf
+        scores[a] = scores[:, a] = row
+    return dict(zip(stated.labels, group.tolist(), strict=True))
+
+
+def average(stated: Stated, themes: int) -> dict[int, int]:
+    """Average linkage of pairs."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    tokens, gains = tokens_of(stated), gains_of(stated)
+    near = gains / np.minimum(tokens[:, None], tokens)
+    far = near.max() - near
+    np.fill_diagonal(far, 0.0)
+    found = fcluster(linkage(squareform(far, checks=False), "average"), themes, "maxclust")
+    return dict(zip(stated.labels, found.tolist(), strict=True))
+
+
+WAYS = {"joint": joint, "evidence": evidence, "per token": per_token, "average": average}
+
+
+def kept(corpus: list[Document]) -> float:
+    """Share of records whose story keeps its theme from one look to the next."""
+    engine, records = Engine(Settings()), records_of(corpus)
+    looks = []
+    for start in range(0, len(records), CHUNK):
+        engine.advance(records[start : start + CHUNK])
+        found = engine.stories(records=False).themed(THEMES)
+        looks.append({story.label: (story.size, story.theme) for story in found})
+    same = total = 0
+    for before, after in pairwise(looks):
+        for label in before.keys() & after.keys():
+            total += after[label][0]
+            same += after[label][0] * (before[label][1] == after[label][1])
+    return same / max(total, 1)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpora", nargs="+", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    options = parser.parse_args()
+    warm()
+    fine, found, rows = dict[str, float](), dict[str, dict[str, float]](), dict[str, list[str]]()
+    for name in options.corpora:
+        corpus = documents(name)
+        truth = truth_of(corpus)
+        _, newest, clusters, _ = labels_of(corpus, Settings())
+        labels, counts = np.unique(newest, return_counts=True)
+        sizes = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        texts = zip(newest.tolist(), (d.text for d in corpus), strict=True)
+        stated = stated_of(sizes, texts)
+        assert stated is not None
+        tree_of(stated._replace(labels=stated.labels[:2], sizes=stated.sizes[:2], bags=stated.bags[:2]))
+        started = time.process_time()
+        tree_of(stated)
+        seconds = time.process_time() - started
+        scored = truth >= 0
+        themes = int(truth.max()) + 1
+        fine[name], found[name] = agreement(newest[scored], truth[scored]).nmi, {}
+        for way in options.ways:
+            group = WAYS[way](stated, themes)
+            united = np.array([group.get(label, -1 - label) for label in newest.tolist()])
+            found[name][way] = agreement(united[scored], truth[scored]).nmi
+        rows[name] = [f"{clusters:,}", f"{themes}", f"{seconds:.2f}", f"{kept(corpus):.3f}"]
+    table: list[tuple[object, ...]] = []
+    for name, values in found.items():
+        others = [other for other in found if other != name]
+        chosen = max(options.ways, key=lambda way: sum(found[other][way] for other in others))
+        nmi = [f"{values[way]:.3f}" for way in options.ways]
+        table.append((name, *rows[name][:2], f"{fine[name]:.3f}", *nmi, chosen, *rows[name][2:]))
+    show(
+        "themes, NMI at the true number of groups",
+        ("corpus", "stories", "true", "fine", *options.ways, "others choose", "CPU s of joint", "kept"),
+        table,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""A tree of stories, which are united step by step, for whoever wants themes: fewer, coarser groups.
+
+Of all pairs the one is united that raises the log joint most: by the log Bayes factor of its records under
+the model's own likelihood (agglomerative, as Heller and Ghahramani 2005), and by the ratio of the Chinese
+restaurant process, log Gamma(m + n) - log Gamma(m) - log Gamma(n) - log alpha for m and n records. Statistics
+of stories suffice; those of words are compared along the postings of the words alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamdp.kernels.jit import entry, generic, kernel
+from streamdp.likelihoods import BagFamily, VectorFamily
+from streamdp.likelihoods.vectors import NormalFamily, log_marginal, merge, settle
+from streamdp.likelihoods.words import SharedBase
+from streamdp.offline.kernels import vectors as _vectors  # noqa: F401 - it implements what is done
+from streamdp.offline.kernels import words as _words  # noqa: F401 - to a store, and so does this
+from streamdp.offline.kernels.store import (
+    FIRST_SLOT,
+    VectorStore,
+    WordStore,
+    add,
+    group_of_slot,
+    hold,
+    prepare_all,
+    remove,
+    score_group,
+    vector_store,
+    word_store,
+)
+from streamdp.story.words import Bag
+
+MOST = 3_000
+"""Stories of a tree, the largest; others have no theme. The gains of all pairs take 72 MB."""
+
+
+class Tree(NamedTuple):
+    """K stories by label, and K - 1 unions in order.
+
+    Union i makes the cluster of story ``gone[i]`` part of that of ``into[i]``, and raises the log joint by
+    ``gains[i]`` nats; ``into`` and ``gone`` are places among the labels, each shape (K - 1,).
+    """
+
+    labels: list[int]
+    into: np.ndarray
+    gone: np.ndarray
+    gains: np.ndarray
+
+    def cut(self, themes: int | None = None) -> dict[int, int]:
+        """A number for each label, alike for stories of one theme.
+
+        ``themes``: how many are wanted; None: unions stop where the next one gains nothing.
+        """
+        if themes is None:
+            losing = np.flatnonzero(self.gains <= 0.0)
+            unions = int(losing[0]) if len(losing) else len(self.gains)
+        else:
+            unions = max(len(self.labels) - themes, 0)
+        group = np.arange(len(self.labels))
+        for into, gone in zip(self.into[:unions], self.gone[:unions], strict=True):
+            group[group == group[gone]] = group[into]
+        return dict(zip(self.labels, group.tolist(), strict=True))
+
+
+class Stated(NamedTuple):
+    """The statistics of K stories: labels, numbers of records, and either bags of words or rows.
+
+    ``base`` is p_w by word as a stream has learned it; None: learned from the stories. ``family`` is that of
+    the clusters, ``concentration`` the weight of a new one.
+    """
+
+    labels: Sequence[int]
+    sizes: Sequence[int]
+    family: Any
+    concentration: float
+    bags: Sequence[Bag] = ()
+    rows: np.ndarray | None = None
+    base: np.ndarray | None = None
+
+    def largest(self) -> Stated:
+        """The same of at most ``MOST`` stories."""
+        if len(self.labels) <= MOST:
+            return self
+        kept = sorted(range(len(self.labels)), key=lambda k: (-self.sizes[k], self.labels[k]))[:MOST]
+        return self._replace(
+            labels=[self.labels[k] for k in kept],
+            sizes=[self.sizes[k] for k in kept],
+            bags=[self.bags[k] for k in kept] if self.bags else (),
+            rows=None if self.rows is None else self.rows[kept],
+        )
+
+
+# ---------------------------------------------------------------- the tree
+
+
+class Work(NamedTuple):
+    """What the kernels read and write, by story where nothing else is said."""
+
+    sizes: np.ndarray  # float64[K] records
+    joint: np.ndarray  # float64[K, K] what each pair gains
+    live: np.ndarray  # int64[K] slots that hold something, ascending
+    others: np.ndarray  # int64[K] scratch: those but one
+    labels: np.ndarray  # int64[K] slot of each
+    best: np.ndarray  # int64[K] with which it gains most
+    out: np.ndarray  # float64[K] scratch
+    into: np.ndarray  # int64[K - 1] by union
+    gone: np.ndarray  # int64[K - 1]
+    gains: np.ndarray  # float64[K - 1]
+
+
+def work_of(stated: Stated) -> Work:
+    """Arrays for so many stories."""
+    k = len(stated.labels)
+    slots = FIRST_SLOT + np.arange(k)
+    work = Work(
+        np.array(stated.sizes, np.float64),
+        np.zeros((k, k)),
+        slots,
+        slots.copy(),
+        slots.copy(),
+        np.zeros(k, np.int64),
+        np.zeros(k),
+        np.zeros(max(k - 1, 0), np.int64),
+        np.zeros(max(k - 1, 0), np.int64),
+        np.zeros(max(k - 1, 0)),
+    )
+    return work
+
+
+def tree_of(stated: Stated) -> Tree:
+    """Unite the two stories, or unions of stories, that gain most by it, until one is left."""
+    stated = stated.largest()
+    work = work_of(stated)
+    if len(stated.labels) > 1:
+        store, log_alpha = store_of(stated), math.log(stated.concentration)
+        weigh_all(store, work, log_alpha)
+        _unite_all(store, work, log_alpha)
+    return Tree(list(stated.labels), work.into, work.gone, work.gains)
+
+
+def store_of(stated: Stated) -> WordStore | VectorStore:
+    """The stories, each as one record of words or as one cluster of vectors, and a slot for each."""
+    family, k = stated.family, len(stated.labels)
+    if isinstance(family, BagFamily):
+        offsets = np.cumsum([0, *(len(bag.words) for bag in stated.bags)])
+        words = np.concatenate([bag.words for bag in stated.bags]).astype(np.int32)
+        counts = np.concatenate([bag.counts for bag in stated.bags]).astype(np.int32)
+        by_word, by_story = np.bincount(words, counts).astype(np.int64), np.bincount(words)
+        base = stated.base
+        if base is None and isinstance(family, SharedBase):
+            base = family.base_of(by_word, by_story)
+        # tables reach twice as far: what a story would gain with itself is read, though never used
+        terms = family.set_terms(2 * by_word, by_story, base)
+        return word_store(terms, offsets, words, counts, FIRST_SLOT + k)
+    assert isinstance(family, VectorFamily)
+    assert stated.rows is not None
+    if isinstance(family, NormalFamily):
+        family = replace(family, forget=1.0)
+    rows = np.ascontiguousarray(stated.rows, np.float64)
+    nothing = np.zeros((0, family.dimension), family.dtype)
+    return vector_store(family.terms(), nothing, family.width, FIRST_SLOT + k, rows)
+
+
+@generic
+def unite_slots(store: Any, gone: int, into: int, labels: np.ndarray) -> None:
+    """Make all of a slot part of another."""
+
+
+@unite_slots.of(WordStore)
+def _unite_words(store: WordStore, gone: int, into: int, labels: np.ndarray) -> None:
+    for i in range(labels.shape[0]):
+        if labels[i] == gone:
+            remove(store, gone, i)
+            add(store, into, i)
+            labels[i] = into
+
+
+@unite_slots.of(VectorStore)
+def _unite_vectors(store: VectorStore, gone: int, into: int, labels: np.ndarray) -> None:
+    merge(store.terms, store.block[into], store.block[gone])
+    settle(store.terms, store.block[into])
+    store.log_h[into] = log_marginal(store.terms, store.block[into])
+
+
+@generic
+def begin(store: Any, slot: int, i: int) -> None:
+    """Put story i into a clear slot."""
+
+
+@begin.of(WordStore)
+def _begin_words(store: WordStore, slot: int, i: int) -> None:
+    add(store, slot, i)
+
+
+@begin.of(VectorStore)
+def _begin_vectors(store: VectorStore, slot: int, i: int) -> None:
+    hold(store, slot, i)
+
+
+@kernel
+def _weigh(store: Any, work: Work, log_alpha: float, k: int, n: int) -> None:
+    """Gains of story k with each of the first n live ones, both ways round."""
+    sizes, others, joint, out, m = work.sizes, work.others, work.joint, work.out, 0
+    for j in range(n):
+        if work.live[j] != FIRST_SLOT + k:
+            others[m] = work.live[j]
+            m += 1
+    group_of_slot(store, FIRST_SLOT + k, work.labels)
+    alone = score_group(store, others, m, out)
+    own = math.lgamma(sizes[k])
+    for j in range(m):
+        other = others[j] - FIRST_SLOT
+        prior = math.lgamma(sizes[k] + sizes[other]) - own - math.lgamma(sizes[other]) - log_alpha
+        joint[k, other] = out[j] - alone + prior
+        joint[other, k] = joint[k, other]
+
+
+@kernel
+def _partner(work: Work, k: int, n: int) -> int:
+    """The story among the first n live ones that gains most with story k."""
+    best, most = -1, -np.inf
+    for j in range(n):
+        other = work.live[j] - FIRST_SLOT
+        if other != k and (best < 0 or work.joint[k, other] > most):
+            best, most = other, work.joint[k, other]
+    return best
+
+
+@kernel
+def _best_pair(work: Work, n: int) -> tuple[int, int]:
+    """The two stories that gain most, the larger one first, the earlier one of equals."""
+    a = work.live[0] - FIRST_SLOT
+    for j in range(n):
+        k = work.live[j] - FIRST_SLOT
+        if work.joint[k, work.best[k]] > work.joint[a, work.best[a]]:
+            a = k
+    b = work.best[a]
+    if work.sizes[b] > work.sizes[a] or (work.sizes[b] == work.sizes[a] and b < a):
+        return b, a
+    return a, b
+
+
+@entry
+def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
+    """Put each story into a slot of its own; what all pairs gain."""
+    prepare_all(store)
+    n = work.sizes.shape[0]
+    for k in range(n):
+        begin(store, FIRST_SLOT + k, k)
+    for k in range(n):
+        _weigh(store, work, log_alpha, k, n)
+
+
+@entry
+def _unite_all(store: Any, work: Work, log_alpha: float) -> None:
+    """Unite the best pair until one story is left."""
+    n, live = work.sizes.shape[0], work.live
+    for k in range(n):
+        work.best[k] = _partner(work, k, n)
+    for step in range(n - 1):
+        a, b = _best_pair(work, n)
+        work.into[step], work.gone[step], work.gains[step] = a, b, work.joint[a, b]
+        unite_slots(store, FIRST_SLOT + b, FIRST_SLOT + a, work.labels)
+        work.sizes[a] += work.sizes[b]
+        at = 0
+        for j in range(n):
+            if live[j] != FIRST_SLOT + b:
+                live[at] = live[j]
+                at += 1
+        n = at
+        _weigh(store, work, log_alpha, a, n)
+        for j in range(n):
+            k = live[j] - FIRST_SLOT
+            if n > 1 and (k == a or work.best[k] == a or work.best[k] == b):
+                work.best[k] = _partner(work, k, n)
+            elif n > 1 and work.joint[k, a] > work.joint[k, work.best[k]]:
+                work.best[k] = a

@@ -1,0 +1,274 @@
+"""Themes: the tree against a plain one over all pairs, its cuts, what commands, reports and Python say."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import fail, parsed, succeed
+
+import streamdp
+from streamdp import Engine, Settings
+from streamdp.beam.looks.uniting import collect_rows
+from streamdp.likelihoods import (
+    BetaBernoulli,
+    DirichletMultinomial,
+    Gaussian,
+    HierarchicalDirichlet,
+    HierarchicalPitmanYor,
+    NormalInverseGamma,
+)
+from streamdp.story.story import Stories, Story, Theme
+from streamdp.story.tree import Stated, Tree, tree_of
+from streamdp.story.words import Bag
+
+# ---------------------------------------------------------------- the tree
+
+
+def check(tree: Tree, records: list[list[Any]], sizes: list[int], marginal: Any, alpha: float) -> None:
+    """Each step unites the pair that gains most, of all pairs, by the log marginals of their records."""
+    parts: dict[int, list[Any]] = dict(enumerate(records))
+    held = dict(enumerate(sizes))
+
+    def gain(a: int, b: int) -> float:
+        evidence = marginal(parts[a] + parts[b]) - marginal(parts[a]) - marginal(parts[b])
+        prior = math.lgamma(held[a] + held[b]) - math.lgamma(held[a]) - math.lgamma(held[b])
+        return float(evidence + prior - math.log(alpha))
+
+    for into, gone, gained in zip(tree.into.tolist(), tree.gone.tolist(), tree.gains.tolist(), strict=True):
+        best = max(gain(a, b) for a, b in combinations(parts, 2))
+        assert gained == pytest.approx(gain(into, gone), abs=1e-7)
+        assert gained == pytest.approx(best, abs=1e-7)
+        assert held[into] >= held[gone]
+        parts[into] = parts[into] + parts.pop(gone)
+        held[into] += held.pop(gone)
+    assert len(parts) == 1
+
+
+@pytest.mark.parametrize(
+    "family",
+    [HierarchicalPitmanYor(), HierarchicalDirichlet(), DirichletMultinomial(vocabulary_size=12)],
+    ids=lambda family: type(family).__name__,
+)
+def test_the_tree_of_words_is_the_plain_one(family: Any) -> None:
+    base = np.full(12, 1 / 12)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        records: list[list[Any]] = []
+        for story in range(9):
+            favoured = rng.dirichlet(np.full(12, 0.3)) if story % 3 == 0 else favoured  # noqa: F821
+            drawn = [Counter(rng.choice(12, 6, p=favoured).tolist()) for _ in range(rng.integers(1, 5))]
+            records.append([(np.array([*r]), np.array([*r.values()])) for r in drawn])
+        sizes, bags = [len(own) for own in records], []
+        for own in records:
+            total: Counter[int] = Counter()
+            for words, counts in own:
+                total.update(dict(zip(words.tolist(), counts.tolist(), strict=True)))
+            bags.append(Bag.of(np.array([*total]), np.array([*total.values()])))
+
+        def marginal(given: list[Any]) -> float:
+            return float(family.log_marginal(given, base))
+
+        tree = tree_of(Stated([*range(9)], sizes, family, 2.0, bags, base=base))
+        check(tree, records, sizes, marginal, 2.0)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Gaussian(2), NormalInverseGamma(2), BetaBernoulli(2)],
+    ids=lambda family: type(family).__name__,
+)
+def test_the_tree_of_vectors_is_the_plain_one(family: Any) -> None:
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        records = [
+            [(x > 0).astype(float) if isinstance(family, BetaBernoulli) else x for x in own]
+            for own in (rng.normal(size=(rng.integers(1, 5), 2)) + 3 * (k % 3) for k in range(8))
+        ]
+        place = np.repeat(np.arange(8), [len(own) for own in records])
+        block = np.zeros((8, family.width))
+        collect_rows(family.terms(), np.concatenate(records), place, block)
+        sizes = [len(own) for own in records]
+        tree = tree_of(Stated([*range(8)], sizes, family, 1.0, rows=block))
+        check(tree, records, sizes, family.log_marginal, 1.0)
+
+
+def test_a_tree_is_cut_where_asked_or_where_nothing_is_gained() -> None:
+    tree = Tree([5, 7, 9, 2], np.array([0, 2, 0]), np.array([1, 3, 2]), np.array([4.0, 1.0, -3.0]))
+    assert len(set(tree.cut(1).values())) == 1
+    assert len(set(tree.cut(4).values())) == len(set(tree.cut(99).values())) == 4
+    cut = tree.cut()
+    assert cut == tree.cut(2)
+    assert (cut[5], cut[9]) == (cut[7], cut[2])
+    assert cut[5] != cut[9]
+
+
+def test_few_stories_make_a_tree() -> None:
+    family = HierarchicalPitmanYor()
+    assert tree_of(Stated([], [], family, 1.0)).cut() == {}
+    one = Bag.of(np.array([0]), np.array([1]))
+    assert tree_of(Stated([4], [1], family, 1.0, [one])).cut(3) == {4: 0}
+
+
+# ---------------------------------------------------------------- what people are told
+
+TOPICS = ("storm coast flood wave", "election vote count ballot", "goal match striker cup")
+
+
+def records(n: int = 900) -> list[str]:
+    """Three topics of three stories each, side by side: a story shares words with those of its topic."""
+    rng = np.random.default_rng(5)
+    texts = []
+    for _ in range(n):
+        topic, story = rng.integers(0, 3, 2)
+        own = " ".join(f"t{topic}s{story}w{w}" for w in rng.integers(0, 6, 6))
+        texts.append(f"{' '.join(rng.permutation(TOPICS[topic].split())[:2])} {own}")
+    return texts
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    engine = Engine(Settings(prior="crp", concentration=60.0))
+    engine.advance(records())
+    return engine
+
+
+def topics_of(stories: Stories, theme: Theme) -> set[str]:
+    """Topics of the stories of a theme, by their titles' words."""
+    titles = [story.title for story in stories if story.label in theme.stories]
+    return {word[:2] for title in titles for word in title.split() if word[0] == "t" and word[1].isdigit()}
+
+
+def test_themes_unite_stories_of_one_topic(engine: Engine) -> None:
+    stories = engine.stories()
+    assert len(stories) > 4
+    themed = stories.themed(3)
+    assert len(themed.themes) == 3
+    assert all(len(topics_of(themed, theme)) == 1 for theme in themed.themes)
+    assert [theme.records for theme in themed.themes] == sorted(
+        (theme.records for theme in themed.themes), reverse=True
+    )
+    assert sum(theme.records for theme in themed.themes) == sum(story.size for story in stories)
+    for theme in themed.themes:
+        own = [story for story in themed if story.theme == theme.theme]
+        assert [story.label for story in own] == theme.stories
+        assert (theme.theme, theme.title) == (own[0].label, own[0].title)
+    assert all(story.theme is None for story in stories)  # those that were asked stay as they are
+    assert themed[:2].themes == themed.by("new").themes == themed.themes
+    assert len(stories.themed(999).themes) == len(stories)
+
+
+def test_themes_ask_nothing_of_what_has_no_words() -> None:
+    lines = Engine(Settings(likelihood="template"))
+    lines.advance([f"connection from 10.0.0.{i} closed" for i in range(30)])
+    assert lines.stories().themed(2).themes == []
+    assert Stories([]).themed(2).themes == []
+
+
+def test_vectors_and_categories_have_themes_too() -> None:
+    rng = np.random.default_rng(2)
+    centres = np.array([[0, 0], [0, 6], [60, 0], [60, 6]])
+    rows = centres[np.arange(400) % 4] + rng.normal(size=(400, 2))
+    vectors = Engine(Settings(warmup=50))
+    vectors.advance(rows.tolist())
+    assert [len(theme.stories) for theme in vectors.stories().themed(1).themes] == [len(vectors.stories())]
+    kinds: list[Any] = [{"a": f"a{i % 4}", "b": f"b{i % 4}", "c": f"c{i % 4 // 2}"} for i in range(400)]
+    fields = Engine(Settings(likelihood="categorical", prior="crp", concentration=1.0))
+    fields.advance(kinds)
+    assert len(fields.stories().themed(2).themes) == min(2, len(fields.stories()))
+
+
+def test_scikit_learn_answers_themes_where_asked() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(2)
+    centres = np.array([[0, 0], [0, 9], [60, 0], [60, 9]])
+    rows = centres[np.arange(400) % 4] + rng.normal(size=(400, 2))
+    fine = streamdp.StreamDPClusterer().fit(rows)
+    coarse = streamdp.StreamDPClusterer(themes=2).fit(rows)
+    assert len(set(fine.labels_)) > 2
+    assert len(set(coarse.labels_)) == 2
+    assert len({*zip(fine.labels_, coarse.labels_, strict=True)}) == len(set(fine.labels_))  # it nests
+    assert (coarse.predict(rows) == coarse.labels_).all()
+    assert (coarse.partial_fit(rows).predict(rows) == coarse.predict(rows)).all()
+
+
+# ---------------------------------------------------------------- commands
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state, a store and answers of the records above."""
+    folder = tmp_path_factory.mktemp("themes")
+    lines = (json.dumps({"time": 1_767_225_600 + 60 * i, "text": text}) for i, text in enumerate(records()))
+    (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+    run = ("consume", "in.jsonl", "--prior", "crp", "--concentration", "60", "--keep", "text")
+    succeed(folder, *run, "--state", "st", "--store", "news.db", "--output", "out.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize("path", ["st", "news.db", "out.jsonl"])
+def test_the_command_prints_themes_and_the_stories_of_one(told: Path, path: str) -> None:
+    themes = parsed(succeed(told, "stories", path, "--themes", "3", "--json"))
+    assert len(themes) == 3
+    found = streamdp.stories(told / path).themed(3)
+    assert [theme["theme"] for theme in themes] == [theme.theme for theme in found.themes]
+    assert all(len(topics_of(found, theme)) == 1 for theme in found.themes)
+    number = str(themes[0]["theme"])
+    data = succeed(told, "stories", path, "--themes", "3", "--theme", number, "--csv", "--least", "1")
+    rows = list(csv.DictReader(io.StringIO(data.decode())))
+    assert [int(row["story"]) for row in rows] == themes[0]["stories"]
+    assert {row["theme"] for row in rows} == {number}
+    table = succeed(told, "stories", path, "--themes", "auto").decode()
+    assert "themes of" in table
+    rows = list(
+        csv.DictReader(io.StringIO(succeed(told, "stories", path, "--themes", "3", "--csv").decode()))
+    )
+    assert [row["records"] for row in rows] == [str(theme["records"]) for theme in themes]
+
+
+def test_what_is_no_theme_is_told(told: Path) -> None:
+    assert fail(told, "stories", "st", "--themes", "some") == (
+        64,
+        "streamdp: --themes: 'some' is neither a number above 0 nor auto\n",
+    )
+    code, message = fail(told, "stories", "st", "--theme", "99999")
+    assert (code, message) == (66, "streamdp: there is no theme 99999: --themes 20 lists them\n")
+    (told / "a.log").write_text("".join(f"connection {i} closed\n" for i in range(40)))
+    succeed(told, "consume", "a.log", "--format", "text", "--likelihood", "template", "--state", "log")
+    code, message = fail(told, "stories", "log", "--themes", "2")
+    assert (code, message) == (66, "streamdp: there are no themes: templates have none\n")
+
+
+def test_a_report_shows_themes(told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamdp.reports.report.THEMES", 3)
+    succeed(told, "report", "news.db", "--output", "r.html", "--overwrite")
+    page = (told / "r.html").read_text()
+    themes = streamdp.stories(told / "news.db").themed(3).themes
+    assert page.count("<li><strong>") == 3
+    for theme in themes:
+        assert f"<strong>{theme.title}</strong> ({len(theme.stories)} stor" in page
+
+
+def test_a_theme_is_called_by_its_largest_story() -> None:
+    def story(label: int, size: int, now: int) -> Story:
+        return Story(
+            label=label, title=f"t{label}", keywords=["w", f"k{label}"], size=size, began=0.0, peak=None,
+            last=1.0, first_seq=0, last_seq=9, now=now, before=2, trend="steady",
+        )  # fmt: skip
+
+    family = HierarchicalPitmanYor()
+    bags = [Bag.of(np.array([0, 1]), np.array([9, 9])) for _ in range(2)]
+    stated = Stated([3, 8], [4, 6], family, 1.0, bags)
+    found = Stories([story(3, 4, 1), story(8, 6, 30)], stated=lambda: stated).themed(1)
+    (theme,) = found.themes
+    assert (theme.theme, theme.title, theme.stories, theme.records) == (8, "t8", [8, 3], 10)
+    assert theme.keywords[0] == "w"
+    assert (theme.now, theme.before, theme.trend) == (31, 4, "growing")
