@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from streamdp.records import Answers, Assignment, ClusterSummary, Event, Final, Record, Reject
     from streamdp.reports.source import stories
     from streamdp.settings import Settings
+    from streamdp.state.corrections import Correction, CorrectionError
     from streamdp.story.story import Stories, Story
 
 __all__ = [
     "Answers",
     "Assignment",
     "ClusterSummary",
+    "Correction",
+    "CorrectionError",
     "Engine",
     "Event",
     "Final",
@@ -74,6 +77,7 @@ _PLACES = {
     ),
     "streamdp.reports.source": ("stories",),
     "streamdp.settings": ("Settings",),
+    "streamdp.state.corrections": ("Correction", "CorrectionError"),
     "streamdp.story.story": ("Stories", "Story"),
 }
 _ROOMS = ("likelihoods", "priors", "scoring")

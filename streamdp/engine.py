@@ -218,14 +218,17 @@ class Engine:
         self._stream.announcer.finish(self.seq - 1, Lines())
 
     def clusters(self, among: Collection[int] | None = None) -> ClusterList:
-        """The live clusters of the best hypothesis, largest first; ``among``: those labels, None: all."""
+        """The live clusters of the best hypothesis, largest first; ``among``: those labels, muted or not."""
         held, samples = self._stream.retained, self._stream.announcer.samples
-        return ClusterList(described(self._stream.summaries(among), held, samples, dated=self.dated))
+        found = described(self._stream.summaries(among), held, samples, dated=self.dated)
+        muted = self.corrections.muted if among is None else ()
+        return ClusterList(cluster for cluster in found if cluster.cluster not in muted)
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        told = self._stream.announcer
-        return ClusterList(of_closed(event, told.samples) for event in reversed(told.ended))
+        told, muted = self._stream.announcer, self.corrections.muted
+        ended = (event for event in reversed(told.ended) if event.cluster not in muted)
+        return ClusterList(of_closed(event, told.samples) for event in ended)
 
     def doubts(self) -> list[str]:
         """What is doubtful about the stories, a sentence each; empty where nothing is."""

@@ -55,11 +55,13 @@ def test_a_correction_is_seen_at_once_and_taken_by_the_next_run(half: Path, tmp_
     succeed(folder, "correct", "state", "mute", str(b))
     succeed(folder, "correct", "state", "pin", str(c))
     held, first, second, third = lines_of(folder)
-    assert held == {"streamdp": "corrections", "version": 1}
+    assert held == {"streamdp": "corrections", "version": 1, "after": 0}
     assert first | {"when": ""} == {
         "what": "rename", "stories": [a], "title": "All about it", "number": 1, "who": "ann", "when": ""
     }  # fmt: skip
     assert (second["what"], third["what"]) == ("mute", "pin")
+    live = parsed(succeed(folder, "show", "state", "--json"))
+    assert b not in {cluster["cluster"] for cluster in live}
     shown = {story["label"]: story["title"] for story in stories(folder)}
     assert shown[a] == "All about it"
     assert b not in shown
@@ -179,8 +181,8 @@ def test_what_is_cut_off_was_never_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"apples\n", "is no file of corrections of this release"),
-        (b'{"streamdp":"corrections","version":2}\n', "is no file of corrections of this release"),
+        (b"apples\n", "is no file of corrections"),
+        (b'{"streamdp":"corrections","version":2}\n', "line 1: Invalid "),
         (b'{"what":"pin","stories":[1],"number":2}\n', "line 2: correction 2 comes after 0"),
         (b'{"what":"pin","stories":[],"number":1}\n', "line 2: pin names one story"),
         (b'{"what":"pin","stories":[1],"number":1,"x":1}\n', "line 2: Object contains unknown field"),
@@ -217,8 +219,29 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 def test_lines_of_the_file_are_json(tmp_path: Path) -> None:
     assert [json.loads(line) for line in filled(tmp_path).path.read_bytes().splitlines()] == [
-        {"streamdp": "corrections", "version": 1},
+        {"streamdp": "corrections", "version": 1, "after": 0},
         {"what": "pin", "stories": [3], "number": 1},
         {"number": 1, "at": 10},
         {"what": "undo", "undone": 1, "number": 2},
     ]
+
+
+def test_a_stream_that_begins_with_a_state_goes_on_with_its_numbers(half: Path, tmp_path: Path) -> None:
+    folder = copied(half, tmp_path)
+    a, b = (story["label"] for story in stories(folder)[:2])
+    succeed(folder, "correct", "state", "rename", str(a), "First")
+    succeed(folder, *RUN, **SETTINGS)
+    new = ["--state", "new", "--output", "more", "--events", "events.2", "--start-from", "state"]
+    succeed(folder, "consume", "--file", "in.jsonl", *new, **SETTINGS)
+    succeed(folder, "correct", "new", "rename", str(b), "Second")
+    assert {"First", "Second"} <= {
+        story["title"] for story in parsed(succeed(folder, "stories", "new", "--json"))
+    }
+    succeed(folder, "correct", "new", "undo", "1")
+    told = parsed((folder / "new" / "corrections").read_bytes())
+    assert told[0]["after"] == 1
+    assert [line["number"] for line in told[1:]] == [2, 3]
+    (folder / "new" / "corrections").write_bytes(b'{"streamdp":"corrections","version":1,"after":5}\n')
+    done = call(folder, "consume", "--file", "in.jsonl", *new[:6], **SETTINGS)
+    assert done.returncode == 65
+    assert b"is of another state" in done.stderr

@@ -17,10 +17,12 @@ from test_passes import points
 
 from streamdp.beam.data.state import Output
 from streamdp.engine import Engine
+from streamdp.offline.refine import refine
 from streamdp.offline.task import task_over
 from streamdp.priors import DistanceDependent, Window
 from streamdp.records import Answers, Record
 from streamdp.settings import Settings
+from streamdp.sharding import Sharded
 from streamdp.state.corrections import Correction, CorrectionError
 from streamdp.streams.constraints import Known, clusters_by_hypothesis, keep, obey
 from streamdp.streams.corrections import Side
@@ -403,3 +405,27 @@ def test_positions_make_the_same_bytes_however_records_are_cut(kind: str) -> Non
         assert again.dumps() == live.dumps()
         assert heard == told
         assert not again.corrections.refused
+
+
+def test_the_merger_of_shards_holds_constraints() -> None:
+    records = texts(2400, 3, 60)
+    sharded = Sharded(Settings(second_look=300, retain=2400, concentration=5.0), 2)
+    sharded.advance(records[:600])
+    a, b, c = largest(sharded.merger)[:3]
+    labels = labels_of(sharded.merger)
+    own = np.flatnonzero(labels == a).tolist()
+    together = np.flatnonzero(np.isin(labels, [b, c])).tolist()
+    correct(sharded.merger, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2]))
+    correct(sharded.merger, "merge", b, c)
+    for at in range(600, 2400, 300):
+        sharded.advance(records[at : at + 300])
+        obeyed(sharded.merger, (own[::2], own[1::2]), together)
+    sharded.finish()
+    obeyed(sharded.merger, (own[::2], own[1::2]), together)
+
+
+def test_refinements_beside_the_stream_are_refused() -> None:
+    engine = engine_of()
+    correct(engine, "pin", largest(engine)[0])
+    with pytest.raises(ValueError, match="1 corrections by hand are in force"):
+        refine(engine)

@@ -66,6 +66,7 @@ def correct(state: str, what: str, given: Sequence[str], who: str | None, classe
         return
     wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST])
     engine = open_state(state, classes)[1]  # with what was corrected since its newest snapshot
+    file = CorrectionsFile(state, engine.corrections.taken)
     engine.correct(wanted)
     made = file.append(wanted)
     say(f"correction {made.number}: {made}; the running process takes it with its next records")
@@ -85,31 +86,39 @@ class Corrector:
 
     def __init__(self, folder: Path, engine: Engine, answer: Callable[[Callable[[], Answers]], None]) -> None:
         self._engine, self._answer = engine, answer
-        self._file = CorrectionsFile(folder)
-        self._given = engine.corrections.taken
-        self._looked = 0.0
+        self._file = CorrectionsFile(folder, engine.corrections.taken)
         self._file.read()
+        self._coming = self._file.since(engine.corrections.taken)
+        self._last = self._file.last
+        self._looked = 0.0
 
     def look(self) -> None:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
         held = self._engine.corrections
         while held.refused:
             warn(held.refused.pop(0))
-        if time.monotonic() - self._looked >= SECONDS and self._file.changed():
+        if time.monotonic() - self._looked >= SECONDS:
             self._looked = time.monotonic()
-            try:
-                self._file.read()
-            except CorrectionError as error:
-                warn(f"{error.message}; no correction is taken until that is repaired")
-        for correction in self._file.corrections[self._given :]:
-            at = self._file.marks.get(correction.number)
+            self._read()
+        while self._coming:
+            at = self._file.marks.get(self._coming[0].number)
             if at is None and held.waiting:
                 return
             if at is None:
                 at = self._engine.seq
-                self._file.mark(correction.number, at)
-            self._given = correction.number
-            self._take(correction, at)
+                self._file.mark(self._coming[0].number, at)
+            self._take(self._coming.pop(0), at)
+
+    def _read(self) -> None:
+        """Read what others have appended."""
+        if not self._file.changed():
+            return
+        try:
+            self._file.read()
+            self._coming += self._file.since(self._last)
+            self._last = self._file.last
+        except CorrectionError as error:
+            warn(f"{error.message}; no correction is taken until that is repaired")
 
     def _take(self, correction: Correction, at: int) -> None:
         try:

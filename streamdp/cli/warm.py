@@ -118,7 +118,7 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
     if offline:
         plan = Plan(rounds=2, seconds=None)
         refine(engine, plan)
-        fit(values[:FEW], settings, plan)
+        _ = fit(values[:FEW], settings, plan).assignments
         forgetful = Engine(msgspec.structs.replace(settings, retain=FEW, second_look=0, refine_every=0))
         forgetful.advance(values)
         with contextlib.suppress(ValueError):  # beside what its family has forgotten, nothing is refined

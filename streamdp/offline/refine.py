@@ -74,10 +74,15 @@ def need_all_records(task: Task, what: str) -> None:
 
 
 def task_of(engine: Engine, seed: int | None = None) -> Task:
-    """What there is to refine. ValueError where there is nothing.
+    """What there is to refine. ValueError where there is nothing, or corrections by hand are in force.
 
     ``seed`` is that of the samplers; None: the engine's.
     """
+    if engine.corrections.held:
+        raise ValueError(
+            f"{len(engine.corrections.held)} corrections by hand are in force, which only refinements of a "
+            "running stream hold (--refine-every): undo them first"
+        )
     return task_over(stream_of(engine), seed)
 
 

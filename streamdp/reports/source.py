@@ -79,7 +79,7 @@ def open_state(
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
     file = CorrectionsFile(path)
     file.read()
-    for correction in file.corrections[found[1].corrections.taken :]:
+    for correction in file.since(found[1].corrections.taken) if file.corrections else ():
         with contextlib.suppress(CorrectionError):  # the running process says why
             found[1].correct(correction)
     return found

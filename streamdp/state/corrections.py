@@ -20,7 +20,8 @@ from streamdp.errors import Exit, StreamdpError
 from streamdp.safe_files import open_regular
 
 NAME = "corrections"
-WHAT_IT_IS = b'{"streamdp":"corrections","version":1}\n'
+START = b'{"streamdp":"corrections",'
+"""What the file begins with."""
 
 MOST_BYTES = 16 << 20
 """Bytes of the file: a larger one is refused."""
@@ -108,8 +109,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError("a title says something")
         if any(not 0 < len(record) <= 1000 for record in self.records):
             raise ValueError("an id has 1 to 1,000 characters")
-        if min(self.number, *self.stories, self.undone or 0, 0) < 0:
-            raise ValueError("a label, or a number, is negative")
+        numbers = (self.number, *self.stories, self.undone or 0)
+        if min(numbers) < 0 or max(numbers) >= 1 << 53:
+            raise ValueError("a label, or a number, is negative or too large")
 
     def __str__(self) -> str:
         if self.what == "undo":
@@ -128,14 +130,29 @@ class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: int
 
 
+class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first line: what the file is, and how many corrections the state had taken before the first."""
+
+    streamdp: Literal["corrections"] = "corrections"
+    version: Literal[1] = 1
+    after: int = 0
+
+
 class CorrectionsFile:
     """The corrections of a state's folder, and their positions.
 
     Anything else of that name is refused. Raises CorrectionError.
+
+    Parameters
+    ----------
+    folder
+        Of the state.
+    taken
+        How many corrections the state has taken already: where there is no file, numbers go on from there.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.path = Path(folder) / NAME
+    def __init__(self, folder: str | os.PathLike[str], taken: int = 0) -> None:
+        self.path, self.after = Path(folder) / NAME, taken
         self._seen: object = None
         self.corrections: list[Correction] = []
         self.marks: dict[int, int] = {}
@@ -169,14 +186,17 @@ class CorrectionsFile:
         data: bytes = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise CorrectionError(f"{self.path}: has more than {MOST_BYTES >> 20} MiB", Exit.BAD_DATA)
-        if not data.startswith(WHAT_IT_IS) and data != WHAT_IT_IS[: len(data)]:
-            raise CorrectionError(f"{self.path}: is no file of corrections of this release", Exit.BAD_DATA)
+        if not data.startswith(START) and data != START[: len(data)]:
+            raise CorrectionError(f"{self.path}: is no file of corrections", Exit.BAD_DATA)
         return data[: data.rfind(b"\n") + 1]
 
     def _take(self, data: bytes) -> None:
-        for place, line in enumerate(data.splitlines()[1:], 2):
+        for place, line in enumerate(data.splitlines(), 1):
             try:
-                self._add(line)
+                if place == 1:
+                    self.after = msgspec.json.decode(line, type=_Head).after
+                else:
+                    self._add(line)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 what = " ".join(str(error).split())
                 raise CorrectionError(f"{self.path}, line {place}: {what}", Exit.BAD_DATA) from None
@@ -186,23 +206,35 @@ class CorrectionsFile:
         if isinstance(found, dict) and "at" in found:
             mark = msgspec.convert(found, Mark)
             last = max(self.marks.values(), default=0)
-            if mark.number != len(self.marks) + 1 or mark.number > len(self.corrections) or mark.at < last:
+            if mark.number != self.after + len(self.marks) + 1 or mark.number > self.last or mark.at < last:
                 raise ValueError("a position out of order")
             self.marks[mark.number] = mark.at
             return
         correction = msgspec.convert(found, Correction)
-        if correction.number != len(self.corrections) + 1:
-            raise ValueError(f"correction {correction.number} comes after {len(self.corrections)}")
+        if correction.number != self.last + 1:
+            raise ValueError(f"correction {correction.number} comes after {self.last}")
         self.corrections.append(correction)
 
     def append(self, correction: Correction) -> Correction:
         """Add a correction, durably; it is given back with its number."""
         with self._open() as file:
-            self._append(file, numbered := self._numbered(correction))
+            self._append(file, numbered := msgspec.structs.replace(correction, number=self.last + 1))
         return numbered
 
-    def _numbered(self, correction: Correction) -> Correction:
-        return msgspec.structs.replace(correction, number=len(self.corrections) + 1)
+    @property
+    def last(self) -> int:
+        """The number of the last correction."""
+        return self.after + len(self.corrections)
+
+    def since(self, taken: int) -> list[Correction]:
+        """The corrections after the first so many."""
+        if self._seen is not None and not self.after <= taken <= self.last:
+            raise CorrectionError(
+                f"{self.path}: is of another state: it has corrections {self.after + 1} to {self.last}, "
+                f"and the state has taken {taken}",
+                Exit.BAD_DATA,
+            )
+        return self.corrections[taken - self.after :]
 
     def mark(self, number: int, at: int) -> None:
         """Note durably at which position a correction is applied."""
@@ -222,7 +254,7 @@ class CorrectionsFile:
                 file.seek(len(whole))
                 file.truncate()  # what a process that died has left
                 if not whole:
-                    file.write(WHAT_IT_IS)
+                    file.write(msgspec.json.encode(_Head(after=self.after)) + b"\n")
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -237,7 +269,7 @@ class CorrectionsFile:
         if file.tell() + len(data) > MOST_BYTES:
             raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
         file.write(data)
-        self._take(WHAT_IT_IS + data)
+        self._add(data)
 
     def _last(self) -> None:
         """Let the name of a new file outlive the machine."""

@@ -194,6 +194,7 @@ class Corrections:
             for side in held.sides:
                 within(side.seqs, 0, seq, "a record of a constraint")
                 within(side.labels, 0, minted, "a label of a constraint")
+                require(all(0 <= label < minted for label in side.older), "a label of a constraint")
 
 
 def newest_labels(search: BeamSearch, retained: np.ndarray) -> tuple[int, np.ndarray]:

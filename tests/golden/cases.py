@@ -102,12 +102,16 @@ _OF_CASES = {
 
 
 class Golden(NamedTuple):
-    """A state to make: settings of a stream, which records, and how many of them it has seen."""
+    """A state to make: settings of a stream, which records, and how many of them it has seen.
+
+    ``corrected`` says that corrections by hand are in force at the end.
+    """
 
     settings: dict[str, Any]
     records: str
     learned: int = LEARNED
     final_only: bool = False
+    corrected: bool = False
 
 
 def _of_cases() -> dict[str, Golden]:
@@ -120,6 +124,7 @@ def _of_cases() -> dict[str, Golden]:
 GOLDEN: dict[str, Golden] = _of_cases() | {
     "texts by default": Golden({}, "texts"),
     "texts final only": Golden({"max_lateness": 2.0}, "texts", final_only=True),
+    "texts corrected": Golden({"beam": 4}, "texts", corrected=True),
     "texts adapting": Golden({"adapt": True, "concentration": 10.0}, "texts"),
     "texts refined": Golden(
         {"refine_every": 512, "retain": 1024, "refine_moves": 2000, "beam": 4, "second_look": 200},

@@ -29,6 +29,7 @@ from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, stored_settings
 from streamdp.sharding import Merger, Sharded
+from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import PREFIX, Header, pack, snapshots, unpack
 
 FOLDER = Path(__file__).parent
@@ -110,6 +111,11 @@ def state_of(golden: Golden, records: list[Record]) -> bytes:
     settings = Settings(**golden.settings)
     engine = Engine(settings, final_only=golden.final_only, with_events=True)
     engine.advance(records[: golden.learned])
+    if golden.corrected:
+        a, b, c, *_ = (cluster.cluster for cluster in engine.clusters())
+        engine.correct(Correction(what="rename", stories=(a,), title="The largest", who="ann"))
+        engine.correct(Correction(what="keep-apart", stories=(a, b)))
+        engine.correct(Correction(what="pin", stories=(c,)))
     modes = {"final_only": golden.final_only, "events": True}
     positions = {"file": "x", "line": golden.learned, "offset": 0}
     return pack(Header(model_settings(settings), engine.seq, positions, {}, modes, 1.5), engine.dumps())
