@@ -15,6 +15,6 @@ class KernelsHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Put the platform in the name; the kernels are in by ``artifacts``."""
-        if version == "standard" and any(Path(self.root, PREBUILT).glob("*/*.kernel")):
+        if version == "standard" and any(Path(self.root, PREBUILT).glob("*/*/*.kernel")):
             build_data["pure_python"] = False
             build_data["infer_tag"] = True

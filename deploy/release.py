@@ -104,6 +104,8 @@ def prove(python: Path) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*command, "demo"], check=True, capture_output=True, cwd=empty, env=environment)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if compiled := [path.name for path in Path(empty).rglob("*.kernel")]:
+            raise SystemExit(f"the wheel lacks what streamdp demo had to compile: {', '.join(compiled)}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 

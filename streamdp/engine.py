@@ -18,28 +18,27 @@ from streamdp.answers.listing import ClusterList
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
-from streamdp.encode.order import Lateness, Ready, ReorderBuffer, refuse
+from streamdp.encode.order import Lateness, Ready, ReorderBuffer
 from streamdp.likelihoods.base import Likelihood, Moments
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
+from streamdp.state.corrections import Correction
 from streamdp.state.migrate import parts_of, stamped, upgraded
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.sound import refusing
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
+from streamdp.streams.corrections import Corrections
+from streamdp.streams.front import receive, receive_texts
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
-from streamdp.streams.told import stories
+from streamdp.streams.told import doubts_of, stories
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
-
-
-ONE_BY_ONE = 16
-"""Texts that are put in order one by one, before it is asked again how many pass; then twice as many."""
 
 
 class Engine:
@@ -97,39 +96,10 @@ class Engine:
         """
         answers = Answers(Lines(), [], [])
         if isinstance(records, Texts):
-            self._advance_texts(records, answers)
+            receive_texts(self._stream, records, answers)
         else:
-            self._advance(all_plain(records, self._order.arrivals), answers)
+            receive(self._stream, all_plain(records, self._order.arrivals), answers)
         return answers
-
-    def _advance(self, records: Iterable[Record | Reject], answers: Answers) -> None:
-        ready: Ready = []
-        needs_time = self.settings.distance == "seconds"
-        for record in records:
-            if isinstance(record, Reject):
-                ready.append((0.0, record))
-            elif needs_time and record.time is None:
-                detail = "it has no time, and distance is measured in seconds"
-                ready.append((0.0, refuse(record, "missing_time", detail)))
-            else:
-                self._order.push(record, ready)
-        self._stream.take(ready, answers)
-
-    def _advance_texts(self, texts: Texts, answers: Answers) -> None:
-        """Take texts side by side as far as they pass as they come, one by one where they do not."""
-        at, some = 0, ONE_BY_ONE
-        while at < len(texts):
-            rest = texts[at:]
-            times = rest.columns.times
-            if self.settings.distance == "seconds" and np.isnan(times).any():
-                times = times[: int(np.isnan(times).argmax())]
-            placed = self._order.pass_through(times, rest.arrivals)
-            if len(placed):
-                self._stream.take_texts(rest[: len(placed)], placed, answers)
-                at += len(placed)
-            else:
-                self._advance(rest[:some].all(), answers)
-                at, some = at + some, 2 * some
 
     def finish(self) -> Answers:
         """End the stream: nothing is held back any more, and every assignment is final.
@@ -137,7 +107,7 @@ class Engine:
         Nothing can be advanced after this; a state that shall go on is dumped before.
         """
         answers = self.flush()
-        self._stream.end(answers)
+        self._stream.finish(answers)
         self._stream.announcer.finish(self.seq - 1, answers.lines)
         return answers
 
@@ -149,7 +119,7 @@ class Engine:
         answers = Answers(Lines(), [], [])
         ready: Ready = []
         self._order.drain(ready)
-        self._stream.take(ready, answers)
+        self._stream.advance(ready, answers)
         return answers
 
     def score(self, records: Iterable[Record | Reject | Value] | Texts, first: int = 0) -> Answers:
@@ -170,7 +140,30 @@ class Engine:
         (made,) = all_plain([record])
         return made if isinstance(made, Reject) else self._stream.whereto(made, most)
 
+    def correct(self, correction: Correction, at: int | None = None) -> Answers:
+        """Take a correction by hand; return the answers that it revises, and events.
+
+        Raises CorrectionError, in which case nothing has changed, where it makes no sense or contradicts an
+        earlier one. ``at``: when so many records have been absorbed; None: now.
+
+        Examples
+        --------
+        >>> engine = Engine(Settings(beam=4))
+        >>> answers = engine.advance(["storm over the coast", "coast storm"])
+        >>> answers = engine.correct(Correction(what="rename", stories=(0,), title="The storm"))
+        >>> [story.title for story in engine.stories()]
+        ['The storm']
+        """
+        answers = Answers(Lines(), [], [])
+        self._stream.correct_at(correction, self.seq if at is None else at, answers)
+        return answers
+
     # ---------------------------------------------------------------- what it holds
+
+    @property
+    def corrections(self) -> Corrections:
+        """Corrections by hand, those in force among them."""
+        return self._stream.corrections
 
     @property
     def seq(self) -> int:
@@ -231,8 +224,12 @@ class Engine:
 
     def closed(self) -> ClusterList:
         """The clusters that closed or retired last, the latest first; none where no events were asked for."""
-        announcer = self._stream.announcer
-        return ClusterList(of_closed(event, announcer.samples) for event in reversed(announcer.ended))
+        told = self._stream.announcer
+        return ClusterList(of_closed(event, told.samples) for event in reversed(told.ended))
+
+    def doubts(self) -> list[str]:
+        """What is doubtful about the stories, a sentence each; empty where nothing is."""
+        return doubts_of(self._stream)
 
     def stories(self, *, closed: bool = False, stretch: float | None = None, records: bool = True) -> Stories:
         """The live clusters as stories, largest first: titles, keywords, times, trend, records.
@@ -258,10 +255,7 @@ class Engine:
     def census(self) -> Census:
         """Figures of all live clusters of the best hypothesis, without what they are about."""
         found = self._stream.census()
-        if self.dated:
-            return found
-        nothing = np.full(len(found.label), np.nan)
-        return found._replace(first_time=nothing, last_time=nothing)
+        return found if self.dated else found.undated()
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -331,9 +325,8 @@ class Engine:
 
     def spoken(self) -> list[tuple[int, int, str, Assignment | None]]:
         """What some records say: seq, label, text, and the answer where it is open still."""
-        announcer = self._stream.announcer
-        newest = announcer.undecided
-        return [(seq, label, text, newest.get(seq)) for seq, label, text in announcer.samples.all()]
+        told = self._stream.announcer
+        return [(seq, label, text, told.undecided.get(seq)) for seq, label, text in told.samples.all()]
 
     # ---------------------------------------------------------------- state
 
@@ -371,6 +364,8 @@ class Engine:
             "stories": stream.memory.dump(),
             **stream.dump(),
         }
+        if (corrected := stream.corrections.dump()) is not None:
+            stored["corrections"] = corrected
         return msgspec.msgpack.encode(stamped(stored, parts_of(stored)))
 
     @classmethod
@@ -389,6 +384,7 @@ class Engine:
             self._stream.retained.load(stored["retained"])
             self._stream.announcer.load(stored["announced"])
             self._stream.memory.load(stored["stories"])
+            self._stream.corrections.load(stored.get("corrections"))
             self._stream.load(stored)
         return self
 

@@ -7,10 +7,22 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 PATIENCE = 10.0
 """Seconds that a client may take for a request, or between two."""
+
+
+class Limits(NamedTuple):
+    """What a server bears: bytes of a body, connections at once, and of one address."""
+
+    body: int = 64_000
+    connections: int = 200
+    each: int = 100
+
+
+PAGE = Limits()
+"""Those of a page, which people look at."""
 
 
 def is_loopback(host: str) -> bool:

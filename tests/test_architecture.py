@@ -38,6 +38,7 @@ LAYERS = (
     "sharding",
     "estimators scoring monitor demo plots page spark streamdp_connectors",
     "reports",
+    "serve",
     "cli",
     "__main__ streamdp",
 )
@@ -65,10 +66,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 305,
+    "files": 328,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 167,
+    "arrows between rooms": 178,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 
 import pytest
+from commands import assignments, call
 from streamdp_connectors.files.sink import reject_line
 
 from streamdp.cli.reading import format_of
@@ -63,3 +65,67 @@ def test_formats_are_chosen_by_name(row: list[str], tmp_path: Path) -> None:
             file = tmp_path / f"file{ending}{packed}"
             file.touch()
             assert format_of(recognised(Settings(), str(file)), str(file)) == wanted
+
+
+HEADLINES = [
+    ("Storm; coast flooded", "2026-03-01T10:00:00Z"),
+    ("Rover lands, at last", "2026-03-01T11:30:00+00:00"),
+    ('The "grand" final', "2026-03-02"),
+]
+
+
+def table_of(delimiter: str, *more: str) -> str:
+    """A table of headlines, with the first cell of more columns."""
+    head = delimiter.join(["headline", *[f"column{i}" for i, _ in enumerate(more)], "published"])
+    rows = [
+        delimiter.join(['"' + text.replace('"', '""') + '"', *more, moment]) for text, moment in HEADLINES
+    ]
+    return "\n".join([head, *rows]) + "\n"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be-bom"])
+def test_tables_of_other_programs_are_read(tmp_path: Path, delimiter: str, encoding: str) -> None:
+    text = table_of(delimiter)
+    data = ("\ufeff" + text).encode("utf-16-be") if encoding == "utf-16-be-bom" else text.encode(encoding)
+    (tmp_path / "in.csv").write_bytes(data)
+    done = call(
+        tmp_path, "consume", "in.csv", "--text-field", "headline", "--keep", "headline", "--output", "out"
+    )
+    assert done.returncode == 0
+    told = done.stderr.decode()
+    assert "times are read from 'published' (--time-field names another)" in told
+    assert ("cells between" in told) == (delimiter != ",")
+    found = assignments((tmp_path / "out").read_bytes())
+    assert [each["keep"]["headline"] for each in found] == [text for text, _ in HEADLINES]
+    assert found[0]["time"] == 1772359200.0
+
+
+def test_a_table_in_utf_16_that_ends_in_a_sign_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(table_of(",").encode("utf-16") + b"a")
+    done = call(tmp_path, "consume", "in.csv", "--text-field", "headline", "--output", "out")
+    assert done.returncode == Exit.BAD_DATA
+    assert "in.csv is not valid UTF-16: it ends in the middle of a sign" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"published": "2026-03-01T10:00:00Z"}, "published"),
+        ({"n": 1772359200, "updated": "2026-03-01 10:00"}, "updated"),
+        ({"created_timestamp": 1772359200123}, "created_timestamp"),
+        ({"date": 1772359200}, "date"),
+        ({"number": 1772359200}, "time"),
+        ({"date": 20260301}, "time"),
+        ({"day": "Sunday"}, "time"),
+        ({"id": "2026-03-01"}, "time"),
+        ({"when": "2026-03-01", "time": None}, "time"),
+        ({"when": ""}, "time"),
+        ({}, "time"),
+    ],
+)
+def test_times_are_found_by_their_values(tmp_path: Path, fields: dict[str, object], wanted: str) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text(json.dumps({"text": "Rover lands", **fields}) + "\n")
+    assert recognised(Settings(), str(file)).time_field == wanted
+    assert recognised(Settings(time_field="other"), str(file)).time_field == "other"

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -28,11 +29,15 @@ from commands import environment, wait_for
 from numba.core import event
 
 import streamdp
-from streamdp.kernels import cache, compilation
-from streamdp.kernels.cache import V2, V3, baselines_of
+from streamdp.beam.looks import uniting
+from streamdp.cli import warm
+from streamdp.kernels import cache, compilation, prebuilt
 from streamdp.kernels.compiler import InnerDispatcher
 from streamdp.kernels.digest import _read, _Walk, digest_of
 from streamdp.kernels.jit import Entry, generic, kernel
+from streamdp.kernels.prebuilt import V2, V3, baselines_of
+from streamdp.settings import Settings
+from streamdp.settings.assemble import LONG, records_for_all
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,6 +76,12 @@ def use(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("STREAMDP_CACHE_DIR", str(folder))
 
 
+def bring_along(monkeypatch: pytest.MonkeyPatch, kernels: Path, package: Path) -> None:
+    """Have an installed package hold a folder of kernels as the set that serves here."""
+    monkeypatch.setattr(prebuilt, "PREBUILT", package / "prebuilt")
+    shutil.copytree(kernels, prebuilt.own_set())
+
+
 def test_a_kernel_is_compiled_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
 ) -> None:
@@ -94,7 +105,7 @@ def test_a_folder_may_be_copied_or_come_with_a_wheel(
     use(monkeypatch, tmp_path / "there")
     run_swap()
     use(monkeypatch, tmp_path / "empty")
-    monkeypatch.setattr(cache, "PREBUILT", tmp_path / "here")
+    bring_along(monkeypatch, tmp_path / "here", tmp_path / "package")
     run_swap()
     assert compilations.begun == before
     assert not list((tmp_path / "empty").glob("*/*.kernel"))
@@ -124,7 +135,7 @@ def test_a_kernel_of_another_cpu_is_not_taken(
     run_swap()
     (kept,) = tmp_path.glob("*/*.kernel")
     before = compilations.begun
-    monkeypatch.setattr(cache, "_BUILD", ("another numba",))
+    monkeypatch.setattr(prebuilt, "BUILD", ("another numba", *prebuilt.BUILD[1:]))
     other = Entry(swap).dispatcher()._cache
     codegen = Entry(swap).dispatcher().targetctx.codegen()
     signature = (numba.types.Array(numba.int64, 1, "C"),)
@@ -149,7 +160,7 @@ def test_what_others_may_have_written_is_not_loaded(
     use(monkeypatch, tmp_path / "cache")
     run_swap()
     (kept,) = tmp_path.glob("cache/*/*.kernel")
-    payload = pickle.dumps(Planted())
+    payload = zlib.compress(pickle.dumps(Planted()))
     kept.write_bytes(hashlib.sha256(payload).digest() + payload)
     path = kept if whose == "the file" else kept.parent
     if mode is not None:
@@ -165,19 +176,40 @@ def test_what_others_may_have_written_is_not_loaded(
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_set_serves_where_versions_and_baseline_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
+) -> None:
+    """Otherwise kernels are compiled, and it is said for what the set is."""
+    use(monkeypatch, tmp_path / "here")
+    run_swap()
+    use(monkeypatch, tmp_path / "empty")
+    bring_along(monkeypatch, tmp_path / "here", tmp_path / "package")
+    own = prebuilt.own_set()
+    newer = own.with_name(own.name.replace("_numba-", "_numba-9"))
+    own.rename(newer)
+    newer.with_name(f"{newer.name}-older").mkdir()
+    prebuilt.mismatch.cache_clear()
+    before = compilations.begun
+    run_swap()
+    assert compilations.begun > before
+    version = numba.__version__
+    assert compilation.first_message().endswith(
+        f" (those of the wheel are for numba-9{version}, not numba-{version})"
+    )
+    prebuilt.mismatch.cache_clear()
+
+
 def test_kernels_of_a_wheel_may_belong_to_who_installed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compilations: Compilations
 ) -> None:
     use(monkeypatch, tmp_path / "here")
     run_swap()
-    shutil.copytree(tmp_path / "here", tmp_path / "package" / "prebuilt")
+    bring_along(monkeypatch, tmp_path / "here", tmp_path / "package")
     if os.geteuid() == 0:
         for path in (tmp_path / "package").rglob("*"):
             os.chown(path, 12345, 12345)
         os.chown(tmp_path / "package", 12345, 12345)
     use(monkeypatch, tmp_path / "empty")
-    monkeypatch.setattr(cache, "PREBUILT", tmp_path / "package" / "prebuilt")
-    monkeypatch.setattr(cache, "PACKAGE", tmp_path / "package")
     before = compilations.begun
     run_swap()
     assert compilations.begun == before
@@ -404,6 +436,24 @@ def test_warm_leaves_nothing_to_compile(tmp_path: Path) -> None:
     assert sorted(tmp_path.glob("kernels/*/*")) == kernels
 
 
+@pytest.mark.parametrize("dimension", [8, LONG])
+def test_warm_has_vectors_look_back_too(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that unite clusters and take strays are needed once such are found: warm meets both."""
+    asked: set[Entry] = set()
+    find = Entry.of
+
+    def of(self: Entry, *arguments: Any) -> Callable[..., Any]:
+        asked.add(self)
+        return find(self, *arguments)
+
+    monkeypatch.setattr(Entry, "of", of)
+    settings = Settings()
+    warm._run(settings, warm._vectors(records_for_all(settings), dimension), offline=False)
+    entries = {each for each in vars(uniting).values() if isinstance(each, Entry)}
+    assert len(entries) == 10
+    assert entries - asked == set()
+
+
 def test_warm_needs_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     refused = subprocess.run(
@@ -427,7 +477,7 @@ def test_a_wheel_with_kernels_is_for_one_platform(tmp_path: Path) -> None:
     subprocess.run([*build, "plain"], cwd=tmp_path, check=True, capture_output=True)
     (plain,) = (tmp_path / "plain").iterdir()
     assert plain.name.endswith("-py3-none-any.whl")
-    kernel = tmp_path / "streamdp" / "prebuilt" / "kernels-0" / "a.kernel"
+    kernel = tmp_path / "streamdp" / "prebuilt" / "a-set" / "compiled" / "a.kernel"
     kernel.parent.mkdir(parents=True)
     kernel.write_bytes(b"compiled")
     subprocess.run([*build, "own"], cwd=tmp_path, check=True, capture_output=True)
@@ -436,4 +486,4 @@ def test_a_wheel_with_kernels_is_for_one_platform(tmp_path: Path) -> None:
     assert f"-{tag}-{tag}-" in own.name
     assert not own.name.endswith("-any.whl")
     with zipfile.ZipFile(own) as wheel:
-        assert wheel.read("streamdp/prebuilt/kernels-0/a.kernel") == b"compiled"
+        assert wheel.read("streamdp/prebuilt/a-set/compiled/a.kernel") == b"compiled"

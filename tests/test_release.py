@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from commands import environment, succeed, write_headlines
 
 from streamdp import __version__
 
@@ -139,6 +141,41 @@ def test_a_release_from_nothing(tmp_path: Path) -> None:
     assert {"streamdp", "numba", "msgspec"} <= {each["name"] for each in listed["components"]}
     assert shutil.which("sha256sum")
     subprocess.run(["sha256sum", "--check", "SHA256SUMS"], cwd=tmp_path / "dist", check=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    same_answers(RELEASE.environment_of(tmp_path / "installed", wheel), tmp_path)
+
+
+def same_answers(python: Path, folder: Path) -> None:
+    """With a wheel these models compile nothing, and answer as they do when compiled here, byte by byte."""
+    rng = random.Random(1)
+    write_headlines(folder / "texts.jsonl", 3000)
+    for name, length, count in (("short", 4, 1500), ("long", 40, 1500)):
+        centres = [[rng.gauss(0, 3) for _ in range(length)] for _ in range(8)]
+        rows = ([x + rng.gauss(0, 1) for x in rng.choice(centres)] for _ in range(count))
+        (folder / f"{name}.jsonl").write_text("".join(f'{{"vector": {row}}}\n' for row in rows))
+    (folder / "app.log").write_text(
+        "".join(
+            f"2026-01-05 10:00:{n % 60:02} INFO worker: request {n} took {n % 7} ms\n" for n in range(2000)
+        )
+    )
+    fields = ({"a": rng.choice("xyz"), "b": rng.choice("pq"), "c": rng.choice("klmn")} for _ in range(1500))
+    (folder / "fields.jsonl").write_text("".join(json.dumps(each) + "\n" for each in fields))
+    for arguments in (
+        ("consume", "texts.jsonl"),
+        ("consume", "short.jsonl"),
+        ("consume", "long.jsonl"),
+        ("consume", "app.log", "--format", "log"),
+        ("consume", "fields.jsonl", "--likelihood", "categorical"),
+        ("fit", "texts.jsonl", "--method", "hybrid", "--budget", "2"),
+        ("demo", "--records", "3000"),
+    ):
+        own = environment(cache_dir=str(folder / "none"))
+        brought = subprocess.run(
+            [python, "-I", "-m", "streamdp", *arguments], cwd=folder, env=own, capture_output=True, check=True
+        )
+        assert brought.stdout == succeed(folder, *arguments, process=True), arguments
+        assert brought.stdout
+        assert [path.name for path in (folder / "none").rglob("*.kernel")] == [], arguments
 
 
 # ---------------------------------------------------------------- workflows

@@ -17,12 +17,11 @@ from streamdp.engine import Engine
 from streamdp.monitor import health
 from streamdp.monitor.health import HealthServer
 from streamdp.monitor.metrics import Metrics
-from streamdp.page import connections
 from streamdp.page.hub import PAGES
 from streamdp.page.server import Page
 from streamdp.page.view import View
 from streamdp.settings import Settings
-from streamdp.web import Crowd, Hosts
+from streamdp.web import PAGE, Crowd, Hosts
 
 HTTP = b"Host: localhost\r\n"
 POST = b"POST /api/score HTTP/1.1\r\n" + HTTP + b"Content-Type: application/json\r\n"
@@ -94,7 +93,7 @@ def test_nine_hundred_that_drip_shut_nobody_out(page: Page, begin: bytes) -> Non
     with many(page.port, 900, begin) as held:
         for _ in range(20):
             assert status(page.port, "/api/status") == 200
-        assert len(page.connections.crowd) <= connections.MOST
+        assert len(page.connections.crowd) <= PAGE.connections
         assert is_cut(held[0], 5.0)
 
 
@@ -156,7 +155,7 @@ def test_a_thousand_event_streams(page: Page, engine: Engine) -> None:
         page.hub.publish(page.view.look(engine, 1.0, {"state": "running"}))
         assert time.monotonic() - began < 1.0
         assert len(page.hub._listeners) <= PAGES
-        assert len(page.connections.crowd) <= connections.MOST
+        assert len(page.connections.crowd) <= PAGE.connections
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Input:
             self._head = None
             self._unpack = self._unpacker(self._peek(0, 4), path)
         if self._unpack is not None and follow:
-            raise SourceError(f"{path}: a packed file cannot be followed", Exit.USAGE)
+            raise SourceError(f"{path}: a file that is packed or in UTF-16 cannot be followed", Exit.USAGE)
 
     @property
     def packed(self) -> bool:
@@ -174,7 +174,8 @@ class Input:
     def _unpacker(self, head: bytes, name: str = "") -> Unpacker | None:
         """The unpacker for bytes that begin with ``head``, or for a file of that name."""
         for unpacker in UNPACKERS:
-            if head.startswith(unpacker.magic) or name.endswith(unpacker.ending):
+            ending = unpacker.ending
+            if head.startswith(unpacker.magic) or (ending is not None and name.endswith(ending)):
                 return unpacker(self.path)
         return None
 

@@ -1,7 +1,8 @@
-"""Unpack gzip and Zstandard piece by piece, so that a small file can fill neither memory nor time."""
+"""Make UTF-8 of gzip, Zstandard and UTF-16 piece by piece, so that a small file fills no memory."""
 
 from __future__ import annotations
 
+import codecs
 import zlib
 from typing import Any
 
@@ -18,8 +19,8 @@ class Unpacker:
     kind: str
     magic: bytes
     """How such files begin; no UTF-8 text does."""
-    ending: str
-    """How their names end."""
+    ending: str | None = None
+    """How their names end; None where that says nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -113,4 +114,34 @@ class Unzstd(Unpacker):
         return found
 
 
-UNPACKERS: tuple[type[Unpacker], ...] = (Gunzip, Unzstd)
+class Utf16(Unpacker):
+    """Makes UTF-8 of UTF-16; half of a pair of surrogates stays one, so that its record alone is refused."""
+
+    kind = "UTF-16"
+
+    def take(self, limit: int) -> bytes:
+        """Return all that has come: at most three bytes for two."""
+        if self._frame is None:
+            self._frame = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+        text, self._packed = self._frame.decode(self._packed), b""
+        return str(text).encode("utf-8", "surrogatepass")
+
+    def finish(self) -> None:
+        """Check that the stream ends with a whole sign."""
+        if self._frame is not None and self._frame.getstate()[0]:
+            raise self._invalid("it ends in the middle of a sign")
+
+
+class Utf16Little(Utf16):
+    """UTF-16 whose smaller byte comes first."""
+
+    magic = codecs.BOM_UTF16_LE
+
+
+class Utf16Big(Utf16):
+    """UTF-16 whose larger byte comes first."""
+
+    magic = codecs.BOM_UTF16_BE
+
+
+UNPACKERS: tuple[type[Unpacker], ...] = (Gunzip, Unzstd, Utf16Little, Utf16Big)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.open_lines import OpenLines
-from streamdp.answers.samples import LONGEST, Joined, Samples, of_texts
+from streamdp.answers.samples import Joined, Samples, of_texts
 from streamdp.answers.written import FINAL_EVERY, Report, to_digits
 from streamdp.beam.data.state import Output
 from streamdp.kernels.jit import Bound, entry
@@ -154,6 +154,14 @@ class Announcer:
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
         return seq - (len(self._open) if self._lines is None else len(self._lines))
+
+    def number_of(self, name: str) -> int:
+        """The number of a record by its id, where its answer is open, or as ``seq:N``; -1 for none."""
+        for answer in self.undecided.values():
+            if answer.id == name:
+                return answer.seq
+        number = name.removeprefix("seq:")
+        return int(number) if number != name and number.isdecimal() and len(number) < 16 else -1
 
     def announce(
         self,
@@ -324,54 +332,3 @@ class Announcer:
         self.samples.load(stored["samples"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
-
-
-class LineAnnouncer(Announcer):
-    """Remembers what was announced of lines whose template may yet become one with another."""
-
-    def __init__(self, retained: Retained, *, final_only: bool) -> None:
-        super().__init__(retained, final_only=final_only, linked=False)
-        self.samples = Samples(_line)
-        self._labels: defaultdict[int, list[int]] = defaultdict(list)
-        self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
-
-    def report(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
-        """Append answers to ``lines``, in processing order."""
-        if not answers:
-            return
-        if self._listed >= 0 and self.open_for:
-            for answer in answers:
-                self._labels[answer.cluster].append(answer.seq)
-            self._listed += len(answers)
-        samples = self.samples.of_records(records, answers)
-        self._append(answers, samples, np.arange(answers[0].seq, answers[-1].seq + 1), lines)
-        if self._listed > 4 * len(self._open) + 1000:
-            self._list()
-
-    def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
-        """A label has become an older one: append the revisions of what is open."""
-        if self._listed < 0:
-            self._list()
-        seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
-        self._labels[after].extend(seqs)
-        for seq in seqs:
-            answer = self._open[seq]
-            newer = msgspec.structs.replace(
-                answer, cluster=after, new=False, revision=answer.revision + 1, template=template
-            )
-            self._open[seq] = newer
-            self.retained.revise(seq, after)
-            if not self.final_only:
-                lines.append(newer)
-        self.samples.unite(before, after)
-
-    def _list(self) -> None:
-        """Put what is open in lists by label."""
-        self._labels.clear()
-        for seq, answer in self._open.items():
-            self._labels[answer.cluster].append(seq)
-        self._listed = len(self._open)
-
-
-def _line(record: Record) -> str:
-    return str(record.value)[: 2 * LONGEST]

@@ -34,6 +34,11 @@ class Census(NamedTuple):
     first_seq: np.ndarray
     last_seq: np.ndarray
 
+    def undated(self) -> Census:
+        """The same without times."""
+        nothing = np.full(len(self.label), np.nan)
+        return self._replace(first_time=nothing, last_time=nothing)
+
 
 def census_of(search: BeamSearch) -> Census:
     """The live clusters of the best hypothesis, in no order."""

@@ -13,13 +13,14 @@ from streamdp.answers.written import (
     Frame,
     Open,
     Report,
+    Templates,
     announce,
     revise,
     take_over,
     write_lines,
 )
 from streamdp.kernels.jit import Bound
-from streamdp.kernels.rows import made
+from streamdp.kernels.rows import longer, made
 from streamdp.records import Assignment, Final, Lines
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
@@ -33,6 +34,7 @@ class OpenLines:
 
     def __init__(self, *, linked: bool, final_only: bool, final: int) -> None:
         self._open = made(Open, {"lines": 64, "letters": 4096})
+        self._templates = HeldTemplates()
         self._open.counters.final = final
         self._report = made(Report, {"lines": 64, "moves": 64})
         self._linked, self._final_only = linked, final_only
@@ -49,25 +51,36 @@ class OpenLines:
         """Answers up to this one are reported as final."""
         return int(self._open.counters.final)
 
-    def add(self, first: int, answers: np.ndarray, numbers: np.ndarray, texts: Texts) -> None:
+    def add(
+        self,
+        first: int,
+        answers: np.ndarray,
+        numbers: np.ndarray,
+        texts: Texts,
+        templates: Sequence[bytes] = (),
+        values: Sequence[bytes] = (),
+    ) -> None:
         """Add the answers to texts, numbered from ``first``.
 
         ``answers`` are the beam's; ``numbers`` what was rounded of them: probability, that of a new cluster,
-        log predictive and novelty, shape (4, n).
+        log predictive and novelty, shape (4, n). Of lines of logs, ``templates`` and the ``values`` of their
+        holes are as lines have them.
         """
         if texts.raws is not self._raws:
             self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
         n, columns = len(texts), texts.columns
         spans = int((columns.ids[:, 1] - columns.ids[:, 0]).sum() + np.diff(columns.kept).sum())
         beside = len(self._frame.heads) + len(self._frame.names) + 24 * columns.places.shape[1]
-        lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE))
+        held, value_ends = _joined(values) if values else (_NOTHING, np.zeros(n, np.int64))
+        lines = self._added(n, spans + n * (beside + columns.kept.shape[1] + BESIDE) + len(held))
         lines["seq"] = np.arange(first, first + n)
         lines["label"], lines["founded"] = answers["label"], answers["founded"]
         lines["link"] = answers["link"] if self._linked else -1
         lines["revision"] = 0
+        lines["template"] = self._templates.numbers(templates) if templates else -1
         for name, values in zip(_NUMBERS, numbers, strict=True):
             lines[name] = values
-        self._take_over((self._frame, columns, self._open))
+        self._take_over((self._frame, columns, self._open), held, value_ends)
 
     def add_objects(self, answers: Sequence[Assignment]) -> None:
         """Add answers that are objects."""
@@ -78,7 +91,9 @@ class OpenLines:
         ends += counters.written
         self._open.letters[ends[0] : ends[-1]] = np.frombuffer(b"".join(parts), np.uint8)
         counters.written = ends[-1]
-        lines["start"], lines["middle"], lines["stop"] = ends[:-1:2], ends[1::2], ends[2::2]
+        lines["start"], lines["middle"] = ends[:-1:3], ends[1::3]
+        lines["kept"], lines["stop"] = ends[2::3], ends[3::3]
+        lines["template"] = self._templates.numbers([_template(answer) for answer in answers])
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
@@ -96,7 +111,8 @@ class OpenLines:
             size = max(len(held.letters), 2 * (written - start + letters))
             self._open = made(Open, {"lines": room, "letters": size})
             self._open.lines[: len(kept)] = kept
-            for name in ("start", "middle", "stop"):
+            self._open.lines["template"][: len(kept)] = self._templates.keep(kept["template"])
+            for name in ("start", "middle", "kept", "stop"):
                 self._open.lines[name][: len(kept)] -= start
             self._open.letters[: written - start] = held.letters[start:written]
             counters, used = self._open.counters, len(kept)
@@ -134,12 +150,27 @@ class OpenLines:
         self._revise((self._open, report), revisions, self._linked, self._final_only)
         return report
 
+    def relabel(self, before: int, after: int, template: bytes) -> tuple[Report, list[int]]:
+        """Report that all answers of a label have another one, with its template; and whose they are."""
+        counters = self._open.counters
+        lines = self._open.lines[counters.begin : counters.used]
+        which = np.flatnonzero(lines["label"] == before)
+        lines["label"][which], lines["founded"][which] = after, 0
+        lines["revision"][which] += 1
+        lines["template"][which] = self._templates.numbers([template])[0]
+        report = self._room_for(len(which), 0)
+        if not self._final_only:
+            report.lines[: len(which)] = lines[which]
+            report.counters.lines = len(which)
+        return report, lines["seq"][which].tolist()
+
     def write(self, report: Report, lines: Lines) -> None:
         """Append the report to ``lines``, written where numbers are not too large for that."""
         rows = report.lines[: report.counters.lines]
         size = int((rows["stop"] - rows["start"]).sum()) + BESIDE * len(rows)
+        size += self._templates.size_of(rows["template"])
         out, length = np.empty(size, np.uint8), np.zeros(1, np.int64)
-        self._write((self._open,), rows, out, length)
+        self._write((self._open, self._templates.held), rows, out, length)
         if length[0] < 0:
             lines.extend(self._objects(rows))
         elif len(rows):
@@ -157,6 +188,7 @@ class OpenLines:
                 yield Final(int(line["seq"]))
                 continue
             letters = self._open.letters[line["start"] : line["stop"]].tobytes()
+            letters += self._templates.of(int(line["template"]))
             link = int(line["link"])
             yield Assignment(
                 seq=int(line["seq"]),
@@ -175,11 +207,73 @@ class OpenLines:
 _NUMBERS = ("probability", "new_probability", "log_predictive", "novelty")
 
 
-def _given(answer: Assignment) -> tuple[bytes, bytes]:
-    """What an answer has from its record, written: before the cluster, and kept fields."""
+_NOTHING = np.zeros(0, np.uint8)
+
+
+class HeldTemplates:
+    """Templates as lines have them, each once: a member of an object with its comma."""
+
+    def __init__(self, templates: Sequence[bytes] = ()) -> None:
+        self.held = Templates(np.zeros(4096, np.uint8), np.zeros(64, np.int64))
+        self._known: dict[bytes, int] = {}
+        self.numbers(templates)
+
+    def numbers(self, templates: Sequence[bytes]) -> list[int]:
+        """Which each of them is, -1 where it is empty; new ones are held from now on."""
+        known = self._known
+        for template in templates:
+            if template and template not in known:
+                (letters, ends), number = self.held, len(known)
+                begin = int(ends[number - 1]) if number else 0
+                end = begin + len(template)
+                if end > len(letters) or number == len(ends):
+                    letters, ends = longer(letters, 2 * end), longer(ends, 2 * number + 2)
+                    self.held = Templates(letters, ends)
+                letters[begin:end] = np.frombuffer(template, np.uint8)
+                ends[number] = end
+                known[template] = number
+        return [known.get(template, -1) for template in templates]
+
+    def of(self, number: int) -> bytes:
+        """One of them; empty for -1."""
+        if number < 0:
+            return b""
+        begin = int(self.held.ends[number - 1]) if number else 0
+        return self.held.letters[begin : self.held.ends[number]].tobytes()
+
+    def size_of(self, numbers: np.ndarray) -> int:
+        """How many bytes these have together."""
+        sizes = np.diff(self.held.ends, prepend=0)
+        return int(sizes[numbers[numbers >= 0]].sum())
+
+    def keep(self, numbers: np.ndarray) -> np.ndarray:
+        """Forget the others where those are many; the numbers of these from now on."""
+        used = np.unique(numbers[numbers >= 0])
+        if len(self._known) <= 2 * len(used) + 64:
+            return numbers
+        self.__init__([self.of(number) for number in used.tolist()])  # type: ignore[misc]
+        return np.where(numbers < 0, -1, np.searchsorted(used, numbers))
+
+
+def as_template(template: str) -> bytes:
+    """A template as lines have it."""
+    return b',"template":' + msgspec.json.encode(template)
+
+
+def as_values(values: Sequence[str]) -> bytes:
+    """The values of a template's holes as lines have them."""
+    return b',"params":' + msgspec.json.encode(values)
+
+
+def _template(answer: Assignment) -> bytes:
+    return b"" if answer.template is msgspec.UNSET else as_template(answer.template)
+
+
+def _given(answer: Assignment) -> tuple[bytes, bytes, bytes]:
+    """What an answer has from its record, written: before the cluster, kept fields, and values of holes."""
     given = msgspec.json.encode({"id": answer.id, "position": answer.position, "time": answer.time})
     more = b"" if answer.keep is msgspec.UNSET else b',"keep":' + msgspec.json.encode(answer.keep)
-    return b"," + given[1:-1], more
+    return b"," + given[1:-1], more, b"" if answer.params is msgspec.UNSET else as_values(answer.params)
 
 
 def _frame_of(raws: Raws, keep: Sequence[str]) -> Frame:

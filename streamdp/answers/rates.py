@@ -41,6 +41,9 @@ RATE = row_type(reals="now usual spread windows pause longest lacking reported s
 they were off; windows since the first line; units since the last one, and the most between two; lines to be
 expected in these; what was reported of it last; lines in all; the time of the last."""
 
+TOGETHER = 64
+"""Stretches of lines that are counted together."""
+
 QUIET, LOUD = 1, 2
 """What was reported of a label."""
 
@@ -66,6 +69,8 @@ class Rates:
         self._unit: float | None = None
         self._units, self._lines, self._enough = 0, 0, ENOUGH
         self._rows = np.zeros(64, RATE)
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        """Labels and times of lines that are to be counted before rows are looked at."""
 
     def take(self, labels: np.ndarray, times: np.ndarray, first: int, *, dated: bool) -> Iterator[Turn]:
         """Count lines, of which the first is number ``first``; yields what the windows that end say.
@@ -78,9 +83,17 @@ class Rates:
         if self._unit is None:
             self._dated = dated
         clock = times / self._seconds if self._dated else (first + np.arange(len(labels))) / LINES
-        unit = np.floor(clock)
+        unit = np.floor(clock[:: max(len(clock) - 1, 1)])  # of the first line and the last
         if self._unit is None:
             self._unit, self._units = float(unit[0]), 1
+        if unit[0] == unit[-1] == self._unit:
+            self._waiting.append((labels, times))
+            self._lines += len(labels)
+            if len(self._waiting) == TOGETHER:
+                self._count_waiting()
+            return
+        unit = np.floor(clock)
+        self._count_waiting()
         ends = np.flatnonzero(np.diff(unit, prepend=self._unit) > 0)
         self._grow(int(labels.max()) + 1)
         start, passed = 0, 0
@@ -100,6 +113,7 @@ class Rates:
 
     def unite(self, younger: int, older: int) -> None:
         """Two labels are one from now on."""
+        self._count_waiting()
         if younger >= len(self._rows) or older >= len(self._rows):
             return
         rows = self._rows
@@ -114,11 +128,19 @@ class Rates:
 
     def forget(self, labels: np.ndarray) -> None:
         """Labels are gone for good."""
+        self._count_waiting()
         self._rows[labels[labels < len(self._rows)]] = 0.0
 
     def _grow(self, labels: int) -> None:
         if labels > len(self._rows):
             self._rows = longer(self._rows, 2 * labels)
+
+    def _count_waiting(self) -> None:
+        if self._waiting:
+            labels, times = map(np.concatenate, zip(*self._waiting, strict=True))
+            self._waiting.clear()
+            self._grow(int(labels.max()) + 1)
+            self._count(labels, times)
 
     def _count(self, labels: np.ndarray, times: np.ndarray) -> None:
         np.add.at(self._rows["now"], labels, 1.0)
@@ -163,6 +185,7 @@ class Rates:
 
     def dump(self) -> dict[str, Any]:
         """All state; the rows of labels that have lines."""
+        self._count_waiting()
         used = int(np.max(np.flatnonzero(self._rows["size"] > 0.0), initial=-1)) + 1
         window = [self._unit, self._units, self._lines, self._enough]
         return {"window": window, "dated": self._dated, "rows": pack(self._rows[:used])}

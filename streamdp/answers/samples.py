@@ -24,6 +24,9 @@ _BYTES = 8 * LONGEST
 
 _NOTHING = (b'""',)
 
+FIRST = 3
+"""Samples of a cluster."""
+
 
 Text = str | bytes | tuple[bytes, ...]
 """What a record says: a text, its beginning in UTF-8, or the values of its kept fields in JSON."""
@@ -57,20 +60,51 @@ def text_of(record: Record) -> str:
     return text[: 2 * LONGEST]
 
 
-def of_texts(texts: Texts, first: int, labels: np.ndarray, novelties: np.ndarray) -> list[Joined]:
-    """Texts numbered from ``first``, as :meth:`Samples.extend` takes them."""
-    columns, letters, start = texts.columns, texts.columns.letters.data, texts.begin
-    said: list[Text] = []
-    for end in columns.ends.tolist():
-        said.append(bytes(letters[start : min(end, start + _BYTES)]))
-        start = end
-    if texts.keep:
-        data = columns.data.data
-        for i, spans in enumerate(columns.kept.tolist()):
-            values = tuple(bytes(data[start:stop]) for start, stop in spans if start >= 0)
-            said[i] = values or said[i]
-    samples = zip(range(first, first + len(labels)), (-novelties).tolist(), said, strict=True)
-    return list(zip(labels.tolist(), samples, strict=True))
+def of_texts(
+    texts: Texts,
+    first: int,
+    labels: np.ndarray,
+    novelties: np.ndarray,
+    which: Sequence[int] | None = None,
+    *,
+    kept: bool = True,
+) -> list[Joined]:
+    """Texts numbered from ``first``, as :meth:`Samples.extend` takes them; ``which`` of them, all for None.
+
+    ``kept`` shows their kept fields instead, where there are any.
+    """
+    columns, letters = texts.columns, texts.columns.letters.data
+    numbers = range(len(texts)) if which is None else which
+    ends = columns.ends.tolist()
+    starts = [texts.begin, *ends]
+    said: list[Text] = [bytes(letters[starts[i] : min(ends[i], starts[i] + _BYTES)]) for i in numbers]
+    if kept and texts.keep:
+        data, spans = columns.data.data, columns.kept.tolist()
+        for at, i in enumerate(numbers):
+            values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
+            said[at] = values or said[at]
+    told, typical = labels.tolist(), (-novelties).tolist()
+    return [(told[i], (first + i, typical[i], text)) for i, text in zip(numbers, said, strict=True)]
+
+
+def lasting(labels: np.ndarray, novelties: np.ndarray) -> np.ndarray:
+    """Which of some records may stay samples, in order, however they are held already.
+
+    Of each label they are the first three, the last, and the most typical of the others.
+    """
+    n = len(labels)
+    order = np.argsort(labels, kind="stable")
+    begins = np.flatnonzero(np.diff(labels[order], prepend=labels[order[:1]] - 1))
+    sizes = np.diff(begins, append=n)
+    rank = np.arange(n) - np.repeat(begins, sizes)
+    stays = np.zeros(n, bool)
+    stays[order[rank < FIRST]] = True
+    last = rank == np.repeat(sizes, sizes) - 1
+    stays[order[last]] = True
+    rest = order[(rank >= FIRST) & ~last]
+    rest = rest[np.lexsort((rest, novelties[rest], labels[rest]))]  # the most typical of each label first
+    stays[rest[np.flatnonzero(np.diff(labels[rest], prepend=labels[rest[:1]] - 1))]] = True
+    return np.flatnonzero(stays)
 
 
 def _as_text(said: Text) -> str:
@@ -98,6 +132,10 @@ class Samples:
     def of(self, label: int) -> list[str]:
         """What the samples of a cluster say, by number of record; [] where none are held."""
         return list(dict.fromkeys(shown(text) for _, _, text in sorted(self._held.get(label, []))))
+
+    def has_room(self, labels: int) -> bool:
+        """Whether none is forgotten for so many new labels."""
+        return len(self._held) + labels <= CLUSTERS
 
     def held(self, label: int) -> Sequence[Sample]:
         """The samples of a cluster; none where none are held."""
@@ -130,7 +168,7 @@ class Samples:
                 self._held.popitem(last=False)
             return
         self._held.move_to_end(label)
-        if len(held) < 3:
+        if len(held) < FIRST:
             held.append(sample)
         else:  # the first, the most typical, the latest
             _, middle, newest = held

@@ -13,13 +13,15 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel, shared
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
-from streamdp.records.columns import LARGEST, Columns
+from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
 
 LINE = row_type(
-    "seq label founded link revision start middle stop", "probability new_probability log_predictive novelty"
+    "seq label founded link revision template start middle kept stop",
+    "probability new_probability log_predictive novelty",
 )
-"""An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to stop;
-finality is a line of revision -1, with the number of the last record in place of its own.
+"""An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
+values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none.
+Finality is a line of revision -1, with the number of the last record in place of its own.
 """
 
 MOVED = row_type("by seq before after")
@@ -59,6 +61,13 @@ class Open(NamedTuple):
     counters: Annotated[Counters, one("begin used written final", final=-1)]
     lines: Annotated[np.ndarray, rows(LINE, "lines")]
     letters: Annotated[np.ndarray, of(np.uint8, "letters")]
+
+
+class Templates(NamedTuple):
+    """How templates of logs stand in lines, one after the other, each end in bytes."""
+
+    letters: np.ndarray  # uint8[...]
+    ends: np.ndarray  # int64[templates]
 
 
 class Report(NamedTuple):
@@ -139,8 +148,12 @@ def _put_number(out: np.ndarray, at: int, number: float) -> int:
 
 
 @entry
-def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
-    """Write down what the lines that were added last have from their records."""
+def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, ends: np.ndarray) -> None:
+    """Write down what the lines that were added last have from their records.
+
+    ``values`` are the values of holes, as lines have them, one line after the other, and ``ends`` where each
+    ends.
+    """
     n = columns.ends.shape[0]
     first, at, out = opened.counters.used - n, opened.counters.written, opened.letters
     for i in range(n):
@@ -161,8 +174,10 @@ def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
         at = _put_all(out, at + 1, _TIME)
         at = _put_number(out, at, columns.times[i])
         row.middle = at
-        begin = 0
-        for k in range(columns.kept.shape[1]):
+        begin, fields = 0, columns.kept.shape[1]
+        if fields and columns.kept[i, 0, 0] == NO_FIELDS[0]:
+            fields = 0
+        for k in range(fields):
             if k == 0:
                 at = _put_all(out, at, _KEEP)
             if columns.kept[i, k, 0] >= 0:
@@ -172,15 +187,19 @@ def take_over(frame: Frame, columns: Columns, opened: Open) -> None:
                 at = _put(out, at, frame.names, begin, frame.name_ends[k])
                 at = _put(out, at, columns.data, columns.kept[i, k, 0], columns.kept[i, k, 1])
             begin = frame.name_ends[k]
-        if columns.kept.shape[1]:
+        if fields:
             out[at] = 0x7D
             at += 1
+        row.kept = at
+        at = _put(out, at, values, ends[i - 1] if i else 0, ends[i])
         row.stop = at
     opened.counters.written = at
 
 
 @entry
-def write_lines(opened: Open, lines: np.ndarray, out: np.ndarray, size: np.ndarray) -> None:
+def write_lines(
+    opened: Open, templates: Templates, lines: np.ndarray, out: np.ndarray, size: np.ndarray
+) -> None:
     """Write lines of JSON; ``size[0]`` is how many bytes they take, -1 where numbers are too large for it."""
     at = 0
     for i in range(lines.shape[0]):
@@ -211,7 +230,11 @@ def write_lines(opened: Open, lines: np.ndarray, out: np.ndarray, size: np.ndarr
             at = _put_number(out, at, line.novelty)
             at = _put_all(out, at, _REVISION)
             at = _put_whole(out, at, line.revision)
-            at = _put(out, at, opened.letters, line.middle, line.stop)
+            at = _put(out, at, opened.letters, line.middle, line.kept)
+            if line.template >= 0:
+                begin = templates.ends[line.template - 1] if line.template else 0
+                at = _put(out, at, templates.letters, begin, templates.ends[line.template])
+            at = _put(out, at, opened.letters, line.kept, line.stop)
         out[at], out[at + 1] = 0x7D, 0x0A
         at += 2
     size[0] = at
@@ -271,7 +294,7 @@ def announce(
             counters.final = decided
             if not final_only:
                 final = report.lines[report.counters.lines]
-                final.seq, final.revision, final.start, final.stop = decided, -1, 0, 0
+                final.seq, final.revision, final.start, final.stop, final.template = decided, -1, 0, 0, -1
                 report.counters.lines += 1
 
 

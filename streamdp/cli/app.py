@@ -11,7 +11,7 @@ from streamdp._version import READS_SINCE, __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
-from streamdp.settings.places import Input, Outputs, PageAddress, Results, Serving
+from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
 from streamdp.story.story import Sort
 
@@ -84,6 +84,29 @@ def consume(
     from streamdp.cli.consume import consume
 
     return consume(settings, written, input, outputs, serving)
+
+
+@app.command()
+@with_options
+def serve(
+    outputs: Outputs,
+    settings: Settings,
+    service: Service,
+    written: frozenset[str],
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            help="lines on stderr: plain, dated (with time and level) or json",
+            callback=_log_format,
+            is_eager=True,
+        ),
+    ] = "plain",
+) -> int:
+    """Take records over HTTP and answer them; with a page, stories, events, metrics and health."""
+    _share(outputs)
+    from streamdp.cli.serve import serve
+
+    return serve(settings, written, outputs, service)
 
 
 @app.command()
@@ -187,6 +210,29 @@ def show(
     from streamdp.cli.show import show
 
     show(state, classes, as_json=json, top=top, sort=sort, watch=watch, closed=closed)
+
+
+@app.command()
+@with_options
+def correct(
+    state: Annotated[str, typer.Argument(help="state folder", metavar="STATE")],
+    classes: Classes,
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="rename, merge, split, move, keep-apart, pin, mute, undo or list", metavar="WHAT"
+        ),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(help="labels of stories; ids of records, or seq:N; a title", metavar="..."),
+    ] = None,
+    who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
+) -> None:
+    """Correct the stories of a state by hand, while its stream flows or stands still."""
+    from streamdp.cli.correct import correct
+
+    correct(state, what, given or [], who, classes)
 
 
 @app.command()

@@ -28,21 +28,28 @@ def is_terminal(stream: IO[str] | None) -> bool:
 
 
 class Board:
-    """The stories of a run, those that grow fastest first."""
+    """The stories of a run, those that grow fastest first.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    every
+        Seconds between two looks, at least.
+    """
+
+    def __init__(self, every: float = EVERY) -> None:
         self._shown: RenderableType = Text()
+        self._every = every
         self._due = 0.0
 
     def update(self, engine: Engine) -> None:
         """Look at the stories, if it is time."""
         began = time.monotonic()
-        if began < self._due or not engine.seq:
+        if began < self._due:
             return
         growing = engine.stories(records=False).by("growing")
         self._shown = story_table(_title("growing", growing), growing[:WHILE])
         now = time.monotonic()
-        self._due = now + max(EVERY, SHARE * (now - began))
+        self._due = now + max(self._every, SHARE * (now - began))
 
     def shown(self) -> RenderableType:
         """The table as of the last look; for any thread."""

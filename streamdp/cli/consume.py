@@ -15,6 +15,7 @@ from streamdp_connectors.protocol import Replayable, SinkClosed
 
 from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.config import automatic
+from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
@@ -22,7 +23,7 @@ from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn
+from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
 from streamdp.cli.watch import LivePage, Served, Together, Watch
 from streamdp.cli.writing import (
@@ -93,15 +94,14 @@ class Run:
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0
-        self.reader = Reader(self.settings, input, watch.stages)
+        self.reader = self.open(input, watch)
         self.source = self.reader.source
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
         if resumed is None and unnamed and outputs.state is not None:
             say(f"the state is in {outputs.state}, unless --state names another folder")
         replayed = not goes_on or (resumed is not None and resumed.ended)
-        keep = further_columns(self.settings)
-        how: dict[str, Any] = {"keep": keep, "replayed": replayed, "waiting": self._wait}
-        self.sinks = Sinks(input, outputs, resumed, self.settings, **how)
+        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": replayed}
+        self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
             report_change(outputs, resumed)
@@ -112,12 +112,18 @@ class Run:
         self.on_terminal = outputs.output == "-" and not outputs.has_output and is_terminal(sys.stdout)
         self.heard_at = time.monotonic()
         self.snapshots: Snapshots | None = None
+        self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
+            self.corrector = Corrector(self.folder.folder, self.engine, self._answer)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
+
+    def open(self, input: Input, watch: Watch) -> Reader:
+        """Open the source."""
+        return Reader(self.settings, input, watch.stages)
 
     def _replay(self) -> None:
         """Begin where the outputs say that their records end."""
@@ -177,8 +183,8 @@ class Run:
         )
         if header.modes != outputs.modes:
             raise SnapshotError(
-                f"{outputs.state}: was written {_modes(header.modes)}, and this run is "
-                f"{_modes(outputs.modes)}; use the same options, or name another --state",
+                f"{outputs.state}: was written {with_modes(header.modes)}, and this run is "
+                f"{with_modes(outputs.modes)}; use the same options, or name another --state",
                 Exit.CONFIG,
             )
         return settings
@@ -190,6 +196,8 @@ class Run:
 
     def step(self) -> None:
         """Read a batch and answer it."""
+        if self.corrector is not None:
+            self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
         records = self.reader.batch(BATCH, WAIT)
@@ -210,7 +218,7 @@ class Run:
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
         self.status.update(self)
-        if self.board is not None:
+        if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
         self._rotate()
         if self.snapshots is not None:
@@ -320,15 +328,8 @@ def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outpu
     if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
         outputs = msgspec.structs.replace(outputs, output=NOWHERE)
     if input.topic is not None and outputs.state is None:
-        state = default_state(input.topic, input.partition)
-        outputs = msgspec.structs.replace(outputs, state=state)
+        outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
     return outputs
-
-
-def _modes(modes: dict[str, bool]) -> str:
-    names = {"final_only": "--final-only", "events": "--events"}
-    chosen = [flag for name, flag in names.items() if modes.get(name)]
-    return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
 
 
 def consume(
@@ -355,12 +356,13 @@ def consume(
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
-            return _loop(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
+            return run_to_end(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
     finally:
         watch.close()
 
 
-def _loop(run: Run, interrupt: Interrupt) -> int:
+def run_to_end(run: Run, interrupt: Interrupt) -> int:
+    """Run until the source ends, or a signal comes."""
     started = working_time()
     try:
         above = None if run.board is None else run.board.shown

@@ -16,6 +16,7 @@ from streamdp.cli.interrupt import Interrupt
 from streamdp.cli.options import FitOptions, RefineOptions
 from streamdp.cli.plot import Place, check_pictures, save
 from streamdp.cli.reading import Reader
+from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_state
 from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
@@ -41,6 +42,7 @@ BATCH = 10_000
 def read_all(settings: Settings, input: Input) -> Collection:
     """Read all records of a file."""
     is_sparse(settings)  # what is not for sets is refused before it is read
+    settings = recognised(settings, input.file, logs=False)
     reader = Reader(settings, input)
     records: list[Record | Reject] = []
     try:

@@ -47,7 +47,7 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
 
 def _of_lines(data: bytes) -> str:
     line = data.decode(errors="replace")
-    for delimiter, name in (("\t", "tsv"), (",", "csv")):
+    for delimiter, name in (("\t", "tsv"), (";", "ssv"), (",", "csv")):
         if line.count(delimiter) >= 2 and not line.lstrip().startswith(("{", "[")):
             return (
                 f"if its first line names columns, say --format {name}; for plain lines of text --format text"

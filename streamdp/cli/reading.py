@@ -12,7 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from streamdp_connectors.files.folder import FolderSource
 from streamdp_connectors.files.parquet import ParquetSource
-from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.files.source import FileSource, Written
+from streamdp_connectors.journal.segments import is_journal
+from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.kafka.config import kafka_options
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import Source, SourceError, Watched
@@ -22,30 +24,34 @@ from streamdp.decode.columns import TRUTH
 from streamdp.decode.decoder import Format
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.log import DOUBTFUL, FIRST, LogLines
+from streamdp.decode.log_reader import LogReader
 from streamdp.decode.texts import TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
 from streamdp.monitor.metrics import PartitionLag, Stages
-from streamdp.records import GAP, JOINED, Raw, Record, Reject
+from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
 BOOTSTRAP = "localhost:9092"
-COLUMNS = ("csv", "tsv")
+COLUMNS = ("csv", "tsv", "ssv")
 """Formats whose first line names the columns."""
 
 
-Written = Literal["jsonl", "csv", "tsv", "text"]
-LINES: dict[Format, Written] = {"jsonl": "jsonl", "csv": "csv", "tsv": "tsv", "text": "text", "log": "text"}
+LINES: dict[Format, Written] = {
+    "jsonl": "jsonl",
+    "csv": "csv",
+    "tsv": "tsv",
+    "ssv": "ssv",
+    "text": "text",
+    "log": "text",
+}
 """How a source cuts each format into records."""
 
 BACK = 1 << 16
 """Bytes before a position in a log whose lines are read again."""
-
-SHOWN = 3
-"""Lines that continue others which are kept to be shown."""
 
 
 class Client(NamedTuple):
@@ -132,6 +138,15 @@ def _format_of_all(settings: Settings, input: Input) -> Format:
     return found
 
 
+def _journal_of(input: Input) -> JournalSource | None:
+    """The journal that a folder holds; None for any other input. Raises ConfigError (64)."""
+    if input.file is None or not is_journal(input.file):
+        return None
+    if input.follow:
+        raise ConfigError("--follow is for files; streamdp serve goes on with a journal", Exit.USAGE)
+    return JournalSource(input.file)
+
+
 class Reader:
     """A source and its decoder.
 
@@ -142,8 +157,6 @@ class Reader:
     source: Source
     passed = 0
     """Records that the source is known to have lost."""
-    joined = 0
-    """Lines of a log that continue the line before."""
     _came = 0
     _doubted = False
     _last: Raw | None = None
@@ -152,19 +165,28 @@ class Reader:
     unfinished = False
     """Whether there is more to read at once: that a batch is empty is no silence."""
 
-    def __init__(self, settings: Settings, input: Input, stages: Stages | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        input: Input,
+        stages: Stages | None = None,
+        source: JournalSource | None = None,
+    ) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
-        self.shown: list[Raw] = []
-        """The first lines that continue others."""
         self._decoded: dict[tuple[int, int], Record | Reject] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
         waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
         log, written = self.decoder.log, LINES[input_format]
+        self._logs = None if log is None else LogReader(self.decoder, log, self._decode)
+        self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
+        if (journal := source or _journal_of(input)) is not None:
+            self.source: Source = journal
+            return
         if input.topic is None:
             assert input.file is not None
             longest = self.longest
@@ -226,6 +248,16 @@ class Reader:
         return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
 
     @property
+    def joined(self) -> int:
+        """Lines of a log that continue the line before."""
+        return 0 if self._logs is None else self._logs.joined
+
+    @property
+    def shown(self) -> list[Raw]:
+        """The first of these."""
+        return [] if self._logs is None else self._logs.shown
+
+    @property
     def exceptions(self) -> int:
         """Exceptions read in lines of a log that continue others."""
         return 0 if self.decoder.log is None else self.decoder.log.exceptions
@@ -256,32 +288,26 @@ class Reader:
                 texts = self._texts.read(rows)
                 self._stages.enter("other")
                 return texts
-        if self.decoder.log is not None:
-            decoded = [*rejected, *self._lines(self.decoder.log, found)]
-        else:
-            decoded = [*rejected, *map(self._decode, found)]
+        if self._logs is not None:
+            lines = self._lines(self._logs, found, together=not (rejected or self._decoded or self._alone))
+            self._stages.enter("other")
+            return lines if isinstance(lines, Texts) else [*rejected, *lines]
+        decoded = [*rejected, *map(self._decode, found)]
         self._stages.enter("other")
         return decoded
 
-    def _lines(self, log: LogLines, found: Sequence[Raw]) -> list[Record | Reject]:
+    def _lines(
+        self, logs: LogReader, found: Sequence[Raw], *, together: bool
+    ) -> Texts | list[Record | Reject]:
         """Lines of a log: those that go on with others are counted, exceptions in them are records."""
-        records: list[Record | Reject] = []
-        for raw in found:
-            decoded = self._decode(raw)
-            if log.overdue:
-                records += self.decoder.overdue(raw)
-            if decoded.__class__ is Record or decoded.reason != JOINED:  # type: ignore[union-attr]
-                records.append(decoded)
-                continue
-            self.joined += 1
-            if len(self.shown) < SHOWN:
-                self.shown.append(raw)
+        records = logs.read(found, together=together)
         if found:
             self._last = found[-1]
         self._came += len(found)
         if self._last is not None and ((not found and not self.unfinished) or self.source.at_end):
-            log.end()
-            records += self.decoder.overdue(self._last)
+            told = logs.end(self._last)
+            if told:
+                records = [*(records.all() if isinstance(records, Texts) else records), *told]
         if not self._doubted and self.joined > DOUBTFUL * self._came and self._came >= FIRST:
             self._doubted = True
             say(

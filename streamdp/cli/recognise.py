@@ -1,14 +1,20 @@
-"""Whether a file whose format is not named is a log."""
+"""What a file shows of itself where nobody has said it: a log, the separator of cells, times."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
+from streamdp.cli.reading import COLUMNS, LINES, format_of, is_parquet
+from streamdp.decode.columns import DELIMITERS, parse_row
+from streamdp.decode.fields import RefusedError, is_time
 from streamdp.decode.log import JOURNALS, LogLines
 from streamdp.errors import ConfigError
 from streamdp.settings import Settings
@@ -20,37 +26,118 @@ OTHERS = (".csv", ".tsv", ".tab", ".txt", ".parquet")
 """Endings of names that say another format."""
 
 PROBED = 100
-"""Lines by which a log is recognised."""
+"""Records by which a file is recognised."""
+
+SPOKEN = re.compile(r"time|date|stamp", re.IGNORECASE)
+"""Names of fields whose numbers may be times."""
 
 
-def recognised(settings: Settings, file: str | None) -> Settings:
-    """The settings: of a log where no format is named, and the name or the first lines are those of one.
+def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
+    """The settings, and what the first records of a file show of it; told to the user.
 
-    Settings that have no meaning with templates say that it is read as something else.
+    With ``logs`` a file is a log where no format is named, and its name or first lines are those of one;
+    settings that have no meaning with templates say that it is something else. Cells of a ``.csv`` are
+    between semicolons or tabs where its first line has those and no commas. Times are in the first field of
+    times where none has the name that is set by default.
     """
-    if settings.format != "auto" or file is None or file == "-" or not os.path.isfile(file):
+    if file is None or file == "-" or not os.path.isfile(file) or is_parquet(file):
         return settings
+    if settings.format == "auto":
+        settings = (logs and _as_log(settings, file)) or _as_cells(settings, file) or settings
+    return settings if settings.of_log else _timed(settings, file)
+
+
+def _as_log(settings: Settings, file: str) -> Settings | None:
     name = os.path.basename(file).lower().removesuffix(".gz").removesuffix(".zst")
     if name.endswith(OTHERS) or not (NAMES.fullmatch(name) or _begins_as_log(file)):
-        return settings
+        return None
     found = msgspec.structs.replace(settings, format="log")
     try:
         found.check()
     except ConfigError:
-        return settings
+        return None
     say(f"{file} is read as a log, by templates (--format names another)")
     return found
 
 
 def _begins_as_log(file: str) -> bool:
     """Whether nearly all of the first lines begin with a time, or are objects of a journal."""
-    source = FileSource(file, "text")
-    try:
-        lines = list(source.read(PROBED, 0.0).data) if source.seekable else []
-    finally:
-        source.close()
+    lines = _first(file)
     if not lines:
         return False
     if lines[0].startswith(b"{"):
         return any(all(f'"{name}"'.encode() in lines[0] for name in names) for names in JOURNALS)
     return "belongs to the line before" in LogLines(None, None).learn(lines)
+
+
+def _as_cells(settings: Settings, file: str) -> Settings | None:
+    """The settings for a ``.csv`` whose cells are not between commas; None for any other file."""
+    if format_of(settings, file) != "csv" or not (lines := _first(file)) or b"," in lines[0]:
+        return None
+    between = {"ssv": "semicolons", "tsv": "tabs"}
+    counts = {name: lines[0].count(DELIMITERS[name].encode()) for name in between}
+    likeliest = max(counts, key=lambda name: counts[name])
+    if not counts[likeliest]:
+        return None
+    say(f"{file} has its cells between {between[likeliest]} (--format names another)")
+    return msgspec.structs.replace(settings, format=likeliest)
+
+
+def _timed(settings: Settings, file: str) -> Settings:
+    """The settings, with the field of times where records have none of the default name."""
+    default: str = Settings().time_field
+    written = LINES[format_of(settings, file)]
+    if settings.time_field != default or written == "text":
+        return settings
+    values: dict[str, list[Any]] = {}
+    records = list(_cells(file, settings) if written in COLUMNS else _objects(_first(file)))
+    for record in records:
+        for name, value in record.items():
+            values.setdefault(name, []).append(value)
+    if not records or default in values:
+        return settings
+    taken = {settings.text_field, settings.id_field, *settings.fields, *settings.texts, *settings.numbers}
+    for name, found in values.items():
+        if name not in taken and _are_times(name, found):
+            say(f"times are read from {name!r} (--time-field names another)")
+            return msgspec.structs.replace(settings, time_field=name)
+    return settings
+
+
+def _are_times(name: str, values: list[Any]) -> bool:
+    """Whether all that is there are times; numbers only under a name that says so."""
+    there = [value for value in values if value is not None and value != ""]
+    return bool(there) and all(is_time(value, numbers=bool(SPOKEN.search(name))) for value in there)
+
+
+def _cells(file: str, settings: Settings) -> Iterator[Mapping[str, str]]:
+    try:
+        source = FileSource(file, LINES[format_of(settings, file)])
+    except SourceError:  # no header: said when it is read
+        return
+    try:
+        for raw in source.read(PROBED, 0.0) if source.seekable else ():
+            try:
+                row = parse_row(raw.data.decode(), DELIMITERS[format_of(settings, file)])
+            except (UnicodeDecodeError, RefusedError):
+                continue
+            yield dict(zip(source.header or (), row, strict=False))
+    finally:
+        source.close()
+
+
+def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
+    for line in lines:
+        try:
+            yield msgspec.json.decode(line, type=dict[str, Any])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+
+
+def _first(file: str) -> list[bytes]:
+    """The first lines of a file; none if it cannot be read twice."""
+    source = FileSource(file, "text")
+    try:
+        return list(source.read(PROBED, 0.0).data) if source.seekable else []
+    finally:
+        source.close()

@@ -126,6 +126,13 @@ def continued(settings: Settings, written: Container[str], header: Header, made:
     return settings
 
 
+def with_modes(modes: dict[str, bool]) -> str:
+    """What was asked for of answers, in words."""
+    names = {"final_only": "--final-only", "events": "--events"}
+    chosen = [flag for name, flag in names.items() if modes.get(name)]
+    return "with " + " and ".join(chosen) if chosen else "without --final-only and --events"
+
+
 def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Claim:
     """The folder ``state``, as soon as no other process runs with it. Raises SnapshotError (73).
 

@@ -27,6 +27,7 @@ from streamdp.encode.order import Lateness
 from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import announce, compiling, working_time
+from streamdp.kernels.prebuilt import mismatch
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
@@ -154,7 +155,7 @@ def print_summary(run: Run, seconds: float) -> None:
             f"log evidence {run.engine.log_evidence:,.1f} nats"
         )
     if not run.frozen:
-        for doubt in run.engine.stories(records=False).warnings:
+        for doubt in run.engine.doubts():
             warn(doubt)
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):
             say(line)
@@ -194,25 +195,20 @@ def exit_code(run: Run) -> int:
     return Exit.BAD_DATA
 
 
-FUNCTIONS = 210
-"""Functions of the largest kernel, about."""
-
 PER_SECOND = 5
 
 
 def compilation_line() -> str | None:
     """The progress of a compilation; None if nothing is compiled."""
-    now = compiling()
+    now, why = compiling(), mismatch()
     if now is None:
         return None
-    return (
-        f"compiling for this prior and likelihood, only this once: {now.kernel}, "
-        f"{now.functions} of about {max(FUNCTIONS, now.functions)} functions, {now.seconds:.0f} s"
-    )
+    line = f"compiling for this prior and likelihood, about half a minute, only this once: {now}"
+    return f"{line}\nthose of the wheel are {why}" if why else line
 
 
 class Display:
-    """While active, shows one line on a terminal; in a pipe it says once that kernels are compiled.
+    """While active, shows one line on a terminal; in a pipe it says that kernels are compiled, if they are.
 
     ``line`` says what is shown while nothing is compiled, ``above`` what stands above it; both are called
     from a thread of the display's own.
@@ -253,7 +249,7 @@ class Display:
 
 @functools.cache
 def announce_compilation() -> None:
-    """Report once that kernels are being compiled, if it takes longer than a moment."""
+    """Have it said that kernels are being compiled, if it takes longer than a moment."""
     announce(say)
 
 

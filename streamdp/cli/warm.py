@@ -30,6 +30,9 @@ from streamdp.settings.assemble import LONG, is_sparse, records_for_all
 FEW = 60
 """Records that are fitted."""
 
+STRAYS, FLIPS = 0.08, 0.02
+"""Shares of vectors of no kind, and of numbers that are not their kind's."""
+
 
 def warm(settings: Settings, *, offline: bool) -> None:
     """Compile the kernels of the settings' streams; those of ``fit`` and ``refine`` where ``offline``.
@@ -66,9 +69,18 @@ def _streams(settings: Settings) -> Iterator[list[Value]]:
 
 
 def _vectors(count: int, dimension: int) -> list[Value]:
-    """Zeros and ones, which every family for vectors takes."""
+    """Zeros and ones, which every family for vectors takes: three kinds, and strays, so that some unite."""
     generator = random.Random(0)  # noqa: S311 - records to compile with
-    return [[1.0, *(float(generator.random() < 0.5) for _ in range(dimension - 1))] for _ in range(count)]
+
+    def ones(share: float) -> list[float]:
+        return [float(generator.random() < share) for _ in range(dimension - 1)]
+
+    kinds = [ones(0.5) for _ in range(3)]
+    found: list[Value] = []
+    for _ in range(count):
+        kind = ones(0.5) if generator.random() < STRAYS else generator.choice(kinds)
+        found.append([1.0, *(abs(number - flip) for number, flip in zip(kind, ones(FLIPS), strict=True))])
+    return found
 
 
 def _records(count: int, names: FieldNames) -> list[Value]:
@@ -111,3 +123,4 @@ def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
         forgetful.advance(values)
         with contextlib.suppress(ValueError):  # beside what its family has forgotten, nothing is refined
             refine(forgetful, dataclasses.replace(plan, hyper=False))
+    engine.finish()

@@ -18,7 +18,7 @@ from streamdp.encode import order
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
-from streamdp.monitor.health import HealthError, HealthServer
+from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
@@ -66,6 +66,9 @@ class Watch:
     def snapshot_failed(self) -> None:
         """A snapshot could not be written."""
 
+    def ending(self) -> None:
+        """The run ends, and answers nothing more."""
+
     def close(self) -> None:
         """Stop serving."""
 
@@ -91,10 +94,13 @@ for _name in [name for name in vars(Watch) if not name.startswith("_")]:
     setattr(Together, _name, _for_all(_name))
 
 
-class Served(Watch):
-    """Everything is served over HTTP. Raises HealthError."""
+class Measured(Watch):
+    """Everything is measured, for whoever serves it. Raises HealthError.
 
-    def __init__(self, host: str, port: int) -> None:
+    ``busy`` says why no records are taken just now.
+    """
+
+    def __init__(self, busy: Callable[[], str | None] = lambda: None) -> None:
         super().__init__()
         try:
             self.metrics = Metrics(reasons=reasons(), stages=self.stages)
@@ -104,7 +110,12 @@ class Served(Watch):
         self._answered = 0
         self._looked = -LAGS_EVERY
         # the clock stands still while kernels compile: a run that compiles has not stalled
-        self.server = HealthServer(self.metrics, host, port, clock=working_time, busy=_busy)
+        self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
+        self.server = self.open_health()
+
+    def open_health(self) -> Health:
+        """What answers for the run."""
+        return Health(self.metrics, **self._how)
 
     def ready(self) -> None:
         """Report ready."""
@@ -162,6 +173,18 @@ class Served(Watch):
         self.server.close()
 
 
+class Served(Measured):
+    """Everything is served over HTTP, at a port of its own. Raises HealthError."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._at = host, port
+        super().__init__()
+
+    def open_health(self) -> Health:
+        """A server."""
+        return HealthServer(self.metrics, *self._at, **self._how)
+
+
 def _is_first_answer(line: object) -> bool:
     return isinstance(line, Assignment) and line.revision == 0
 
@@ -188,23 +211,28 @@ def token_in(path: str | None) -> str | None:
     if path is None:
         return None
     with open(path, encoding="utf-8") as file:
-        token = file.read().strip()
+        token = checked_token(file.read().strip(), path)
+    warn_of_readers(path)
+    return token
+
+
+def checked_token(token: str, where: str) -> str:
+    """A token that was found somewhere. Raises StreamdpError where it is none."""
     if (
         not 8 <= len(token) <= 200
         or not token.isascii()
         or not token.replace("-", "").replace("_", "").isalnum()
     ):
         raise StreamdpError(
-            f"{path}: a token is 8 to 200 letters, digits, - and _, and nothing else", Exit.CONFIG
+            f"{where}: a token is 8 to 200 letters, digits, - and _, and nothing else", Exit.CONFIG
         )
-    warn_of_readers(path)
     return token
 
 
-def open_page(at: Serving, stream: str, chosen: Sequence[str]) -> Page:
+def open_page(at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> Page:
     """Serve a page. Raises StreamdpError."""
     speak_warnings()
-    token = token_in(at.page_token)
+    token, called = how.pop("token", None) or token_in(at.page_token), how.pop("called", "page")
     try:
         from streamdp.page.server import Page
         from streamdp.page.view import View
@@ -213,19 +241,19 @@ def open_page(at: Serving, stream: str, chosen: Sequence[str]) -> Page:
             "the page needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
         ) from None
     assert at.page is not None
-    page = Page(View(stream, chosen), at.page_host, at.page, token)
+    page = Page(View(stream, chosen), at.page_host, at.page, token, **how)
     known = "" if at.page_token is None else f", with ?token= and what {at.page_token} holds"
-    say(f"the page is at {page.address}{known}")
+    say(f"the {called} is at {page.address}{known}")
     return page
 
 
 class LivePage(Watch):
     """A page that shows the run."""
 
-    def __init__(self, at: Serving, stream: str, chosen: Sequence[str]) -> None:
+    def __init__(self, at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> None:
         super().__init__()
         self._linger = at.page_linger
-        self.page = open_page(at, stream, chosen)
+        self.page = open_page(at, stream, chosen, **how)
         self._due = 0.0
         self._begun = False
 

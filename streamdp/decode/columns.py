@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from streamdp.decode.fields import Fields, Parts, RefusedError, nothing_of, number_cell, text_value, time_cell
 
-DELIMITERS = {"csv": ",", "tsv": "\t"}
+DELIMITERS = {"csv": ",", "tsv": "\t", "ssv": ";"}
 """What separates two cells."""
 
 TRUTH = "cluster"

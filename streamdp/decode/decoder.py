@@ -11,8 +11,8 @@ from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 
-Format = Literal["jsonl", "csv", "tsv", "text", "log"]
-"""How a record is written: a JSON object, a row of cells between commas or tabs, a text, or a log's line."""
+Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log"]
+"""How a record is written: an object, cells between commas, tabs or semicolons, a text, or a log's line."""
 
 REASONS = (
     "unreadable",

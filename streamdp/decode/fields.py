@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,6 +24,10 @@ Unit = Literal["auto", "s", "ms", "us", "ns"]
 """What numbers of a time field count since 1970."""
 
 PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+EARLIEST, LATEST = 946_684_800.0, 4_102_444_800.0
+"""The years 2000 and 2100, between which a number of unknown meaning may be a time."""
 
 
 class Fields:
@@ -150,6 +155,20 @@ def time_cell(cell: str, name: str, unit: Unit = "auto") -> float | None:
     if not math.isfinite(result):
         raise RefusedError("bad_time", f"column {name!r} is no time: {_short(cell)}")
     return in_seconds(result, unit)
+
+
+def is_time(value: Any, *, numbers: bool) -> bool:
+    """Whether a value of JSON or a cell is a time: ISO 8601, or with ``numbers`` one from 2000 to 2099."""
+    try:
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = plain_float(value)
+        if isinstance(value, str):
+            _iso_seconds(value, "")
+            return True
+        return numbers and EARLIEST <= in_seconds(number(value, "")) < LATEST
+    except RefusedError:
+        return False
 
 
 def id_value(value: Any, name: str) -> str | int | None:

@@ -12,7 +12,7 @@ import msgspec
 
 from streamdp.decode.fields import RefusedError, in_seconds, kept_value, text_value
 from streamdp.decode.log_times import EPOCH, KNOWN, Written, moment, written_as
-from streamdp.decode.log_traces import Trace, goes_on
+from streamdp.decode.log_traces import BEGINS, Trace, goes_on
 
 FIRST = 1000
 """Lines by which the way of writing times is found."""
@@ -102,7 +102,8 @@ class LogLines:
         self._keep = keep
         self._columns: re.Pattern[str] | None = None
         """What nearly all lines have behind the time."""
-        self._numbers = 0
+        self.numbers = 0
+        """Columns of numbers behind the time."""
         self._second: Written | None = None
         self._joins = True
         self._places: dict[object, Place] = {}
@@ -132,7 +133,7 @@ class LogLines:
             if sum(columns.match(*each) is not None for each in rest) > MOSTLY * len(rest):
                 self._columns = columns
         numbers = [_numbers(*each) for each in rest]
-        self._numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
+        self.numbers = sorted(numbers)[int((1 - MOSTLY) * len(numbers))]
         self._joins = len(found) >= MOSTLY * len(bare)
         if not self._joins:
             return f"times are read as {way.name}; a line without one is a message of its own"
@@ -170,6 +171,37 @@ class LogLines:
                 found = [match for text in texts if (match := behind.pattern.match(text)) is not None]
                 if way is not EPOCH or _is_clock(found, len(texts)):
                     yield behind, found
+
+    def expressions(self) -> tuple[re.Pattern[str] | None, ...] | None:
+        """What lines are read with, as ``EXPRESSIONS`` of ``log_scan``; None where that is a pattern."""
+        if self._pattern is not None:
+            return None
+        written = self._second or self.written
+        hosts = _SYSLOG if written is not None and written.syslog else self._columns
+        times = [None if way is None else way.pattern for way in (self.written, self._second)]
+        return *times, _CRI, _GLOG, hosts, _PIPES, _NUMBER, _HEAD, BEGINS
+
+    def idle(self, place: object) -> bool:
+        """Whether lines that come from there next can be passed over: see :meth:`pass_over`."""
+        at = self._places.get(place)
+        return at is None or (at.trace.idle and (self.written is not None or at.time is None))
+
+    def pass_over(
+        self,
+        place: object,
+        lines: int,
+        last: tuple[float | None, dict[str, Any] | None],
+        named: tuple[int, str],
+    ) -> None:
+        """So many ordinary lines came from there, read elsewhere, while it was idle.
+
+        ``last`` are time and kept fields of the last, ``named`` number and message of the last one that names
+        an exception; -1 for none.
+        """
+        at = self._places.setdefault(place, Place())
+        at.trace.skip(lines, *named)
+        time, at.kept = last
+        at.time = at.time if time is None else time
 
     def read(self, data: bytes, arrival: float, place: object = None) -> Line | None:
         """The message, its time and the fields kept; None for a line that goes on with the one before.
@@ -244,7 +276,7 @@ class LogLines:
             more = special.match(text, at) if special is not None else None
             if more is not None:
                 return Head(time, level, more.groupdict().get("component"), more.end())
-        for _ in range(self._numbers):
+        for _ in range(self.numbers):
             number = _NUMBER.match(text, at)
             at = at if number is None else number.end()
         more = _HEAD.match(text, at)

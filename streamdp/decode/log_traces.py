@@ -35,7 +35,7 @@ _GO = re.compile(r"(panic|fatal error): (.+)|goroutine \d+ \[.*\]:\s*$", re.ASCI
 _GO_CALL = re.compile(r"(?:created by )?(\S+\.\S+?)(?:\([^()]*\))?(?: in goroutine \d+)?\s*$", re.ASCII)
 _GO_FILE = re.compile(r"\s*(\S+\.go):\d+", re.ASCII)
 _GO_END = re.compile(r"exit status \d+|\[signal |\.\.\.additional frames elided", re.ASCII)
-_BEGINS = re.compile(
+BEGINS = re.compile(
     r"\s|at |Caused by:|Suppressed:|--->|--- End|Traceback|Exception|panic: |fatal error: |goroutine "
     r"|During handling|The above exc"
 )
@@ -98,6 +98,24 @@ class Trace:
         return False
 
     @property
+    def idle(self) -> bool:
+        """Whether the next line is read as if there had been no trace."""
+        return not self._open and (not self._language or self._away > NEAR)
+
+    def skip(self, lines: int, named: int, text: str) -> None:
+        """So many lines pass while it is idle that begin nothing.
+
+        Number ``named`` of them, ``text``, is the last that may name an exception; below 0: none does.
+        """
+        if self._away > NEAR:
+            self._language = ""
+        if named >= 0:
+            self._named, self._away = text, 0
+        self._away += lines - 1 - max(named, -1)
+        if self._away > NEAR:
+            self._named = ""
+
+    @property
     def framed(self) -> bool:
         """Whether a trace is open that has a frame."""
         return self._open and bool(self._first)
@@ -125,7 +143,7 @@ class Trace:
         """
         if self._away > NEAR:
             self._language = ""
-        if (not self._language or headed != self._headed) and _BEGINS.match(text) is None:
+        if (not self._language or headed != self._headed) and BEGINS.match(text) is None:
             return None
         found = self._line(text)
         if found is not None:

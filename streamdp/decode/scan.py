@@ -62,6 +62,7 @@ class Found(NamedTuple):
 
 
 _NONE = 1 << 60
+NO_DAY = -_NONE
 _DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _POINT, _PLUS = 0x2E, 0x2B
 
@@ -148,10 +149,10 @@ def _moment(data: np.ndarray, i: int, end: int) -> int:
         return -_NONE
     year, month, day = _digits(data, i, 4), _digits(data, i + 5, 2), _digits(data, i + 8, 2)
     seconds = _time_of_day(data, i + 11, True)
-    if year < 1 or month < 1 or month > 12 or day < 1 or seconds < 0:
+    if seconds < 0:
         return -_NONE
-    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
-    if day > _DAYS[month - 1] + (1 if leap and month == 2 else 0):
+    days = day_of(year, month, day)
+    if days == NO_DAY:
         return -_NONE
     at, fraction, unit = i + 19, 0, 1_000_000
     if at < end and data[at] == _POINT:
@@ -174,7 +175,7 @@ def _moment(data: np.ndarray, i: int, end: int) -> int:
         at += 6
     if at != end:
         return -_NONE
-    return 1_000_000 * (86_400 * _days(year, month, day) + seconds - offset) + fraction * unit
+    return 1_000_000 * (86_400 * days + seconds - offset) + fraction * unit
 
 
 @kernel
@@ -193,8 +194,14 @@ def _time_of_day(data: np.ndarray, i: int, with_seconds: bool) -> int:
 
 
 @kernel
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970 in the Gregorian calendar, whose years are counted here from March on."""
+def day_of(year: int, month: int, day: int) -> int:
+    """Days since 1970 in the Gregorian calendar; ``NO_DAY`` where there is none in years 1 to 9999."""
+    if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1:
+        return NO_DAY
+    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+    if day > _DAYS[month - 1] + (1 if leap and month == 2 else 0):
+        return NO_DAY
+    # years are counted from March on
     if month <= 2:
         year -= 1
     months = (month + 9) % 12

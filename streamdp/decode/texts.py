@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from streamdp.decode.scan import SCANNED, Found, Names, scan
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import new_rows
 from streamdp.records import Record, Reject
-from streamdp.records.columns import Columns, Texts
+from streamdp.records.columns import NO_FIELDS, Columns, Texts
 from streamdp.records.raws import Raws
 
 _PATIENCE = 8
@@ -50,7 +50,7 @@ class TextReader:
         odd = np.flatnonzero(found.rows["ordinary"] == 0).tolist()
         others = {i: self._decoder.decode(raws[i]) for i in odd}
         texts = self._ordinary(raws, buffer, found, np.flatnonzero(found.rows["ordinary"]))
-        made = _with_others(texts, others) if odd else texts
+        made = with_others(texts, list(others.items())) if odd else texts
         self._patience = self._patience - 1 if made is None else _PATIENCE
         if made is not None:
             return made
@@ -70,20 +70,25 @@ class TextReader:
     def _ordinary(self, raws: Raws, data: np.ndarray, found: Found, which: np.ndarray) -> Texts:
         """The texts that a kernel has read."""
         read = found.rows[which]
-        times = read["time"].copy()
-        if raws.times:
-            stamps = np.array([raws.times.get(i, np.nan) for i in which.tolist()])
-            times = np.where(np.isnan(times), stamps, times)
+        times = with_stamps(read["time"].copy(), raws, which)
         letters = found.letters[: int(read["end"][-1]) if len(read) else 0]
         letters.setflags(write=False)
         ids = np.stack([read["id_start"], read["id_stop"]], axis=1)
         columns = Columns(
-            data, letters, read["end"].copy(), times, ids, found.kept[which], _places(raws)[which]
+            data, letters, read["end"].copy(), times, ids, found.kept[which], places_of(raws)[which]
         )
         return Texts(columns, raws, which, self._keep)
 
 
-def _places(raws: Raws) -> np.ndarray:
+def with_stamps(times: np.ndarray, raws: Raws, which: np.ndarray) -> np.ndarray:
+    """Times of some events; of those without one the source's own."""
+    if not raws.times:
+        return times
+    stamps = np.array([raws.times.get(i, np.nan) for i in which.tolist()])
+    return np.where(np.isnan(times), stamps, times)
+
+
+def places_of(raws: Raws) -> np.ndarray:
     """The numbers in the positions, shape (n, numbers)."""
     return np.array(raws.places, np.int64).reshape(len(raws), len(raws.counted))
 
@@ -93,26 +98,32 @@ def _names(fields: Fields) -> Names:
     return Names(np.frombuffer(b"".join(written), np.uint8), np.cumsum([len(name) for name in written]))
 
 
-def _with_others(texts: Texts, others: Mapping[int, Record | Reject]) -> Texts | None:
-    """The same with other events among them, in order; None where one of those is no text like these."""
-    taken = {i: record for i, record in others.items() if isinstance(record, Record)}
+def with_others(texts: Texts, others: Sequence[tuple[int, Record | Reject]]) -> Texts | None:
+    """The same with other events among them, by their numbers, in order.
+
+    None where one of those is no text like these.
+    """
+    at = [i for i, record in others if isinstance(record, Record)]
+    taken = [record for _, record in others if isinstance(record, Record)]
     try:
-        encoded = [str.encode(record.value) for record in taken.values()]  # type: ignore[arg-type]
+        encoded = [str.encode(record.value) for record in taken]  # type: ignore[arg-type]
     except (TypeError, UnicodeEncodeError):  # no text, or none that can be written
         return None
-    stamps = [np.nan if record.time is None else record.time for record in taken.values()]
+    stamps = [np.nan if record.time is None else record.time for record in taken]
     if any(time == time and decimal(time) == INEXACT for time in stamps):
         return None
-    numbers = np.array(sorted({*texts.numbers.tolist(), *taken}), np.int64)
+    numbers = np.sort(np.concatenate([texts.numbers, np.array(at, np.int64)]))
     if not len(numbers):
         return None
     columns, more = texts.columns, _Written(texts.columns.data)
-    ids = [more.span(record.id, record.id is not None) for record in taken.values()]
+    ids = [more.span(record.id, record.id is not None) for record in taken]
     kept = [
         [more.span((record.keep or {}).get(name), name in (record.keep or {})) for name in texts.keep]
-        for record in taken.values()
+        if record.keep is not None
+        else [NO_FIELDS] * len(texts.keep)
+        for record in taken
     ]
-    places = np.searchsorted(texts.numbers, list(taken))  # before which of those that were read each comes
+    places = np.searchsorted(texts.numbers, at)  # before which of those that were read each comes
     cuts = [0, *columns.ends.tolist()]
     bounds = [0, *(cuts[place] for place in places.tolist()), len(columns.letters)]
     pieces = [columns.letters[bounds[0] : bounds[1]].tobytes()]
@@ -126,12 +137,10 @@ def _with_others(texts: Texts, others: Mapping[int, Record | Reject]) -> Texts |
         np.insert(columns.times, places, stamps),
         _inserted(columns.ids, places, ids),
         _inserted(columns.kept, places, kept),
-        _inserted(columns.places, places, _places(texts.raws)[list(taken)]),
+        _inserted(columns.places, places, places_of(texts.raws)[at]),
     )
     refused = [
-        (int(np.searchsorted(numbers, i)), reject)
-        for i, reject in others.items()
-        if isinstance(reject, Reject)
+        (int(np.searchsorted(numbers, i)), reject) for i, reject in others if isinstance(reject, Reject)
     ]
     return Texts(joined, texts.raws, numbers, texts.keep, refused)
 

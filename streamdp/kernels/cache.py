@@ -2,16 +2,14 @@
 
 They are kept under ``STREAMDP_CACHE_DIR`` (default: the user's cache folder). The name of a file holds a
 digest of all that the kernel depends on (see ``digest``): a change of any of it compiles that kernel anew,
-and no other. A wheel may bring kernels along, under the same names. Neither paths nor times of files
-matter, so a folder may be copied to another machine.
+and no other. A wheel may bring kernels along, under the same names (see ``prebuilt``). Neither paths nor
+times of files matter, so a folder may be copied to another machine. Files are compressed, to a tenth: most
+of what they hold is long names.
 
 A file there is machine code, and loading it runs code. So it is used only if it and its folder belong to this
 user or to root, and nobody else may write to them; those of a wheel may belong to whoever installed it.
 
-One process at a time compiles a kernel; others that want the same wait for it, and find it done. Kernels are
-compiled for a baseline of CPUs that many share, not the one model at hand. So they can be shipped, and every
-machine of a baseline gives the same answers, byte by byte, as long as its C library computes logarithms
-alike. NUMBA_CPU_NAME, where it is set, stands.
+One process at a time compiles a kernel; others that want the same wait for it, and find it done.
 """
 
 from __future__ import annotations
@@ -23,60 +21,24 @@ import hashlib
 import logging
 import os
 import pickle
-import platform
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
-import numba
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from streamdp.kernels import compiler, held
+from streamdp.kernels import compiler, held, prebuilt
 from streamdp.kernels.compilation import elsewhere
 from streamdp.kernels.digest import digest_of
 from streamdp.kernels.held import HeldType
 from streamdp.safe_files import belongs_to_nobody_else, create, make_folder, open_regular
-
-V2 = frozenset(["cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"])
-V3 = V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"])
-
-BASELINES = {"x86-64-v3": V3, "x86-64-v2": V2}
-"""What a CPU must be able to, by the name of the baseline (levels of the x86-64 psABI); the best first."""
-
-
-def baselines_of(machine: str, features: Mapping[str, bool]) -> list[str]:
-    """The baselines that a CPU has, the best first; none for architectures without names for them.
-
-    Parameters
-    ----------
-    machine
-        The architecture, as ``platform.machine()`` says it.
-    features
-        What LLVM knows of the CPU.
-    """
-    if machine == "aarch64":
-        return ["generic"]
-    if machine not in ("x86_64", "AMD64"):
-        return []
-    able = {name for name, has in features.items() if has}
-    return [name for name, needed in BASELINES.items() if needed <= able]
-
-
-def settle() -> None:
-    """Have numba compile for the best baseline; without effect once it has compiled something."""
-    config: Any = numba.config
-    if config.CPU_NAME is None and config.CPU_FEATURES is None:
-        found = baselines_of(platform.machine(), dict(llvmlite.binding.get_host_cpu_features()))
-        if found:
-            config.CPU_NAME, config.CPU_FEATURES = found[0], ""
-
 
 PATIENCE = 300.0
 """Seconds after which a process compiles what another one has begun, and may have stopped at."""
@@ -129,14 +91,9 @@ class Turn:
             self._fd = -1
 
 
-PACKAGE = Path(__file__).resolve().parents[1]
-PREBUILT = PACKAGE / "prebuilt"
-"""Kernels that a wheel has brought along; there is no such folder in a clone."""
-
-FOLDER = "kernels"
+FOLDER = "compiled"
 """The name of the folder of compiled kernels; what each depends on is in the name of its file."""
 
-_BUILD = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag)
 _log = logging.getLogger("streamdp")
 
 
@@ -178,8 +135,8 @@ def _writable(base: Path) -> Path | None:
 def _trusted(found: os.stat_result, folder: Path) -> bool:
     """Whether a file in a folder, or the folder, is as only this user, root or the installer made it."""
     owners = {os.geteuid()}
-    if folder.parent == PREBUILT:
-        owners.add(PACKAGE.stat().st_uid)
+    if prebuilt.PREBUILT in folder.parents:
+        owners.add(prebuilt.PREBUILT.parent.stat().st_uid)
     return belongs_to_nobody_else(found, frozenset(owners))
 
 
@@ -208,7 +165,7 @@ class KernelCache(_Cache):
         self._function = function
         self._writable = writable
         self._turn = None if writable is None else Turn(writable)
-        self._folders = [folder for folder in (writable, PREBUILT / FOLDER) if folder is not None]
+        self._folders = [folder for folder in (writable, prebuilt.own_set() / FOLDER) if folder is not None]
 
     @property
     def cache_path(self) -> str | None:
@@ -243,7 +200,7 @@ class KernelCache(_Cache):
         if self._writable is None:
             return
         key = self._key(sig, data.codegen)
-        payload = dumps((key, _without_intermediate(data._reduce())))  # noqa: SLF001
+        payload = zlib.compress(dumps((key, _without_intermediate(data._reduce()))), 9)  # noqa: SLF001
         try:
             _write(self._writable / self._file(key), payload)
         except OSError as error:
@@ -251,7 +208,12 @@ class KernelCache(_Cache):
         self._end_turn()
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), _BUILD, digest_of(self._function, _classes(sig), (held, compiler))
+        return (
+            sig,
+            codegen.magic_tuple(),
+            prebuilt.BUILD,
+            digest_of(self._function, _classes(sig), (held, compiler)),
+        )
 
     def _file(self, key: tuple[Any, ...]) -> str:
         return f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"
@@ -300,7 +262,7 @@ def _read(path: Path) -> Any:
     digest, payload = written[:32], written[32:]
     if hashlib.sha256(payload).digest() != digest:
         return None
-    return pickle.loads(payload)  # noqa: S301 - nobody else may have written it
+    return pickle.loads(zlib.decompress(payload))  # noqa: S301 - nobody else may have written it
 
 
 def _write(path: Path, payload: bytes) -> None:

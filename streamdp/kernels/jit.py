@@ -20,9 +20,10 @@ import numba
 from numba.extending import overload, register_jitable
 from numba.np import linalg
 
-from streamdp.kernels.cache import KernelCache, cache_folder, settle
+from streamdp.kernels.cache import KernelCache, cache_folder
 from streamdp.kernels.compiler import InnerCompiler, InnerDispatcher
 from streamdp.kernels.held import Held, form_of
+from streamdp.kernels.prebuilt import settle
 
 
 def leave_blas_for_later() -> None:

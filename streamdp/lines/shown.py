@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,7 +16,7 @@ NAMES = "|".join(name[:3] for name in WEEKDAYS + MONTHS)
 FOLDED: tuple[tuple[str, str], ...] = (
     ("<ip>", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(:[0-9]+)?"),
     ("<uuid>", r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
-    ("<date>", r"[0-9]{4}([-/.])[0-9]{2}\1[0-9]{2}"),
+    ("<date>", r"[0-9]{4}(?P<_>[-/.])[0-9]{2}(?P=_)[0-9]{2}"),
     ("<time>", r"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"),
     ("<size>", r"[-+<>~]?[0-9][0-9.,:/_-]* (?:[KMGT]?i?B|kB|bytes?)"),
     ("<duration>", r"[-+<>~]?[0-9][0-9.,:/_-]* [a-z]+"),
@@ -27,9 +27,7 @@ FOLDED: tuple[tuple[str, str], ...] = (
 )
 """What a part that is folded may be, the first that it is; else it is hexadecimal."""
 
-_FOLDED: tuple[tuple[str, Callable[[str], object]], ...] = tuple(
-    (name, re.compile(pattern, re.ASCII).fullmatch) for name, pattern in FOLDED
-)
+_FOLDED = re.compile("|".join(f"(?P<k{i}>{pattern})" for i, (_, pattern) in enumerate(FOLDED)), re.ASCII)
 HEX, HOLE, NUMBERS, WORDS = "<hex>", "<id>", "<num>", "<word>"
 
 
@@ -73,7 +71,10 @@ class Marker:
 
 def kind_of(text: str) -> str:
     """What a part that was folded is."""
-    return next((name for name, matches in _FOLDED if matches(text)), HEX)
+    found = _FOLDED.fullmatch(text)
+    if found is None:
+        return HEX
+    return next(name for i, (name, _) in enumerate(FOLDED) if found[f"k{i}"] is not None)
 
 
 def pieces_of(line: str, marker: Marker) -> list[str]:

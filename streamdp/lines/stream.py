@@ -87,13 +87,19 @@ class LineStream:
         }
 
     def take(self, lines: Sequence[str], times: np.ndarray | None = None) -> Iterator[Stretch]:
+        """The same as :meth:`take_bytes` of texts."""
+        return self.take_bytes(*bytes_of(lines), times)
+
+    def take_bytes(
+        self, data: np.ndarray, offsets: np.ndarray, times: np.ndarray | None = None
+    ) -> Iterator[Stretch]:
         """Learn lines, and answer each as it stood when it came; ``times`` in seconds, shape (n,).
 
-        A part ends with each line that changes a template: until the next is asked for, the state is what
-        that line left.
+        ``data`` are their bytes in UTF-8; each begins at its place in ``offsets``, shape (n + 1,), and ends
+        where the next begins. A part ends with each line that changes a template: until the next is asked
+        for, the state is what that line left.
         """
-        data, offsets = bytes_of(lines)
-        n = len(lines)
+        n = len(offsets) - 1
         times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
         rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)

@@ -34,18 +34,16 @@ class HealthError(StreamdpError):
         super().__init__(message, Exit.UNAVAILABLE)
 
 
-class HealthServer:
-    """Serves /metrics, /livez and /readyz from a daemon thread, until closed.
+class Health:
+    """What is answered of a run at /metrics, /livez and /readyz.
 
-    Until the first beat a run waits for what it needs, and counts as alive. Port 0 takes any free port;
-    ``port`` is the one taken. ``busy`` says why no records are taken just now, where that will pass.
+    Until the first beat a run waits for what it needs, and counts as alive. ``busy`` says why no records are
+    taken just now, where that will pass.
     """
 
     def __init__(
         self,
         metrics: Metrics,
-        host: str = "127.0.0.1",
-        port: int = 0,
         *,
         stale_after: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
@@ -56,16 +54,6 @@ class HealthServer:
         self._clock = clock
         self._busy = busy
         self._beaten: float | None = None
-        try:
-            self._server = _Server(self, host, port)
-        except (OSError, OverflowError) as error:
-            raise HealthError(_refusal(host, port, error)) from error
-        self.host = host
-        self.port = int(self._server.server_address[1])
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="streamdp-health", daemon=True
-        )
-        self._thread.start()
 
     def beat(self) -> None:
         """Say that the loop is alive."""
@@ -77,10 +65,7 @@ class HealthServer:
         return self._beaten is None or self._clock() - self._beaten <= self._stale_after
 
     def close(self) -> None:
-        """Stop serving and free the port; again is harmless."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        """Stop serving, where anything is served; again is harmless."""
 
     def _hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
@@ -105,6 +90,29 @@ class HealthServer:
                 return _verdict(hindrance is None, hindrance or "")
             case _:
                 return HTTPStatus.NOT_FOUND, b"not found\n", PLAIN
+
+
+class HealthServer(Health):
+    """Serves that from a daemon thread, until closed. Port 0 takes any; ``port`` is the one taken."""
+
+    def __init__(self, metrics: Metrics, host: str = "127.0.0.1", port: int = 0, **how: Any) -> None:
+        super().__init__(metrics, **how)
+        try:
+            self._server = _Server(self, host, port)
+        except (OSError, OverflowError) as error:
+            raise HealthError(_refusal(host, port, error)) from error
+        self.host = host
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="streamdp-health", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving and free the port; again is harmless."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
 def _verdict(good: bool, otherwise: str) -> tuple[HTTPStatus, bytes, str]:

@@ -115,7 +115,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     are few and large, the records from number ``since`` on, which came after the proposal was begun, may
     follow.
     """
-    changes, _ = _numbered(stream, _valid(stream, proposal))
+    changes, _ = numbered(stream, _valid(stream, proposal))
     if len(changes.seqs) == 0:
         return None
     task = task_over(stream)
@@ -123,19 +123,40 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     chain = task.problem.chain(task.problem.settings.seed, task.start)
     began = chain.log_joint
     if (linked := by_distance(task.problem.prior)) is not None:
-        labels, nats = _better_clusters(task, chain, changes, linked)
+        labels, nats = _better_clusters(task, chain, changes, linked, by_hand=len(stream.fixed) > 0)
     else:
         labels, nats = _better_parts(task, chain, changes)
     if chain.weights is not None:
-        followed, more = _followed(task, chain, changes, task.seqs >= since)
+        late = (task.seqs >= since) & ~np.isin(task.seqs, stream.fixed)
+        followed, more = _followed(task, chain, changes, late)
         if more - began > nats:
             labels, nats = followed, more - began
     moved = np.flatnonzero(labels != task.before)
     shares = np.ones(len(task.seqs))
     shares[np.searchsorted(task.seqs, changes.seqs)] = changes.shares
     better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
-    changes, founders = _numbered(stream, better)
+    changes, founders = numbered(stream, better)
     return Arrangement(changes, founders, nats) if len(changes.seqs) else None
+
+
+def nats_of(stream: Stream, changes: Proposal) -> float:
+    """By how many nats changes raise the log joint.
+
+    A record that is by hand in a cluster which has no weight for it counts as one that founds a cluster.
+    """
+    task = task_over(stream)
+    chain = task.problem.chain(task.problem.settings.seed, task.start)
+    linked, joints = by_distance(task.problem.prior), []
+    after = task.before.copy()
+    after[np.searchsorted(task.seqs, changes.seqs)] = changes.labels
+    for labels in (task.before, after):
+        chain.set_labels(task.numbered(labels))
+        if linked is None:
+            joints.append(chain.log_joint)
+        else:
+            terms = _prior_terms(task, chain, linked, labels, by_hand=True)
+            joints.append(chain.log_likelihood + float(terms.sum()))
+    return joints[1] - joints[0]
 
 
 def _better_parts(task: Task, chain: Chain, changes: Proposal) -> tuple[np.ndarray, float]:
@@ -161,27 +182,36 @@ class _Worth(NamedTuple):
     clusters: dict[int, float]
 
     @classmethod
-    def of(cls, task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray) -> Self:
+    def of(
+        cls, task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray, by_hand: bool
+    ) -> Self:
         """Of a chain that is put at these labels."""
-        numbered, anchors = task.numbered(labels), task.problem.anchors
-        chain.set_labels(numbered)
+        chain.set_labels(task.numbered(labels))
         log_h, (values, first) = chain.store.log_h, np.unique(labels, return_index=True)
         slots = np.concatenate([chain.allocation.labels[first], FIRST_SLOT + np.arange(len(task.names))])
         clusters = dict(zip([*values.tolist(), *task.names.tolist()], log_h[slots].tolist(), strict=True))
-        if anchors is not None:
-            return cls(anchors.log_terms(prior, numbered), clusters)
-        nothing, positions = np.zeros(len(labels)), prior.positions(len(labels), chain.times)
-        return cls(prior.log_terms(numbered.tolist(), positions, nothing, nothing, 0), clusters)
+        return cls(_prior_terms(task, chain, prior, labels, by_hand=by_hand), clusters)
+
+
+def _prior_terms(
+    task: Task, chain: Chain, prior: DistanceDependent, labels: np.ndarray, *, by_hand: bool
+) -> np.ndarray:
+    """log p(z) of a clustering by record, in nats."""
+    own, anchors = task.numbered(labels), task.problem.anchors
+    if anchors is not None:
+        return anchors.log_terms(prior, own, by_hand=by_hand)
+    nothing, positions = np.zeros(len(labels)), prior.positions(len(labels), chain.times)
+    return prior.log_terms(own.tolist(), positions, nothing, nothing, 0, by_hand=by_hand)
 
 
 def _better_clusters(
-    task: Task, chain: Chain, changes: Proposal, prior: DistanceDependent
+    task: Task, chain: Chain, changes: Proposal, prior: DistanceDependent, *, by_hand: bool
 ) -> tuple[np.ndarray, float]:
     """As :func:`_better_parts`, where a part's nats are the sum over the clusters concerned."""
     labels, at, nats = task.before.copy(), np.searchsorted(task.seqs, changes.seqs), 0.0
     after = task.before.copy()
     after[at] = changes.labels
-    new, old = (_Worth.of(task, chain, prior, each) for each in (after, task.before))
+    new, old = (_Worth.of(task, chain, prior, each, by_hand) for each in (after, task.before))
     for part in _parts(changes):
         concerned = np.union1d(changes.labels[part], changes.was[part])
         records = np.isin(task.before, concerned) | np.isin(after, concerned)
@@ -234,16 +264,23 @@ def _valid(stream: Stream, proposal: Proposal) -> Proposal:
     keep = (at >= 0) & (proposal.seqs >= stream.since) & np.isin(proposal.was, known)
     keep &= held.labels[np.maximum(at, 0)] == proposal.was
     keep &= (proposal.labels >= proposal.minted) | np.isin(proposal.labels, known)
+    keep &= ~np.isin(proposal.seqs, stream.fixed)
     return proposal.take(keep)
 
 
-def _numbered(stream: Stream, changes: Proposal) -> tuple[Proposal, np.ndarray]:
+def numbered(
+    stream: Stream, changes: Proposal, among: np.ndarray | None = None
+) -> tuple[Proposal, np.ndarray]:
     """The same with the labels that new clusters will have, and what records these are named after.
 
     A cluster is named after one of its records, after which no other is: one where that cannot be is left.
+    Others are the open clusters in the slots ``among``; None: those of all hypotheses.
     """
     state = stream.search.state
-    taken = set(state.pool.founder[state.pool.state == ALIVE].tolist())
+    others = state.pool.state == ALIVE
+    if among is not None:
+        others &= np.isin(np.arange(len(others)), among)
+    taken = set(state.pool.founder[others].tolist())
     founders: list[int] = []
     labels, keep = changes.labels.copy(), np.ones(len(changes.labels), bool)
     minted = int(state.beam.counters.next_label)
@@ -254,8 +291,8 @@ def _numbered(stream: Stream, changes: Proposal) -> tuple[Proposal, np.ndarray]:
         if founder is not None:
             labels[members] = minted + len(founders)
             founders.append(founder)
-    numbered = changes._replace(labels=labels, minted=minted).take(keep)
-    return numbered, np.array(founders, np.int64)
+    found = changes._replace(labels=labels, minted=minted).take(keep)
+    return found, np.array(founders, np.int64)
 
 
 def carry_out(stream: Stream, plan: Arrangement, *, with_events: bool) -> Iterator[Output]:

@@ -88,11 +88,11 @@ class Anchors:
         tables = prior.tables(n + int(self.sizes.sum()) + self.closed)
         return tables._replace(found=tables.found[self.closed :])
 
-    def log_terms(self, prior: DistanceDependent, labels: np.ndarray) -> np.ndarray:
+    def log_terms(self, prior: DistanceDependent, labels: np.ndarray, *, by_hand: bool = False) -> np.ndarray:
         """log of the share that each record's choice had, as :meth:`DistanceDependent.log_terms`."""
         own, total = np.zeros(len(labels)), np.zeros(len(labels))
         weigh_held(self.held, prior.decay.terms(), self.positions, labels, own, total)
-        return prior.log_terms(labels.tolist(), self.positions, own, total, self.count)
+        return prior.log_terms(labels.tolist(), self.positions, own, total, self.count, by_hand=by_hand)
 
     def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray) -> float:
         """log p(z | where the frozen records are), in nats; labels below A are those of clusters here."""

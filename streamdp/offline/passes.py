@@ -8,6 +8,7 @@ clusters: the more, the less of what the pass has found still holds. So that is 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -99,6 +100,8 @@ class Passes:
             task = task_over(stream, (stream.settings.seed + seq) % 2**32)
         except ValueError:
             return  # nothing can move, now
+        if len(stream.fixed) and not math.isfinite(task.log_joint(task.before)):
+            return  # what the prior calls impossible was put together by hand
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, "streamdp-refinement")
         rounds = max(-(-self.budget // task.problem.data.size), 2)  # a search of a part each

@@ -271,7 +271,7 @@ def changes(seqs: np.ndarray, before: np.ndarray, after: np.ndarray) -> Sequence
 class Stream(NamedTuple):
     """A running stream: its model, the records that it holds, with their newest labels, and the beam.
 
-    What was answered of records before ``since`` is final.
+    What was answered of records before ``since`` is final, and those of these numbers are ``fixed`` by hand.
     """
 
     settings: Settings
@@ -280,6 +280,7 @@ class Stream(NamedTuple):
     held: Labelled
     search: BeamSearch
     since: int = 0
+    fixed: np.ndarray = NONE
 
     @property
     def base(self) -> np.ndarray | None:
@@ -340,7 +341,7 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
 
     ``seed`` is that of the samplers; None: the stream's. Nothing of the task changes as the stream goes on.
     """
-    settings, prior, encoded, held, search, _ = stream
+    settings, prior, encoded, held, search, *_ = stream
     if held.batch.sparse and (words := int(held.batch.counts.sum(dtype=np.int64))) > WORDS:
         raise ValueError(
             f"its records count {words:,} words, and {WORDS:,} is the most to be refined at once"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import wraps
 from importlib.resources import files
 from typing import Any, get_args
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -27,7 +28,7 @@ SHOWN = 50
 """Clusters in the table of the page without scripts."""
 
 PLACE = "<!-- the table -->"
-COLUMNS = ("cluster", "size", "lately", "last", "about", "for example")
+COLUMNS = ("cluster", "size", "now", "last", "about", "for example")
 
 MOST = 5
 """Candidate clusters of a text that are given."""
@@ -83,7 +84,7 @@ class Api:
         made: Allowance,
     ) -> None:
         self._view, self._hub, self._questions = view, hub, questions
-        self._drop, self._scores = drop, scores
+        self.drop, self._scores = drop, scores
         self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
@@ -91,8 +92,8 @@ class Api:
             if "." + each.name.rpartition(".")[2] in KINDS
         }
 
-    def app(self) -> Starlette:
-        """As ASGI has it."""
+    def app(self, more: Callable[[Api], Iterable[Route]] = lambda _: ()) -> Starlette:
+        """As ASGI has it; ``more`` makes further routes of these answers."""
         paths: dict[str, Endpoint] = {
             "/": self.index,
             "/api/status": self.status,
@@ -104,9 +105,9 @@ class Api:
             "/api/stream": self.stream,
             "/{name}": self.file,
         }
-        routes = [Route(path, _or_error(answer), methods=["GET"]) for path, answer in paths.items()]
-        routes.insert(0, Route("/api/score", _or_error(self.score), methods=["POST"]))
-        return Starlette(routes=routes)
+        routes = [Route(path, or_error(answer), methods=["GET"]) for path, answer in paths.items()]
+        routes.insert(0, Route("/api/score", or_error(self.score), methods=["POST"]))
+        return Starlette(routes=[*more(self), *routes], exception_handlers={HTTPException: _refused})
 
     async def index(self, request: Request) -> Response:
         """The page, with a table for browsers without scripts."""
@@ -122,14 +123,14 @@ class Api:
 
     async def status(self, request: Request) -> Response:
         """The state of the run."""
-        return _json(self._same.get("status", lambda: self._view.status))
+        return as_json(self._same.get("status", lambda: self._view.status))
 
     async def graph(self, request: Request) -> Response:
         """Counts of the clusters that are drawn."""
-        begin, end = _number(request, "from"), _number(request, "to")
-        bins = _integer(request, "bins", 160, 1, 480)
+        begin, end = number(request, "from"), number(request, "to")
+        bins = integer(request, "bins", 160, 1, 480)
         key = "graph", begin, end, bins
-        return _json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
+        return as_json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
 
     async def clusters(self, request: Request) -> Response:
         """The table."""
@@ -140,9 +141,9 @@ class Api:
         order = request.query_params.get("order", "descending")
         if order not in ("ascending", "descending"):
             raise AskError(400, "order: ascending or descending")
-        start, most = _integer(request, "start", 0, 0, 10**9), _integer(request, "limit", 50, 1, 500)
+        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
         key = "clusters", search, sort, order, start, most
-        return _json(
+        return as_json(
             self._same.get(key, lambda: self._view.clusters(search, sort, order == "descending", start, most))
         )
 
@@ -154,28 +155,28 @@ class Api:
             raise AskError(404, f"cluster {label} is not known here")
         words = [word for word, _ in found["words"]]
         base = await self._ask(lambda engine: in_detail(engine, label, words), or_else=None)
-        return _json(msgspec.json.encode({**found, **(base or {})}))
+        return as_json(msgspec.json.encode({**found, **(base or {})}))
 
     async def records(self, request: Request) -> Response:
         """The latest records."""
-        cluster = _number(request, "cluster")
-        most = _integer(request, "limit", 40, 1, 40)
+        cluster = number(request, "cluster")
+        most = integer(request, "limit", 40, 1, 40)
         label = None if cluster is None else int(cluster)
         key = "records", label, most
-        return _json(self._same.get(key, lambda: {"records": self._view.latest(label, most)}))
+        return as_json(self._same.get(key, lambda: {"records": self._view.latest(label, most)}))
 
     async def events(self, request: Request) -> Response:
         """The latest events."""
-        after, most = _integer(request, "after", 0, 0, 10**12), _integer(request, "limit", 50, 1, 200)
+        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 50, 1, 200)
         key = "events", after, most
-        return _json(self._same.get(key, lambda: {"events": self._view.events(after, most)}))
+        return as_json(self._same.get(key, lambda: {"events": self._view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
         """Ticks, as server-sent events."""
         last = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
         client = tuple(request.scope.get("client") or ())
         try:
-            listening = self._hub.join(last, lambda: self._drop(client))
+            listening = self._hub.join(last, lambda: self.drop(client))
         except FullError:
             raise AskError(503, "too many pages listen already", 10.0) from None
         return StreamingResponse(
@@ -201,7 +202,7 @@ class Api:
         if len(text) > LONGEST:
             raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
         found = await self._ask(lambda engine: where_to(engine, text), scores=True)
-        return _json(msgspec.json.encode(self._view_names(found)))
+        return as_json(msgspec.json.encode(self._view_names(found)))
 
     def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
         with self._view.lock:
@@ -222,7 +223,17 @@ class Api:
             raise AskError(503, "the stream is busy: ask again in a moment", 2.0) from None
 
 
-def _or_error(answer: Endpoint) -> Endpoint:
+async def _refused(request: Request, error: Exception) -> Response:
+    """What is answered to a path or a method that is none: to programs as JSON."""
+    assert isinstance(error, HTTPException)
+    if request.url.path.startswith("/v1/"):
+        return as_json(
+            msgspec.json.encode({"error": error.detail}), error.status_code, dict(error.headers or {})
+        )
+    return Response(error.detail, error.status_code, error.headers, "text/plain")
+
+
+def or_error(answer: Endpoint) -> Endpoint:
     """The same, with an AskError as JSON."""
 
     @wraps(answer)
@@ -233,14 +244,15 @@ def _or_error(answer: Endpoint) -> Endpoint:
             headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
             if error.status == 413:
                 headers["connection"] = "close"  # what is still to come is not read
-            return _json(msgspec.json.encode({"error": error.message}), error.status, headers)
+            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers)
         except ClientDisconnect:
             return Response(status_code=400)
 
     return answered
 
 
-def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer of JSON, which nobody stores."""
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
@@ -249,7 +261,8 @@ def _file(body: bytes, name: str) -> Response:
     return Response(body, 200, {"cache-control": "no-cache"}, kind)
 
 
-def _number(request: Request, name: str) -> float | None:
+def number(request: Request, name: str) -> float | None:
+    """A number of the query; None where it has none. Raises AskError."""
     text = request.query_params.get(name)
     if not text:
         return None
@@ -262,8 +275,9 @@ def _number(request: Request, name: str) -> float | None:
     return value
 
 
-def _integer(request: Request, name: str, default: int, least: int, most: int) -> int:
-    value = _number(request, name)
+def integer(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query, within bounds. Raises AskError."""
+    value = number(request, name)
     if value is None:
         return default
     if not value.is_integer() or not least <= value <= most:
@@ -278,7 +292,7 @@ def _with_table(page: str, view: View) -> str:
         (
             str(row["cluster"]),
             f"{row['size']:,}",
-            f"{row['recent']:,}",
+            f"{row['now']:,}",
             f"{row['last_seq']:,}" if row["last_time"] is None else listing.when(row["last_time"]),
             row["template"] or " ".join(word for word, _ in row["words"][:6]) or row["name"],
             row["samples"][-1] if row["samples"] else "",

@@ -8,26 +8,23 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from streamdp.web import PATIENCE, Crowd
-
-MOST, EACH = 200, 100
-"""Connections at once, and of one address."""
+from streamdp.web import PAGE, PATIENCE, Crowd, Limits
 
 ANSWER = 90.0
-"""Seconds that an answer may take, reading it included, unless it is the stream of ticks."""
+"""Seconds that an answer may take, reading it included, unless it is a stream."""
 
 SWEEP = 1.0
 """Seconds between two looks for slow clients."""
 
-STREAM = "/api/stream"
+STREAMS = ("/api/stream", "/v1/events")
 
 
 class Connections:
     """All connections of one server."""
 
-    def __init__(self, patience: float = PATIENCE, answer: float = ANSWER) -> None:
+    def __init__(self, patience: float = PATIENCE, answer: float = ANSWER, limits: Limits = PAGE) -> None:
         self.patience, self.answer = patience, answer
-        self.crowd: Crowd[Connection] = Crowd(MOST, EACH, lambda one: one.idle)
+        self.crowd: Crowd[Connection] = Crowd(limits.connections, limits.each, lambda one: one.idle)
         self.cut = 0
         """How many were cut."""
 
@@ -95,6 +92,6 @@ class Connection(H11Protocol):
         state = self.cycle, self.idle
         if state != self._seen:
             self._seen, self._since = state, now
-        if not self.idle and self.cycle.scope["path"] == STREAM:
+        if not self.idle and self.cycle.scope["path"] in STREAMS:
             return False
         return now - self._since > (patience if self.idle else answer)

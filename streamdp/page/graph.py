@@ -226,7 +226,7 @@ class Graph:
         sums = summed(stretches)
         live = set(table.census.label.tolist())
         growing = sorted(
-            (label for label in table.trend if label in live and table.growth(label) > 0 and label in sums),
+            (label for label in table.figures if label in live and table.growth(label) > 0 and label in sums),
             key=lambda label: (-table.growth(label), label),
         )
         leaders = [min(s, key=lambda label: (-s[label], label)) for s in stretches if s]

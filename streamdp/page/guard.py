@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from streamdp.web import Hosts
+import msgspec
+
+from streamdp.web import PAGE, Hosts, Limits
 
 COOKIE = "streamdp-token"
 
@@ -25,8 +27,8 @@ HEADERS = [
 ]
 """With every answer: a page may load and ask nothing but this server, and no page may frame it."""
 
-LARGEST = 64_000
-"""Bytes of a request's body."""
+HEALTH = ("/livez", "/readyz")
+"""What whoever can reach a service may ask of it without a token: whether it lives."""
 
 Scope = dict[str, Any]
 
@@ -57,8 +59,8 @@ class Guard:
     (``Authorization: Bearer``), or once in the address, which leaves a cookie.
     """
 
-    def __init__(self, app: Any, host: str, token: str | None) -> None:
-        self._app, self._token, self._hosts = app, token, Hosts(host)
+    def __init__(self, app: Any, host: str, token: str | None, limits: Limits = PAGE) -> None:
+        self._app, self._token, self._hosts, self._limits = app, token, Hosts(host), limits
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer, or refuse."""
@@ -72,9 +74,10 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
             await send(message)
 
+        as_json = scope["path"].startswith("/v1/")
         refused = self._refusal(scope, headers)
         if refused is not None:
-            await _answer(guarded, *refused, [(b"connection", b"close")])
+            await _answer(guarded, *refused, [(b"connection", b"close")], as_json=as_json)
             return
         given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         if self._token is not None and "token" in given:
@@ -85,10 +88,12 @@ class Guard:
                     guarded, 303, "", [(b"location", path.encode()), (b"set-cookie", cookie.encode())]
                 )
                 return
-            await _answer(guarded, 401, "this is not the token that the run printed")
+            await _answer(guarded, 401, "this is not the token that the run printed", as_json=as_json)
             return
-        if self._token is not None and not self._known(headers):
-            await _answer(guarded, 401, "a token is needed: open the address that the run printed")
+        if self._token is not None and not self._known(headers) and scope["path"] not in HEALTH:
+            await _answer(
+                guarded, 401, "a token is needed: open the address that the run printed", as_json=as_json
+            )
             return
         await self._app(scope, receive, guarded)
 
@@ -100,15 +105,15 @@ class Guard:
             return 400, "a request has one length"
         if scope["method"] != "POST" and (length != "0" or "transfer-encoding" in headers):
             return 413, "a question has no body"
-        if len(length) > 9 or int(length) > LARGEST:
-            return 413, f"a request has at most {LARGEST:,} bytes"
+        if len(length) > 9 or int(length) > self._limits.body:
+            return 413, f"a request has at most {self._limits.body:,} bytes"
         if not self._hosts.have(headers.get("host", "")):
             return 421, "this is no name of the machine that serves this page"
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != headers["host"].lower():
             return 403, "another site may not ask"
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and (
-            scope["method"] == "POST" or scope["path"].startswith("/api/")
+            scope["method"] == "POST" or scope["path"].startswith(("/api/", "/v1/"))
         ):
             return 403, "another site may not ask"
         return None
@@ -124,8 +129,11 @@ class Guard:
         return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
 
 
-async def _answer(send: Any, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    body = f"{text}\n".encode()
-    plain = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+async def _answer(
+    send: Any, status: int, text: str, headers: Iterable[tuple[bytes, bytes]] = (), *, as_json: bool = False
+) -> None:
+    body = msgspec.json.encode({"error": text}) if as_json else f"{text}\n".encode()
+    kind = b"application/json" if as_json else b"text/plain; charset=utf-8"
+    plain = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*plain, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -7,6 +7,7 @@ answered by the thread that runs the engine, between two batches.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -66,12 +67,15 @@ class Hub:
         """The loop of the server runs, and is this one."""
         self._loop = asyncio.get_running_loop()
 
+    def call(self, what: Callable[..., object], *given: Any) -> None:
+        """Have the loop call something, from any thread; nothing where it runs no more."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # closed
+                self._loop.call_soon_threadsafe(what, *given)
+
     def publish(self, tick: dict[str, Any]) -> None:
         """Send a tick to all pages, from any thread."""
-        if self._loop is None or self._loop.is_closed():
-            return
-        data = self._encode(tick)
-        self._loop.call_soon_threadsafe(self._spread, data)
+        self.call(self._spread, self._encode(tick))
 
     def _spread(self, data: bytes) -> None:
         self.number += 1
@@ -100,8 +104,7 @@ class Hub:
 
     def close(self) -> None:
         """Tell all pages to go, from any thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._end)
+        self.call(self._end)
 
     def _end(self) -> None:
         for listener in list(self._listeners):

@@ -9,8 +9,11 @@ import logging
 import secrets
 import socket
 import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict, Unpack
 
 import uvicorn
+from starlette.routing import Route
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import Api
@@ -18,7 +21,7 @@ from streamdp.page.connections import Connections
 from streamdp.page.guard import Allowance, Guard
 from streamdp.page.hub import Hub, Questions
 from streamdp.page.view import View
-from streamdp.web import is_loopback
+from streamdp.web import PAGE, Limits, is_loopback
 
 SCORES = 10.0, 4.0
 """Texts that are scored at once, and in a second in the long run."""
@@ -37,6 +40,14 @@ class PageError(StreamdpError):
         super().__init__(message, Exit.UNAVAILABLE)
 
 
+class How(TypedDict, total=False):
+    """What may be said of a page besides."""
+
+    limits: Limits
+    tls: Mapping[str, Any]
+    more: Callable[[Api], Iterable[Route]]
+
+
 class Page:
     """Serves a view from a daemon thread, until closed.
 
@@ -47,23 +58,34 @@ class Page:
     host, port
         Where; port 0 takes any free one, and ``port`` is the one taken.
     token
-        What strangers must know where the address can be reached from other machines; None: one is made up.
+        What strangers must know where the address can be reached from other machines; None: one is made up,
+        unless clients show a certificate.
+    limits
+        What it bears of clients.
+    tls
+        What uvicorn takes of certificates.
+    more
+        Makes further routes of the answers that a page gives.
 
     Raises PageError.
     """
 
-    def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
+    def __init__(
+        self, view: View, host: str = "127.0.0.1", port: int = 0, token: str | None = None, **how: Unpack[How]
+    ) -> None:
         self.view, self.questions, self.host = view, Questions(), host
-        self.token = (token or secrets.token_urlsafe(24)) if not is_loopback(host) or token else None
+        limits, self._tls = how.get("limits", PAGE), how.get("tls", {})
+        open_to_all = not is_loopback(host) and "ssl_ca_certs" not in self._tls
+        self.token = token or (secrets.token_urlsafe(24) if open_to_all else None)
         self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
-        self.connections = Connections()
+        self.connections = Connections(limits=limits)
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
         api = Api(view, self.hub, self.questions, self.connections.drop, Allowance(*SCORES), Allowance(*MADE))
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         config = uvicorn.Config(
-            Guard(api.app(), host, self.token),
+            Guard(api.app(how.get("more", lambda _: ())), host, self.token, limits),
             http=self.connections.protocol(),
             ws="none",
             loop="asyncio",
@@ -74,9 +96,10 @@ class Page:
             server_header=False,
             proxy_headers=False,
             backlog=128,
-            limit_concurrency=256,
+            limit_concurrency=limits.connections + 56,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=1,
+            **self._tls,
         )
         self._server = uvicorn.Server(config)
         self._began = threading.Event()
@@ -89,7 +112,8 @@ class Page:
         """What to open in a browser; without a token that the user has chosen, because it is printed."""
         named = f"[{self.host}]" if ":" in self.host else self.host
         shown = "" if self.token is None or self._own_token else f"?token={self.token}"
-        return f"http://{named}:{self.port}/{shown}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://{named}:{self.port}/{shown}"
 
     def _run(self) -> None:
         async def serve() -> None:
@@ -112,7 +136,7 @@ class Page:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio leaves Nagle on
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))

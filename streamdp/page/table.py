@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.describe import LATELY, Census, census_of_all, known_time
+from streamdp.answers.describe import Census, census_of_all, known_time
 from streamdp.answers.samples import text_of
 from streamdp.records import ClusterSummary, Record
+from streamdp.story.clock import NOTHING, Figures
 
 NAME = 3
 """Words of a cluster's name."""
@@ -57,7 +58,7 @@ def name_of(
     return f"cluster {cluster}" if cluster >= 0 else "a new cluster"
 
 
-Sort = Literal["size", "rate", "trend", "age", "novelty", "last", "cluster", "name"]
+Sort = Literal["size", "now", "trend", "age", "novelty", "last", "cluster", "name"]
 
 MOST = 20_000
 """Live clusters that the table holds: those joined latest."""
@@ -67,9 +68,6 @@ DESCRIBED = 2 * MOST
 
 AT_ONCE = 100
 """Clusters that are described between two ticks."""
-
-RATE_OVER = 10.0
-"""Seconds over which a rate is taken."""
 
 SEARCHED = 400
 """Characters of a cluster's words and records that a search looks at."""
@@ -107,11 +105,10 @@ class Table:
         self.census: Census = census_of_all([])
         self.about: OrderedDict[int, About] = OrderedDict()
         self._called: OrderedDict[int, str] = OrderedDict()
+        self._titles: OrderedDict[int, str] = OrderedDict()
         self._novelty: OrderedDict[int, float] = OrderedDict()
-        self._second: deque[tuple[float, Counter[int]]] = deque()
-        self._now: Counter[int] = Counter()
-        self.trend: dict[int, tuple[int, int]] = {}
-        self.rate: dict[int, float] = {}
+        self.figures: Mapping[int, Figures] = {}
+        """Records by label in the latest stretch of the stream's time, and in the one before."""
         self.behind = 0
         """Clusters that are to be described yet."""
 
@@ -119,28 +116,12 @@ class Table:
         """Records have joined these clusters, so novel; both of shape (n,)."""
         found, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
         means = (np.bincount(inverse, novelty, len(found)) / counts).tolist()
-        known, held = found.tolist(), self._novelty
-        self._now.update(dict(zip(known, counts.tolist(), strict=True)))
-        for label, count, mean in zip(known, counts.tolist(), means, strict=True):
+        held = self._novelty
+        for label, count, mean in zip(found.tolist(), counts.tolist(), means, strict=True):
             before = held.pop(label, mean)
             held[label] = before + (mean - before) * min(1.0, 0.1 * count)
         while len(held) > DESCRIBED:
             held.popitem(last=False)
-
-    def tick(self, now: float, labels: np.ndarray) -> None:
-        """Work out rates, as of ``now`` in seconds, and trends, by labels of the latest records."""
-        self._second.append((now, self._now))
-        self._now = Counter()
-        while len(self._second) > 2 and now - self._second[1][0] >= RATE_OVER:
-            self._second.popleft()
-        span = max(now - self._second[0][0], 1e-9)
-        total: Counter[int] = Counter()
-        for _, counts in list(self._second)[1:]:
-            total.update(counts)
-        self.rate = {label: count / span for label, count in total.items()}
-        labels = labels[-2 * LATELY :]
-        recent, before = Counter(labels[-LATELY:].tolist()), Counter(labels[:-LATELY].tolist())
-        self.trend = {label: (recent[label], before[label]) for label in recent.keys() | before.keys()}
 
     def take(self, census: Census) -> None:
         """The live clusters as they are now."""
@@ -170,13 +151,16 @@ class Table:
 
     def call(self, label: int, name: str) -> None:
         """What a cluster is called while nothing better is known: it may be gone before it is described."""
-        self._called[label] = name
-        self._called.move_to_end(label)
-        if len(self._called) > DESCRIBED:
-            self._called.popitem(last=False)
+        _remember(self._called, label, name)
+
+    def entitle(self, label: int, title: str) -> None:
+        """The title of a cluster, by which it is called from now on."""
+        _remember(self._titles, label, title)
 
     def name(self, label: int) -> str:
-        """What a cluster is called."""
+        """What a cluster is called: its title, or what it is about while it has none."""
+        if (title := self._titles.get(label)) is not None:
+            return title
         held = self.about.get(label)
         return self._called.get(label) or name_of(label, None) if held is None else held.name
 
@@ -185,7 +169,9 @@ class Table:
         labels, wanted = self.census.label.tolist(), search.lower().split()
         if not wanted:
             return np.arange(len(labels))
-        texts = [held.searched if (held := self.about.get(label)) else str(label) for label in labels]
+        about = [held.searched if (held := self.about.get(label)) else str(label) for label in labels]
+        titles = [self._titles.get(label, "").lower() for label in labels]
+        texts = [f"{title} {rest}" for title, rest in zip(titles, about, strict=True)]
         found = [i for i, text in enumerate(texts) if all(word in text for word in wanted)]
         return np.array(found, np.int64)
 
@@ -195,8 +181,8 @@ class Table:
         keys: Any
         if by == "size":
             keys = self.census.size[places]
-        elif by == "rate":
-            keys = [self.rate.get(label, 0.0) for label in labels]
+        elif by == "now":
+            keys = [self.figures.get(label, NOTHING).now for label in labels]
         elif by == "trend":
             keys = [self.growth(label) for label in labels]
         elif by == "novelty":
@@ -212,21 +198,20 @@ class Table:
         return places[np.lexsort((labels, -column if descending else column))]
 
     def growth(self, label: int) -> int:
-        """How many more of the last 1,000 records a cluster has than of the 1,000 before."""
-        recent, before = self.trend.get(label, (0, 0))
-        return recent - before
+        """How many more records a cluster has now than before."""
+        figures = self.figures.get(label, NOTHING)
+        return figures.now - figures.before
 
     def row(self, place: int) -> dict[str, Any]:
         """What the table shows of a cluster."""
         census, label = self.census, int(self.census.label[place])
-        held, (recent, before) = self.about.get(label), self.trend.get(label, (0, 0))
+        held, figures = self.about.get(label), self.figures.get(label, NOTHING)
         return {
             "cluster": label,
             "name": self.name(label),
             "size": int(census.size[place]),
-            "rate": round(self.rate.get(label, 0.0), 3),
-            "recent": recent,
-            "before": before,
+            "now": figures.now,
+            "before": figures.before,
             "first_time": known_time(census.first_time[place]),
             "last_time": known_time(census.last_time[place]),
             "first_seq": int(census.first_seq[place]),
@@ -261,6 +246,13 @@ class Table:
             return []
         best = sorted(zip(others, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))[:most]
         return [(other, round(score, 3)) for other, score in best if score > 0.0]
+
+
+def _remember(held: OrderedDict[int, str], label: int, text: str) -> None:
+    held[label] = text
+    held.move_to_end(label)
+    if len(held) > DESCRIBED:
+        held.popitem(last=False)
 
 
 def _overlap(own: set[str], other: About) -> float:

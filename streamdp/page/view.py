@@ -20,6 +20,9 @@ from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
+from streamdp.story.clock import Clock
+from streamdp.story.gather import figures_of
+from streamdp.story.story import noun_of
 
 WHOLE = 1000
 """Between two ticks so many records are taken whole, by the batch."""
@@ -35,6 +38,9 @@ WAITING = 20_000
 
 REPORTED = {"records": 25, "revised": 12, "events": 25}
 """Of each kind, at most so many are in a tick: the latest."""
+
+GONE = ("merged", "vanished")
+"""Events that are no news of a cluster of one record: its label was a guess that did not last."""
 
 
 class View:
@@ -68,7 +74,11 @@ class View:
     def begin(self, engine: Engine) -> None:
         """Show what a state remembers of the records before: the run goes on from there."""
         labels, times = engine.lately()
+        stories = engine.stories(records=False)
         with self.lock:
+            for story in stories:
+                if story.size > 1:
+                    self.table.entitle(story.label, story.title)
             if len(labels):
                 first = engine.seq - len(labels)
                 self.graph.add([None] * len(labels) if times is None else times.tolist(), first, labels)
@@ -116,7 +126,12 @@ class View:
             for event in answers.events:
                 name = name_of(event.cluster, event.words, event.template, event.mean)
                 self.table.call(event.cluster, name)
-                self._happened.append(self.lives.add(event, name))
+                if event.title:
+                    name = event.title
+                    self.table.entitle(event.cluster, name)
+                happening = self.lives.add(event, name)
+                if event.size > 1 or event.event not in GONE:
+                    self._happened.append(happening)
             del self._happened[: -REPORTED["events"]]
         if held_back:
             self._remember()
@@ -175,11 +190,12 @@ class View:
 
     def look(self, engine: Engine, now: float, status: Mapping[str, Any]) -> dict[str, Any]:
         """Take a census at a time in seconds; the tick that pages are sent, with a run's own ``status``."""
-        census, (latest, _) = engine.census(), engine.lately()
+        census, (labels, times) = engine.census(), engine.lately()
+        clock = Clock.of(times, engine.seq)
         with self.lock:
             self._sum_up()
             self.table.take(census)
-            self.table.tick(now, latest)
+            self.table.figures = figures_of(clock, labels, times, engine.seq - len(labels))
             self.graph.choose(self.table)
             stale = self.table.stale(self.graph.drawn)
         clusters = engine.clusters(stale)
@@ -194,6 +210,9 @@ class View:
                 **figures,
                 "live": len(census.label),
                 "rate": self._rate(now),
+                "stretch": clock.words,
+                "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],
+                "warnings": engine.doubts(),
                 "revisions": self._revisions,
                 "refused": dict(sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))[:12]),
                 **status,

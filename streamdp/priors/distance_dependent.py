@@ -132,7 +132,14 @@ class DistanceDependent(Prior):
         return float(self.log_terms(labels, self.positions(len(labels), times), nothing, nothing, 0).sum())
 
     def log_terms(
-        self, labels: Sequence[int], positions: np.ndarray, own: np.ndarray, total: np.ndarray, held: int
+        self,
+        labels: Sequence[int],
+        positions: np.ndarray,
+        own: np.ndarray,
+        total: np.ndarray,
+        held: int,
+        *,
+        by_hand: bool = False,
     ) -> np.ndarray:
         """log of the share that each record's choice had, in nats, shape (N,); -inf where it had none.
 
@@ -148,6 +155,9 @@ class DistanceDependent(Prior):
             The weight of the earlier records in the cluster of each record, and in all clusters, (N,).
         held
             How many clusters have earlier records.
+        by_hand
+            Whether a record that no earlier one of its cluster reaches was put there by hand: it has the
+            weight of a founder.
         """
         clusters: dict[int, list[int]] = {}
         for i, label in enumerate(labels):
@@ -157,6 +167,8 @@ class DistanceDependent(Prior):
             chosen[cluster] += self.decay.earlier(positions[cluster])
             if label >= held:
                 chosen[cluster[0]] = self.concentration
+        if by_hand:
+            chosen[chosen == 0.0] = self.concentration
         norm = self.concentration + total + self.decay.earlier(positions)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(chosen) - np.log(norm))

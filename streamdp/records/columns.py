@@ -15,6 +15,10 @@ LARGEST = 8e9
 """Below it, six decimals of a double can be told apart."""
 
 
+NO_FIELDS = (-2, -2)
+"""The spans of a record that has no mapping of kept fields, not even an empty one."""
+
+
 class Columns(NamedTuple):
     """What kernels read of texts; a span is where in ``data`` something begins and ends."""
 
@@ -115,22 +119,28 @@ class Texts(Sequence[Record]):
         begin = self.columns.ends[i - 1] if i else self.begin
         return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
 
+    def time(self, i: int) -> float | None:
+        """The time of one of them."""
+        time = float(self.columns.times[i])
+        return None if time != time else time
+
     def record(self, i: int) -> Record:
         """One of them as a record."""
         number = int(self.numbers[i])
-        raws, time = self.raws, float(self.columns.times[i])
+        raws = self.raws
         return Record(
             self.text(i),
             raws.position(number),
-            None if time != time else time,
+            self.time(i),
             self._written(self.columns.ids[i]),
             raws.arrivals[number],
-            self._kept(i),
+            self.kept(i),
             raws.data[number],
         )
 
-    def _kept(self, i: int) -> dict[str, Any] | None:
-        if not self.keep:
+    def kept(self, i: int) -> dict[str, Any] | None:
+        """The kept fields of one of them."""
+        if not self.keep or self.columns.kept[i, 0, 0] == NO_FIELDS[0]:
             return None
         spans = zip(self.keep, self.columns.kept[i], strict=True)
         return {name: self._written(span) for name, span in spans if span[0] >= 0}
@@ -153,6 +163,16 @@ class Texts(Sequence[Record]):
 
     def __iter__(self) -> Iterator[Record]:
         return map(self.record, range(len(self)))
+
+
+def time_of(records: Sequence[Record], i: int) -> float | None:
+    """The time of one of the records."""
+    return records.time(i) if isinstance(records, Texts) else records[i].time
+
+
+def text_of(records: Sequence[Record], i: int) -> str:
+    """What one of some records says that are texts."""
+    return records.text(i) if isinstance(records, Texts) else str(records[i].value)
 
 
 def times_of(records: Sequence[Record]) -> list[float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from streamdp.safe_files import open_regular
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
 from streamdp.settings.schema import Classes
+from streamdp.state.corrections import CorrectionError, CorrectionsFile
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
 from streamdp.story.answers import AnsweredStories, StoriesError, holds
 from streamdp.story.gather import with_records
@@ -60,6 +62,8 @@ def open_state(
 ) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError.
 
+    A folder's engine has what was corrected since its newest snapshot.
+
     ``classes`` are those that it may import; None: those of the package. Raises ConfigError for others.
     """
 
@@ -68,9 +72,16 @@ def open_state(
         return header, Engine.loads(body, settings_of(header, classes or Classes()), with_events=with_events)
 
     path = Path(state)
-    found = newest_taken(path, warn, load) if path.is_dir() else load(*read(path))
+    if not path.is_dir():
+        return load(*read(path))
+    found = newest_taken(path, warn, load)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
+    file = CorrectionsFile(path)
+    file.read()
+    for correction in file.corrections[found[1].corrections.taken :]:
+        with contextlib.suppress(CorrectionError):  # the running process says why
+            found[1].correct(correction)
     return found
 
 

@@ -24,7 +24,7 @@ CONFIG_FILE = "streamdp.toml"
 _PREFIX = "STREAMDP_"
 _OTHER_PREFIXES = ("STREAMDP_TEST_", "STREAMDP_KAFKA_")
 """Of the tests, and of what a Kafka client needs to log in: secrets, which are no settings."""
-_NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR"})
+_NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR", "STREAMDP_TOKEN"})
 
 # These change neither which record gets which number nor which label it gets. Limits on what is
 # accepted (size, lateness) do: a replay from a snapshot under other limits would number records anew.

@@ -28,6 +28,7 @@ GROUPS = {
     "log": "Logs and templates",
     "kafka": "Kafka",
     "page": "Page and metrics",
+    "service": "Service",
 }
 """Groups of options in the order in which ``--help`` shows them, with their titles."""
 

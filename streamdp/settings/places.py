@@ -270,3 +270,40 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
         _page("serve /metrics, /livez and /readyz at this port", metavar="PORT"),
     ] = None
     metrics_host: Annotated[str, _page("address to serve them at")] = LOCAL
+
+
+_service = option("service")
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a service is, to whom, and what it keeps: options of ``streamdp serve``."""
+
+    port: Annotated[Annotated[int, Meta(ge=0)], _service("port, 0 for any free one")] = 8080
+    host: Annotated[str, _service("address; any but this machine's own asks for a token or certificates")] = (
+        LOCAL
+    )
+    token: Annotated[
+        str | None,
+        _service("file with the token that clients send (or its text in STREAMDP_TOKEN)", metavar="PATH"),
+    ] = None
+    tls_cert: Annotated[str | None, _service("file with the certificate of this server", metavar="PATH")] = (
+        None
+    )
+    tls_key: Annotated[str | None, _service("file with its key", metavar="PATH")] = None
+    tls_clients: Annotated[
+        str | None,
+        _service("file with the authority of clients, who must show certificates", metavar="PATH"),
+    ] = None
+    answer_within: Annotated[
+        Annotated[float, Meta(ge=0.1, le=80)],
+        _service("seconds after which a record without an answer is reported as pending", metavar="SECONDS"),
+    ] = 30.0
+    keep_journal: Annotated[
+        str | None,
+        _service("so much of the journal stays, though no snapshot needs it (500M, 2G)", metavar="SIZE"),
+    ] = None
+
+    @property
+    def one_stream(self) -> bool:
+        """Whether this process runs one stream."""
+        return True

@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     format: Annotated[
-        Literal["auto", "jsonl", "csv", "tsv", "text", "log"],
+        Literal["auto", "jsonl", "csv", "tsv", "ssv", "text", "log"],
         _input(
             "input format",
             when={"of_tables": "categories are fields of JSON or columns of a table: {of.format} has none"},

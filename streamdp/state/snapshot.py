@@ -303,6 +303,23 @@ class StateFolder:
         return newest(self.folder, warn)
 
 
+def headers(folder: Path) -> list[Header]:
+    """What the snapshots of a folder say of themselves, newest first, those that are damaged left out.
+
+    Their bodies are not read.
+    """
+    found = []
+    for path in snapshots(folder):
+        with (
+            contextlib.suppress(OSError, SnapshotError, struct.error),
+            open(open_regular(path), "rb") as file,
+        ):
+            magic, version, head, _ = PREFIX.unpack(file.read(PREFIX.size))
+            if magic == MAGIC and version == VERSION:
+                found.append(_header_of(file.read(min(head, 1 << 24)), str(path)))
+    return found
+
+
 def snapshots(folder: Path) -> list[Path]:
     """The snapshot files of a folder, newest first; what only looks like one is none."""
     return sorted((path for path in folder.glob(f"*{SUFFIX}") if NAME.fullmatch(path.name)), reverse=True)

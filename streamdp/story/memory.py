@@ -27,6 +27,11 @@ class Memory:
             if event.other is not None and event.size > 1 and event.event in ("split", "merged")
         )
 
+    def merged_into(self, label: int) -> int | None:
+        """What a story became part of, as far as that is remembered."""
+        into = (kin.other for kin in reversed(self.kin) if kin[:2] == ("merged", label))
+        return next(into, None)
+
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""
         return {"titles": self.titles.dump(), "kin": [tuple(each) for each in self.kin]}

@@ -26,6 +26,7 @@ from streamdp.priors import Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
+from streamdp.state.corrections import Correction
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, keywords_of
@@ -61,7 +62,7 @@ class BeamStream(Stream):
         )
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
-        self._looks = Looks(settings, self.announcer, self.most_records)
+        self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
 
     @property
     def search(self) -> BeamSearch | None:
@@ -218,6 +219,15 @@ class BeamStream(Stream):
         titled = entitle(self.memory.titles, search, *kept)
         answers.events.extend(titled if self.with_events else ())
 
+    def constrain(self, correction: Correction, answers: Answers) -> None:
+        """Hold what a correction says of records, from now on. Raises CorrectionError."""
+        from streamdp.streams.constraints import hold  # which needs much of the offline passes
+
+        stream = self.refinable()
+        outputs = hold(stream, self.corrections, self.announcer, correction, self.with_events)
+        if stream is not None:
+            self._revise(stream.search, outputs, answers)
+
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
         """Report records that have moved, and what became of clusters."""
         for out in outputs:
@@ -324,7 +334,8 @@ class BeamStream(Stream):
         from streamdp.offline.task import Stream as Refinable
 
         encoded = Encoded(encoder, held.batch, self.intake.moments)
-        return Refinable(self.settings, prior, encoded, held, search, self.announcer.open_from(search.seq))
+        since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed()
+        return Refinable(self.settings, prior, encoded, held, search, since, fixed)
 
     def base_of(self, words: Iterable[str]) -> dict[str, float]:
         """Share of each word in the base measure that all clusters have learned; {} where there is none."""
@@ -380,6 +391,7 @@ class BeamStream(Stream):
         open_for = self.announcer.open_for
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
+        self.corrections.check(self.seq, int(search.state.beam.counters.next_label))
         if self._looks.passes is not None:
             self._looks.passes.check(self.seq, int(search.state.beam.counters.next_label))
 

@@ -19,6 +19,7 @@ from streamdp.priors import DistanceDependent, by_distance
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.schema import Settings
 from streamdp.state.retained import pack
+from streamdp.streams.corrections import Corrections, newest_labels
 
 if TYPE_CHECKING:
     from streamdp.offline.passes import Passes
@@ -36,12 +37,20 @@ class Looks:
         Those of the stream.
     announcer
         Its open answers, and the latest records.
+    corrections
+        Say what stays where it is.
     most_records
         Of a cluster that second looks may make part of another.
     """
 
-    def __init__(self, settings: Settings, announcer: Announcer, most_records: int = MOST_RECORDS) -> None:
-        self._settings, self._announcer = settings, announcer
+    def __init__(
+        self,
+        settings: Settings,
+        announcer: Announcer,
+        corrections: Corrections,
+        most_records: int = MOST_RECORDS,
+    ) -> None:
+        self._settings, self._announcer, self._corrections = settings, announcer, corrections
         self._most_records = most_records
         self._age = 0
         self.began: VectorFamily | None = None
@@ -66,11 +75,14 @@ class Looks:
         self, search: BeamSearch, refinable: Callable[[], Refinable | None], *, with_events: bool, last: bool
     ) -> Iterator[Output]:
         """Look again at what has come of age; begin and adopt refinements. Yields revisions and events."""
+        if self._corrections.held:
+            self._corrections.follow(*newest_labels(search, self._announcer.retained.newest()[0]))
         age = self._age
         held = self._announcer.retained.collect() if age and search.seq >= age + REVIEW_EVERY else None
         if held is not None:
             seqs = self._announcer.unsure(*coming_of_age(search.seq, age, last=last))
-            due = Due(seqs, age, self._announcer.open_from(search.seq), self._most_records, last)
+            since = self._announcer.open_from(search.seq)
+            due = Due(seqs, age, since, self._most_records, last, *self._corrections.stays())
             yield from review(search, *held, due, with_events=with_events)
         if self.passes is not None:
             yield from self.passes.turn(refinable, search.seq, with_events=with_events, last=last)
@@ -83,7 +95,7 @@ class Looks:
             if not last and not are_shown(held.labels, self.began.dimension):
                 return
             age, since = AGED * self._settings.second_look, self._announcer.open_from(search.seq)
-            due = Due(NO_RECORDS, age, since, last=last)
+            due = Due(NO_RECORDS, age, since, MOST_RECORDS, last, *self._corrections.stays())
             yield from follow(search, *held, due, self.began, with_events=with_events)
 
     def adapt(self, search: BeamSearch) -> None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
@@ -14,11 +15,13 @@ from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
-from streamdp.records import Answers, ClusterSummary, Event, Kind, Record, Reject
+from streamdp.records import RENAMED, Answers, ClusterSummary, Event, Kind, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
+from streamdp.state.corrections import Correction, CorrectionError
 from streamdp.state.retained import Retained
 from streamdp.story.memory import Memory
+from streamdp.streams.corrections import Corrections, refused
 
 if TYPE_CHECKING:
     from streamdp.offline.task import Stream as Refinable
@@ -52,6 +55,8 @@ class Stream(ABC):
         """Whether the state remembers clusters that have ended, and what others split from or merged with."""
         self.memory = Memory()
         """What is remembered for stories."""
+        self.corrections = Corrections()
+        """What somebody has corrected by hand."""
 
     @property
     def retained(self) -> Retained:
@@ -64,7 +69,139 @@ class Stream(ABC):
             self.announcer.ended.extend(e for e in events if e.event in ("closed", "retired"))
             self.memory.happened(events)
 
+    # ---------------------------------------------------------------- corrections
+
+    def correct(self, correction: Correction, answers: Answers) -> None:
+        """Apply a correction now; append revisions and events. Raises CorrectionError where it cannot be.
+
+        One with a number is taken even if it is refused: whoever has numbered it goes on with the next.
+        """
+        held, before = self.corrections, self.corrections.taken
+        held.taken = correction.number or before + 1
+        try:
+            self._apply(msgspec.structs.replace(correction, number=held.taken), answers)
+        except CorrectionError:
+            held.taken = correction.number or before
+            raise
+
+    def _apply(self, correction: Correction, answers: Answers) -> None:
+        for label in correction.stories:
+            self._need_live(label)
+        if correction.what in ("rename", "mute"):
+            self._declare(correction)
+        elif correction.what == "undo":
+            self.corrections.end(correction.undone or 0)
+        else:
+            since = len(answers.events)
+            self.constrain(correction, answers)
+            self._hear(answers, since)
+        if correction.what == "rename" and self.with_events:
+            answers.events.extend(self.corrections.audible([self._renamed(correction)], by_hand=True))
+
+    def correct_at(self, correction: Correction, at: int, answers: Answers) -> None:
+        """Apply a correction when so many records have been absorbed: now, or as they come.
+
+        Raises CorrectionError where it cannot be applied now; of a later one ``refused`` will tell.
+        """
+        if at > self.seq or self.corrections.waiting:
+            self.corrections.waiting.append((at, correction))
+        else:
+            self.correct(correction, answers)
+
+    def _need_live(self, label: int) -> None:
+        if label not in self.census().label:
+            last = self.memory.merged_into(label)
+            more = f": it is part of story {last}" if last is not None else ""
+            raise refused(f"there is no live story {label}{more}")
+
+    def _declare(self, correction: Correction) -> None:
+        """Name or mute a story."""
+        held, (label,) = self.corrections, correction.stories
+        if (before := held.of(correction.what, label)) is not None:
+            if correction.what == "mute":
+                raise refused(f"story {label} is muted already (correction {before.correction.number})")
+            held.end(before.correction.number)
+        title = (correction.title or "").casefold()
+        for other, name in held.names.items():
+            if correction.what == "rename" and name.casefold() == title and other in self.census().label:
+                raise refused(f"story {other} has that name already: names are unique")
+        held.begin(correction)
+
+    def _renamed(self, correction: Correction) -> Event:
+        """The event of a story that somebody has named."""
+        (cluster,) = self.summaries(correction.stories)
+        dated = self.order.dated
+        return Event(
+            event=RENAMED,
+            seq=self.seq - 1,
+            time=self.retained.time if dated else None,
+            cluster=cluster.cluster,
+            other=None,
+            size=cluster.size,
+            moved=None,
+            first_time=cluster.first_time if dated else None,
+            last_time=cluster.last_time if dated else None,
+            words=cluster.words,
+            title=str(correction.title),
+        )
+
+    def constrain(self, correction: Correction, answers: Answers) -> None:
+        """Hold what a correction says of records, from now on. Raises CorrectionError."""
+        raise refused(f"{correction.what} is for texts, vectors and categories: not for templates yet")
+
+    def _correct_due(self, answers: Answers) -> None:
+        """Apply the corrections whose position has come."""
+        waiting = self.corrections.waiting
+        while waiting and waiting[0][0] <= self.seq:
+            _, correction = waiting.popleft()
+            try:
+                self.correct(correction, answers)
+            except CorrectionError as error:
+                self.corrections.refused.append(f"correction {correction.number}: {error.message}")
+
+    def _hear(self, answers: Answers, since: int) -> None:
+        """Leave out the events, from one on, that nobody wants to hear of."""
+        if self.corrections.held:
+            answers.events[since:] = self.corrections.audible(answers.events[since:])
+
     # ---------------------------------------------------------------- records
+
+    def advance(self, ready: Ready, answers: Answers) -> None:
+        """Take records whose turn has come, with their times, and apply corrections at their positions."""
+        waiting = self.corrections.waiting
+        while waiting and ready:
+            room = max(waiting[0][0] - self.seq - self.waiting, 1)
+            self._take_some(ready[:room], answers)
+            ready = ready[room:]
+            self._correct_due(answers)
+        self._take_some(ready, answers)
+
+    def _take_some(self, ready: Ready, answers: Answers) -> None:
+        since = len(answers.events)
+        self.take(ready, answers)
+        self._hear(answers, since)
+
+    def advance_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
+        """As :meth:`advance`, of texts side by side."""
+        waiting = self.corrections.waiting
+        while waiting and len(texts):
+            room = max(waiting[0][0] - self.seq - self.waiting, 1)
+            self._take_some_texts(texts[:room], times[:room], answers)
+            texts, times = texts[room:], times[room:]
+            self._correct_due(answers)
+        if len(texts):
+            self._take_some_texts(texts, times, answers)
+
+    def _take_some_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
+        since = len(answers.events)
+        self.take_texts(texts, times, answers)
+        self._hear(answers, since)
+
+    def finish(self, answers: Answers) -> None:
+        """The stream has ended: answer what waits, and look back for the last time."""
+        since = len(answers.events)
+        self.end(answers)
+        self._hear(answers, since)
 
     @property
     @abstractmethod

@@ -11,20 +11,25 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import LineAnnouncer, assignments
+from streamdp.answers.announcer import assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
+from streamdp.answers.line_announcer import LineAnnouncer
+from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require, within
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
-from streamdp.lines.stream import LineStream, Stretch
+from streamdp.lines.state import roots
+from streamdp.lines.stream import LineStream, Stretch, bytes_of
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
+from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_terms
 from streamdp.state.retained import Labelled, Retained, pack, unpack
 from streamdp.state.sound import check_lines
 from streamdp.streams.stream import Stream
+from streamdp.streams.telling import Telling
 
 
 class TemplateStream(Stream):
@@ -51,6 +56,7 @@ class TemplateStream(Stream):
         self._pieces: dict[int, list[str]] = {}
         self._holes: dict[int, list[bool]] = {}
         self._shown: dict[int, str] = {}
+        self._written: dict[int, bytes] = {}
         self._marker = Marker()
 
     @property
@@ -79,44 +85,61 @@ class TemplateStream(Stream):
     def take(self, ready: Ready, answers: Answers) -> None:
         """Learn texts, with their times, and append what there is to say of them."""
         given = self._texts(ready, answers)
-        if not given:
-            return
-        times, records = np.array([time for time, _ in given]), [record for _, record in given]
+        if given:
+            records = [record for _, record in given]
+            written = bytes_of([str(record.value) for record in records])
+            self._learn(records, written, np.array([time for time, _ in given]), answers)
+
+    def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
+        """The same of texts side by side."""
+        answers.rejects.extend(reject for _, reject in texts.refused)
+        if len(texts):
+            offsets = np.concatenate([[texts.begin], texts.columns.ends])
+            self._learn(texts, (texts.columns.letters, offsets), times, answers)
+
+    def _learn(
+        self,
+        records: Sequence[Record],
+        written: tuple[np.ndarray, np.ndarray],
+        times: np.ndarray,
+        answers: Answers,
+    ) -> None:
+        """Learn records at these times, of which ``written`` are the bytes, and where each begins."""
         lines, events = answers.lines, answers.events if self.with_events else None
         first, labels = self.seq, np.zeros(len(records), np.int64)
         offsets = np.zeros(len(records) + 1, np.int64)
         self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
-        done = 0
-        for part in self.lines.take([str(record.value) for record in records], times):
+        telling = Telling(self.announcer, records, first, lines)
+        done, dated = 0, time_of(records, 0) is not None
+        for part in self.lines.take_bytes(*written, times):
             if len(part.retired):
-                self._retire(first + done, records[done], events)
+                self._retire(first + done, time_of(records, done), events)
                 continue
             n, untold = len(part.answers), -1
             labels[done : done + n] = part.answers["label"]
-            came = slice(done, done + n)
-            turned = self._turned(labels[came], times[came], first + done, records[came])
+            turned = self._turned(part, times, first, done, records, dated=dated)
             if events is not None:
                 events.extend(turned)
             if part.changed:  # the last line changed a template: the others are reported as it was
-                self._announce(part, 0, n - 1, first + done, records[done : done + n], lines)
-                untold = self._changed(records[done + n - 1], part)
-            self._announce(
-                part, n - 1 if part.changed else 0, n, first + done, records[done : done + n], lines
-            )
+                self._tell(telling, part, 0, n - 1)
+                untold = self._changed(text_of(records, done + n - 1), part)
+            self._tell(telling, part, n - 1 if part.changed else 0, n)
             done += n
-            last, seq = records[done - 1], first + done - 1
+            last, seq = time_of(records, done - 1) if part.changed else None, first + done - 1
             if part.changed and events is not None and part.answers["founded"][-1]:
                 events.append(self._event("born", int(part.answers["label"][-1]), seq, last))
             for younger, older in part.changes.tolist():
                 if younger == untold:
                     continue
+                telling.finish()
                 self._one_label(younger, older, seq, last, lines, events)
+        telling.finish()
 
     def score(self, records: Sequence[Record | Reject], first: int, answers: Answers) -> None:
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
         part = self.lines.score([str(record.value) for record in taken])
-        answers.lines.extend(self._answers(part, 0, len(taken), first, taken))
+        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -130,8 +153,8 @@ class TemplateStream(Stream):
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries; templates of one label are one cluster."""
-        living = self._living()
-        return self.lines.counters() | {"clusters_live": len(set(map(self._label_of, living)))}
+        labels = roots(self.lines.state.clusters["older"][: int(self.lines.state.counters.clusters)])
+        return self.lines.counters() | {"clusters_live": len(np.unique(labels[self._living()]))}
 
     def _living(self) -> list[int]:
         """The templates that live."""
@@ -139,7 +162,7 @@ class TemplateStream(Stream):
         found: list[int] = np.flatnonzero(rows["alive"]).tolist()
         return found
 
-    def _changed(self, record: Record, part: Stretch) -> int:
+    def _changed(self, text: str, part: Stretch) -> int:
         """A line has founded a template, or made a hole of a constant, or templates one.
 
         Returns the label of one that became an older one at once, so that it is never told; else -1.
@@ -147,7 +170,7 @@ class TemplateStream(Stream):
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
         founded = cluster not in self._pieces
         if founded:
-            self._pieces[cluster] = pieces_of(str(record.value), self._marker)
+            self._pieces[cluster] = pieces_of(text, self._marker)
         self._let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
         self._show(self._alive(cluster))
         return cluster if founded and not part.answers["founded"][-1] else -1
@@ -156,6 +179,7 @@ class TemplateStream(Stream):
         """Make out how a template reads now: lines before the next change are reported so."""
         self._holes[cluster] = holes(self.lines.state, cluster)
         self._shown[cluster] = template_of(self.lines.state, cluster, self._pieces[cluster])
+        self._written[cluster] = as_template(self._shown[cluster])
 
     def _alive(self, cluster: int) -> int:
         """The template that one has become part of, or itself."""
@@ -171,47 +195,56 @@ class TemplateStream(Stream):
         return label
 
     def _answers(
-        self, part: Stretch, start: int, stop: int, first: int, records: Sequence[Record]
+        self, rows: np.ndarray, sizes: np.ndarray, first: int, records: Sequence[Record]
     ) -> list[Assignment]:
-        """Answers ``start`` to ``stop``; ``records[0]`` is record number ``first``."""
-        rows, unset = part.answers[start:stop], msgspec.UNSET
-        records = records[start:stop]
+        """The answers to records, which are numbered from ``first``."""
+        unset = msgspec.UNSET
+        params: Iterable[Any] = repeat(unset)
         clusters = rows["cluster"].tolist()
         labels = rows["label"].tolist()
-        params: Iterable[Any] = repeat(unset)
         if self.settings.params:
             params = [
-                [] if label < 0 else self._values(record, cluster)
+                [] if label < 0 else self._values(str(record.value), cluster)
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
         templates = [unset if label < 0 else self._template(label) for label in labels]
-        sizes = part.sizes[start:stop]
-        return assignments(rows, sizes, records, first + start, templates=templates, params=params)
+        return assignments(rows, sizes, records, first, templates=templates, params=params)
 
     def _template(self, label: int) -> str:
         """The template of a label, which may just have become an older one."""
         shown = self._shown.get(label)
         return self._shown[self._label_of(label)] if shown is None else shown
 
-    def _values(self, record: Record, cluster: int) -> list[str]:
-        """The values of a record's holes; its template may just have become part of an older one."""
+    def _values(self, text: str, cluster: int) -> list[str]:
+        """The values of a text's holes; its template may just have become part of an older one."""
         found = self._holes.get(cluster)
         if found is None:
             found = self._holes[self._alive(cluster)]
-        return values_of(str(record.value), found, self._marker)
+        return values_of(text, found, self._marker)
 
-    def _announce(
-        self, part: Stretch, start: int, stop: int, seq: int, records: Sequence[Record], lines: Lines
-    ) -> None:
-        answers = self._answers(part, start, stop, seq, records)
-        self.announcer.report(answers, records[start:stop], lines)
+    def _tell(self, telling: Telling, part: Stretch, start: int, stop: int) -> None:
+        """Answer some lines of a stretch with their templates as they are now."""
+        if start == stop:
+            return
+        rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
+        if not isinstance(texts, Texts):
+            first, records = telling.next(stop - start)
+            self.announcer.report(self._answers(rows, sizes, first, records), records, telling.lines)
+            return
+        known, labels = self._written, rows["label"].tolist()
+        templates = [known.get(label) or as_template(self._template(label)) for label in labels]
+        values: list[bytes] = []
+        if self.settings.params:
+            clusters = enumerate(rows["cluster"].tolist(), telling.answered)
+            values = [as_values(self._values(texts.text(i), cluster)) for i, cluster in clusters]
+        telling.add(rows, sizes, templates, values)
 
     def _one_label(
         self,
         younger: int,
         older: int,
         seq: int,
-        record: Record,
+        time: float | None,
         lines: Lines,
         events: list[Event] | None,
     ) -> None:
@@ -220,12 +253,12 @@ class TemplateStream(Stream):
         self._rates.unite(younger, label)
         self.announcer.relabel(younger, label, self._shown[label], lines)
         if events is not None:
-            event = self._event("merged", younger, seq, record)
+            event = self._event("merged", younger, seq, time)
             merged = msgspec.structs.replace(event, other=label, moved=[(label, event.size)])
             events.append(merged)
             self.note([merged])
 
-    def _retire(self, seq: int, record: Record, events: list[Event] | None) -> None:
+    def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
         rows = self.lines.state.clusters
         gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
@@ -233,7 +266,7 @@ class TemplateStream(Stream):
         self._rates.forget(np.array(list(families)))
         if events is not None:
             retired = [
-                self._event("retired", label, seq, record, members)
+                self._event("retired", label, seq, time, members)
                 for label, members in sorted(families.items())
             ]
             events.extend(retired)
@@ -243,17 +276,25 @@ class TemplateStream(Stream):
     def _let_go(self, clusters: Iterable[int]) -> None:
         """Forget how templates that are gone read."""
         for cluster in clusters:
-            for held in (self._pieces, self._holes, self._shown):
+            for held in (self._pieces, self._holes, self._shown, self._written):
                 held.pop(cluster, None)
 
     def _turned(
-        self, labels: np.ndarray, times: np.ndarray, first: int, records: Sequence[Record]
+        self,
+        part: Stretch,
+        times: np.ndarray,
+        first: int,
+        done: int,
+        records: Sequence[Record],
+        *,
+        dated: bool,
     ) -> list[Event]:
         """Count lines; the events of templates whose rate has changed before them."""
         found = []
-        for turn in self._rates.take(labels, times, first, dated=records[0].time is not None):
+        labels = part.answers["label"]
+        for turn in self._rates.take(labels, times[done : done + len(labels)], first + done, dated=dated):
             kind = TURNS[0] if turn.silent else TURNS[1]
-            event = self._event(kind, turn.label, first + turn.at, records[turn.at])
+            event = self._event(kind, turn.label, first + done + turn.at, time_of(records, done + turn.at))
             last = None if event.last_time is None else turn.last
             found.append(
                 msgspec.structs.replace(
@@ -262,14 +303,16 @@ class TemplateStream(Stream):
             )
         return found
 
-    def _event(self, kind: str, label: int, seq: int, record: Record, members: Sequence[int] = ()) -> Event:
+    def _event(
+        self, kind: str, label: int, seq: int, time: float | None, members: Sequence[int] = ()
+    ) -> Event:
         """What happened to a label, of these templates; of its own alone where none are given."""
         part = self.lines.state.clusters[list(members) or [label]]
-        dated = record.time is not None
+        dated = time is not None
         return Event(
             event=kind,
             seq=seq,
-            time=record.time,
+            time=time,
             cluster=label,
             other=None,
             size=int(part["size"].sum()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Literal
 
 from streamdp.answers.describe import described, of_closed
@@ -28,13 +27,16 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         clusters = [of_closed(event, announcer.samples) for event in reversed(announcer.ended)]
     else:
         clusters = described(stream.summaries(), stream.retained, announcer.samples, dated=dated)
+    corrections = stream.corrections
+    clusters = [cluster for cluster in clusters if cluster.cluster not in corrections.muted]
     labels, times = stream.retained.newest()
     if not dated:
         times = None
     clock = Clock.of(times, stream.seq, stretch)
     titles = stream.memory.titles
     known = Known(
-        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None},
+        {c.cluster: title for c in clusters if (title := titles.of(c.cluster)) is not None}
+        | corrections.names,
         {} if closed else stream.keywords(),
         figures_of(clock, labels, times, stream.seq - len(labels)),
         stream.memory.kin,
@@ -44,15 +46,16 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
     if records:
         own = _records(stream)
         made = [with_records(story, own.get(story.label, ())) for story in made]
-    warnings = [] if closed or stream.kind != "texts" else list(_doubts(stream))
+    warnings = [] if closed else doubts_of(stream)
     return Stories(made, clock, stream.seq, kind=stream.kind, remembered=remembered, warnings=warnings)
 
 
-def _doubts(stream: Stream) -> Iterator[str]:
-    """What is doubtful about the stories of texts."""
-    held = stream.retained.collect()
-    if held is not None:
-        yield from doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words)
+def doubts_of(stream: Stream) -> list[str]:
+    """What is doubtful about the stories of texts, a sentence each."""
+    held = stream.retained.collect() if stream.kind == "texts" else None
+    if held is None:
+        return []
+    return list(doubts(held.labels, stream.announcer.revised / max(stream.seq, 1), held.batch.words))
 
 
 def _records(stream: Stream) -> dict[int, list[StoryRecord]]:

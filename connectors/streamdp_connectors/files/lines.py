@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _REST_OF_FIELD = {
     delimiter: re.compile(rb'(?:[^"]++|"")*+"[^%b]*+%b?' % (delimiter, delimiter))
-    for delimiter in (b",", b"\t")
+    for delimiter in (b",", b"\t", b";")
 }
 
 

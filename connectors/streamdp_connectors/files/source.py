@@ -16,6 +16,9 @@ from streamdp_connectors.files.lines import Block, Lines, Rows, leaves_quote_ope
 from streamdp_connectors.inputs import WORK, Input, Known
 from streamdp_connectors.protocol import SourceError
 
+Written = Literal["jsonl", "csv", "tsv", "ssv", "text"]
+"""How the records of a file are written: by lines, or by rows of cells."""
+
 _log = logging.getLogger(__name__)
 _BOM = b"\xef\xbb\xbf"
 _RETURN = 0x0D
@@ -47,7 +50,7 @@ class FileSource:
     def __init__(
         self,
         path: str,
-        format: Literal["jsonl", "csv", "tsv", "text"] = "jsonl",
+        format: Written = "jsonl",
         follow: bool = False,
         clock: Callable[[], float] = time.time,
         max_line: int = 16 << 20,
@@ -353,8 +356,9 @@ class FileSource:
         try:
             names = [name.strip() for name in parse_row(data.decode(), self._delimiter)]
         except (UnicodeDecodeError, RefusedError) as error:
+            why = "it is no text" if isinstance(error, UnicodeDecodeError) else error
             raise SourceError(
-                f"{self.path} has no readable header of columns: {error}", Exit.BAD_DATA
+                f"{self.path} has no readable header of columns: {why}", Exit.BAD_DATA
             ) from None
         named = [name for name in names if name]
         repeated = sorted({name for name in named if named.count(name) > 1})

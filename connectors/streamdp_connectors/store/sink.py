@@ -190,6 +190,17 @@ class StoreSink:
                 Exit.BAD_DATA,
             )
 
+    @property
+    def waiting(self) -> list[dict[str, Any]]:
+        """The positions of records that were read and not answered yet."""
+        return [msgspec.json.decode(place) for place in self._texts]
+
+    def find_ids(self) -> None:
+        """Make records quick to find by their id, from now on. Raises SinkError."""
+        self._transact(
+            lambda: self._store.execute("CREATE INDEX IF NOT EXISTS records_by_id ON records (id)")
+        )
+
     # ---------------------------------------------------------------- taken in
 
     def mark(self, positions: Mapping[str, Any]) -> None:
@@ -315,7 +326,7 @@ class StoreSink:
             os.close(self._lock)
             self._lock = -1
 
-    def _transact(self, change: Callable[[], None]) -> None:
+    def _transact(self, change: Callable[[], object]) -> None:
         """Change the tables, all or nothing. Raises SinkError."""
         try:
             self._store.execute("BEGIN IMMEDIATE")

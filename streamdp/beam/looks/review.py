@@ -27,12 +27,16 @@ MOST_RECORDS = 50
 """Records of such a cluster: hardly any larger one becomes part of another, and each costs the most."""
 
 
+NONE = np.zeros(0, np.int64)
+
+
 class Due(NamedTuple):
     """What may be looked at.
 
     ``seqs`` are the numbers of records, in order. Records before ``since`` are final: they stay, and so do
     clusters that hold any. Clusters of up to ``most_records`` are looked at as they come of ``age``, all of
-    them when the stream has ended (``last``).
+    them when the stream has ended (``last``). Of what was corrected by hand, records of the numbers ``fixed``
+    stay, and clusters of the labels ``whole`` become part of no other.
     """
 
     seqs: np.ndarray  # int64[n]
@@ -40,6 +44,8 @@ class Due(NamedTuple):
     since: int = 0
     most_records: int = MOST_RECORDS
     last: bool = False
+    fixed: np.ndarray = NONE
+    whole: np.ndarray = NONE
 
 
 def coming_of_age(seq: int, age: int, *, last: bool) -> tuple[int, int]:
@@ -67,13 +73,15 @@ def review(
     ------
     Revisions and events; the buffers are used again when the iterator goes on.
     """
-    seqs = due.seqs
+    seqs = due.seqs[~np.isin(due.seqs, due.fixed)] if len(due.fixed) else due.seqs
     recent = gather_recent(search, first, batch, labels)
     places = made(Places, {})
     start, stop = (int(seqs[0]) - first, int(seqs[-1]) + 1 - first) if len(seqs) else (0, 0)
     chosen = batch.slice(start, stop)
     slots = _of_age(search, recent, due)
     slots = slots[~np.isin(slots, recent.slot[: max(due.since - first, 0)])]
+    if len(due.whole):
+        slots = slots[~np.isin(labels_of(search, slots), due.whole)]
     inverted, words = search.words.inverted, len(search.words.learned.counts)
     # a cluster may have taken in others, and records, by the time that it is looked at
     lengths = np.diff(chosen.offsets)
@@ -119,7 +127,7 @@ def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
     pool = search.state.pool
     slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0))
     if len(slots) > len(labels):  # leaving most out is cheaper than to put all in order
-        slots = slots[np.isin(_labels_of(search, slots), labels)]
+        slots = slots[np.isin(labels_of(search, slots), labels)]
     if not len(slots):
         return np.full(len(labels), -1)
     names, slots = by_label(search, slots)
@@ -129,12 +137,13 @@ def slots_of(search: BeamSearch, labels: np.ndarray) -> np.ndarray:
 
 def by_label(search: BeamSearch, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels of clusters, in order, and the slots of each."""
-    labels = _labels_of(search, slots)
+    labels = labels_of(search, slots)
     order = np.argsort(labels)
     return labels[order], slots[order]
 
 
-def _labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
+def labels_of(search: BeamSearch, slots: np.ndarray) -> np.ndarray:
+    """The labels of clusters."""
     state = search.state
     return np.asarray(state.lineages.rows["label"][state.pool.slots["lineage"][slots]])
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamdp.beam.data.state import Output
 from streamdp.beam.looks.recent import Recent
-from streamdp.beam.looks.review import Due, run_looks
+from streamdp.beam.looks.review import Due, labels_of, run_looks
 from streamdp.beam.looks.uniting import (
     collect_rows,
     evidence_of_tails,
@@ -53,6 +53,8 @@ class Clusters:
         pool, held = search.state.pool, recent.slot[: max(due.since - recent.first, 0)]
         stays = recent.held < pool.slots["size"]
         stays[held[held >= 0]] = True
+        if len(due.whole):
+            stays[self._slots] |= np.isin(labels_of(search, self._slots), due.whole)
         self._stays = stays[self._slots]
         self._founders = pool.founder[self._slots]
         self._able = (self._founders <= search.seq - due.age) | due.last

@@ -3,7 +3,7 @@
 import { $, el, fill } from "./dom.js";
 import { get } from "./api.js";
 import { colour, swatch } from "./colours.js";
-import { age, count, digits, percent, rate, short, when } from "./format.js";
+import { age, count, digits, percent, short, when } from "./format.js";
 import { event, record } from "./records.js";
 
 export class Cluster {
@@ -57,10 +57,10 @@ export class Cluster {
     const row = told.figures;
     if (told.merged_into) return el("p", { class: "gone" }, "It is now part of ", this.link(told.merged_into), ".");
     if (!row) return el("p", { class: "gone" }, "It is not live any more.");
-    const more = row.recent - row.before;
+    const more = row.now - row.before;
     const pairs = [
       ["records", count(row.size)],
-      ["now", row.rate ? `${rate(row.rate)}/s` : "–"],
+      ["now", row.now ? count(row.now) : "–"],
       ["trend", more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : "="],
       ["life", age(row)],
       ["novelty", row.novelty === null ? "–" : row.novelty.toFixed(1)],

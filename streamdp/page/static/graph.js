@@ -2,7 +2,7 @@
 
 import { $, el, fill, say } from "./dom.js";
 import { colour, ink, isDark, onScheme, paint, swatch } from "./colours.js";
-import { count, full, ticks, when } from "./format.js";
+import { count, full, span, ticks, when } from "./format.js";
 import { stack } from "./stack.js";
 
 const FOOT = 26;
@@ -48,7 +48,7 @@ export class Graph {
     this.draw();
     this.legend();
     const names = data.bands.map((b) => b.name).join("; ");
-    const label = data.bands.length ? `Streamgraph of ${data.bands.length} clusters: ${names}` : "Streamgraph, empty still";
+    const label = data.bands.length ? `Streamgraph of ${data.bands.length} stories: ${names}` : "Streamgraph, empty still";
     if (this.canvas.getAttribute("aria-label") !== label) this.canvas.setAttribute("aria-label", label);
   }
 
@@ -69,7 +69,14 @@ export class Graph {
     const c = this.context;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
     c.clearRect(0, 0, w, h);
-    if (!this.data || !this.data.others.length) return;
+    if (!this.data || !this.data.others.length) {
+      c.font = "14px Inter, system-ui, sans-serif";
+      c.textAlign = "center";
+      c.fillStyle = isDark() ? "#a3a098" : "#67645e";
+      c.fillText("Nothing yet: the first records are waited for.", w / 2, h / 2);
+      c.textAlign = "start";
+      return;
+    }
     const n = this.data.others.length;
     const inner = h - FOOT;
     this.x = (j) => (n === 1 ? (j ? w : 0) : (j / (n - 1)) * w);
@@ -89,6 +96,7 @@ export class Graph {
     });
     c.globalAlpha = 1;
     this.names(c, w);
+    this.scale(c, inner);
     if (this.grip) {
       c.fillStyle = isDark() ? "#e6e4df2e" : "#1d1f2124";
       c.fillRect(Math.min(this.grip.from, this.grip.to), 0, Math.abs(this.grip.to - this.grip.from), inner);
@@ -150,6 +158,31 @@ export class Graph {
     }
   }
 
+  // How thick so many records are: a bar of a round number of them.
+  scale(c, inner) {
+    const { width, axis } = this.data;
+    const most = (this.stacked.top * 0.3 * inner) / Math.max(inner - 8, 1);
+    const unit = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
+    const records = [5, 2, 1].map((m) => m * unit).find((n) => n <= most) || 1;
+    const tall = Math.abs(this.y(records) - this.y(0));
+    if (tall > inner / 2) return;
+    const during = axis === "dates" ? ` in ${span(width)}` : axis === "records" ? ` of ${count(width)}` : "";
+    const text = `${count(records)} record${records === 1 ? "" : "s"}${during}`;
+    c.font = "12px Inter, system-ui, sans-serif";
+    c.textBaseline = "middle";
+    const [left, top] = [8.5, 8];
+    c.fillStyle = isDark() ? "#191c20cc" : "#ffffffcc";
+    c.fillRect(left + 6, top - 7, c.measureText(text).width + 6, 14);
+    c.strokeStyle = c.fillStyle = isDark() ? "#a3a098" : "#67645e";
+    c.lineWidth = 1;
+    c.beginPath();
+    for (const y of [top, top + tall]) { c.moveTo(left - 3, y); c.lineTo(left + 3, y); }
+    c.moveTo(left, top);
+    c.lineTo(left, top + tall);
+    c.stroke();
+    c.fillText(text, left + 9, top);
+  }
+
   // In the widest place of each band that has room, its first words.
   names(c, w) {
     this.data.bands.forEach((band, i) => {
@@ -190,8 +223,16 @@ export class Graph {
     const n = this.data.others.length;
     this.at = Math.max(0, Math.min(n - 1, Math.round((x / box.width) * (n - 1))));
     const i = this.stacked.bands.findIndex((b) => y <= this.y(b.low[this.at]) && y >= this.y(b.high[this.at]));
+    if (i >= 0) this.at = this.filled(this.data.bands[i].counts, this.at);
     this.light(i < 0 ? null : this.data.bands[i].cluster);
     this.describe(x, y, i, box.width);
+  }
+
+  // A band is drawn from bin to bin: where one has no record, the fuller one beside it is meant.
+  filled(counts, at) {
+    if (counts[at]) return at;
+    const beside = [at - 1, at + 1].filter((j) => counts[j]);
+    return beside.length ? beside.reduce((a, b) => (counts[b] > counts[a] ? b : a)) : at;
   }
 
   take(event) {
@@ -217,7 +258,7 @@ export class Graph {
     const { start, width, bands, others } = this.data;
     const from = start + this.at * width;
     const time = this.data.axis === "dates" ? full(from) : `${this.data.axis === "records" ? "record " : ""}${count(from)}`;
-    const head = i < 0 ? "other clusters" : bands[i].name;
+    const head = i < 0 ? "other stories" : bands[i].name;
     const records = i < 0 ? others[this.at] : bands[i].counts[this.at];
     fill(this.tip, el("strong", {}, i >= 0 && el("span", { class: swatch(bands[i].slot) }), head), el("span", {}, `${count(records)} records`), el("span", { class: "faint" }, time));
     this.tip.hidden = false;

@@ -63,6 +63,7 @@ listen((tick, whole) => {
   $("text").placeholder = SCORED[status.kind] || $("text").placeholder;
   $("main").hidden = false;
   strip(status);
+  table.stretch(status.stretch);
   if (document.hidden && !whole) { waiting = { tick, whole: true }; return; }
   if (paused && !whole) return;
   show(tick, whole);

@@ -11,7 +11,7 @@ function figures(s) {
   const found = [
     ["Records", count(s.records || 0), "answered since the stream began"],
     ["A second", s.state === "running" ? rate(s.rate) : "–", "over the last five seconds"],
-    ["Live clusters", count(s.live || 0), `${count(s.announced || 0)} announced since the stream began`],
+    [`Live ${s.nouns?.[1] || "stories"}`, count(s.live || 0), `${count(s.announced || 0)} announced since the stream began`],
   ];
   if (s.lag) found.push(["Behind", s.lag.seconds ? span(s.lag.seconds) : count(s.lag.records), `${count(s.lag.records)} records are not read yet`]);
   else if (s.read !== undefined && s.state === "running") found.push(["Read", `${Math.floor(100 * s.read)} %`, "of the input"]);
@@ -41,7 +41,26 @@ export function strip(s, state) {
   say($("state"), shown);
   $("state").dataset.state = state ? "lost" : s.state;
   document.title = `${s.stream} – streamdp`;
+  doubts(s.warnings || []);
+  if (s.nouns) name(...s.nouns);
   foot(s);
+}
+
+// What the clusters are called: stories, templates, clusters.
+function name(one, many) {
+  const large = (word) => word[0].toUpperCase() + word.slice(1);
+  const heads = [["clusters-title", `Live ${many} `], ["graph-title", `${large(many)} over time `]];
+  for (const [id, text] of heads) if ($(id).firstChild.data !== text) $(id).firstChild.data = text;
+  say($("table").tHead.querySelector("[data-key=name] button"), large(one));
+}
+
+function doubts(found) {
+  const list = $("doubts");
+  const key = found.join("\n");
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.hidden = !found.length;
+  fill(list, found.map((line) => el("li", {}, line)));
 }
 
 function foot(s) {

@@ -3,13 +3,13 @@
 import { $, el, fill, say } from "./dom.js";
 import { get } from "./api.js";
 import { swatch } from "./colours.js";
-import { age, count, full, rate } from "./format.js";
+import { age, count, full } from "./format.js";
 
 const COLUMNS = [
-  ["name", "Cluster", "what", "ascending"],
+  ["name", "Story", "what", "ascending"],
   ["size", "Records", "number", "descending", "how many records it has"],
-  ["rate", "Now", "number", "descending", "records a second, over the last ten seconds"],
-  ["trend", "Trend", "number", "descending", "of the last 1,000 records, beside the 1,000 before"],
+  ["now", "Now", "number", "descending", "records in the latest stretch of the stream's own time"],
+  ["trend", "Trend", "number", "descending", "how many more that is than in the stretch before"],
   ["age", "Life", "number wide-only", "ascending", "from its first record to its last"],
   ["novelty", "Novelty", "number wide-only", "descending", "surprise by word of its latest records, in nats"],
 ];
@@ -18,7 +18,7 @@ const STEP = 25;
 export class Table {
   constructor(open) {
     this.open = open;
-    this.sort = "size";
+    this.sort = "trend";
     this.order = "descending";
     this.most = STEP;
     this.rows = new Map();
@@ -85,6 +85,13 @@ export class Table {
     } else this.nothing?.remove();
   }
 
+  // the stretch of the stream's own time that is now
+  stretch(words) {
+    const help = `records in the latest ${words} of the stream's own time`;
+    const [now, trend] = ["now", "trend"].map((key) => $("table").tHead.querySelector(`[data-key=${key}]`));
+    if (words && now.title !== help) { now.title = help; trend.title = `how many more that is than in the ${words} before`; }
+  }
+
   // names change as clusters grow: the table says what the graph says
   name(bands) {
     for (const band of bands) {
@@ -112,9 +119,9 @@ export class Table {
     say(words, row.template ? "" : row.words.slice(3, 8).map((w) => w[0]).join(" "));
     say(said, row.samples.length ? row.samples[row.samples.length - 1] : "");
     say(size, count(row.size));
-    say(now, rate(row.rate));
-    const more = row.recent - row.before;
-    say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.recent ? "=" : "–");
+    say(now, row.now ? count(row.now) : "–");
+    const more = row.now - row.before;
+    say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.now ? "=" : "–");
     trend.dataset.way = Math.sign(more);
     say(life, age(row));
     if (row.first_time !== null) life.title = `${full(row.first_time)} to ${full(row.last_time)}`;

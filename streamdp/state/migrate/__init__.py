@@ -32,6 +32,7 @@ PARTS = {
     "lines": 1,
     "stories": 1,
     "refinement": 1,
+    "corrections": 1,
     "shards": 1,
     "model": 1,
 }
@@ -40,7 +41,8 @@ PARTS = {
 ``header``: what a snapshot says of itself; ``waiting``: records that are not in order yet, or wait for a
 warm-up; ``beam``: hypotheses and clusters, but for what ``texts``, ``categories`` or ``vectors`` say of them
 and of their encoding; ``lines``: templates of a log; ``stories``: titles, splits
-and mergers; ``shards``: what a merger knows of its parts; ``model``: a file that ``StreamDP.save`` writes.
+and mergers; ``corrections``: those by hand that are in force; ``shards``: what a merger knows of its parts;
+``model``: a file that ``StreamDP.save`` writes.
 """
 
 
@@ -64,6 +66,7 @@ _OF_KEYS = {
     "state": "beam",
     "passes": "refinement",
     "stories": "stories",
+    "corrections": "corrections",
     "templates": "lines",
 }
 _OF_KINDS = {"words": "texts", "categories": "categories", "vectors": "vectors"}

@@ -1,0 +1,142 @@
+"""Records over HTTP: one at a time at 200 a second, and batches of 100 against ``consume`` of a file.
+
+``python -m benchmarks.serve [SECONDS]``, beside what an fsync takes on the disk where the state is.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from streamdp.demo.stream import demo_stream
+
+RATE = 200
+"""Records a second, one at a time."""
+
+BATCH, RECORDS = 100, 60_000
+
+
+def percentiles(seconds: Sequence[float]) -> str:
+    """Median and 99th percentile in milliseconds."""
+    p50, p99 = np.percentile(np.array(seconds) * 1e3, [50, 99])
+    return f"p50 {p50:.2f} ms, p99 {p99:.2f} ms"
+
+
+def synced(folder: Path, times: int = 500) -> list[float]:
+    """How long it takes to bring 150 bytes to the disk, after as many before it."""
+    found = []
+    with (folder / "synced").open("wb", buffering=0) as file:
+        for _ in range(times):
+            began = time.perf_counter()
+            file.write(b"x" * 150)
+            os.fdatasync(file.fileno())
+            found.append(time.perf_counter() - began)
+    return found
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[http.client.HTTPConnection]:
+    """A client of a service in a folder."""
+    command = [
+        sys.executable,
+        "-m",
+        "streamdp",
+        "serve",
+        "--state",
+        "st",
+        "--store",
+        "news.db",
+        "--port",
+        "0",
+    ]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    found = re.search(r":(\d+)/", process.stderr.readline())
+    assert found is not None
+    client = http.client.HTTPConnection("127.0.0.1", int(found[1]))
+    try:
+        while ask(client, "GET", "/readyz", b"")[0] != 200:
+            time.sleep(0.1)
+        yield client
+    finally:
+        client.close()
+        process.terminate()
+        process.communicate()
+
+
+def ask(client: http.client.HTTPConnection, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+    """Status and body of an answer."""
+    client.request(method, path, body or None, {"content-type": "application/x-ndjson"} if body else {})
+    answer = client.getresponse()
+    return answer.status, answer.read()
+
+
+def one_at_a_time(client: http.client.HTTPConnection, lines: Sequence[bytes], seconds: float) -> list[float]:
+    """How long single records take at a steady rate; those that come late because others did wait count."""
+    found, began = [], time.perf_counter()
+    for number in range(int(RATE * seconds)):
+        due = began + number / RATE
+        if (left := due - time.perf_counter()) > 0:
+            time.sleep(left)
+        status, _ = ask(client, "POST", "/v1/records", lines[number % len(lines)])
+        assert status == 200
+        found.append(time.perf_counter() - due)
+    return found
+
+
+def in_batches(client: http.client.HTTPConnection, lines: Sequence[bytes]) -> float:
+    """Records a second in batches, one after the other."""
+    began = time.perf_counter()
+    for at in range(0, len(lines), BATCH):
+        status, _ = ask(client, "POST", "/v1/records", b"".join(lines[at : at + BATCH]))
+        assert status == 200
+    return len(lines) / (time.perf_counter() - began)
+
+
+def consumed(folder: Path, lines: Sequence[bytes], more: Sequence[str]) -> float:
+    """Records a second from a file to a file, as the run itself says."""
+    (folder / "in.jsonl").write_bytes(b"".join(lines))
+    command = [sys.executable, "-m", "streamdp", "consume", "in.jsonl", "--output", "out.jsonl", *more]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    found = re.search(r"([\d,]+) records/s", done.stderr)
+    assert found is not None
+    return float(found[1].replace(",", ""))
+
+
+def main(seconds: float) -> None:
+    """Print a line for each."""
+    stream = demo_stream(RECORDS, 1)
+    lines = [json.dumps({"id": record.id, "text": record.text}).encode() + b"\n" for record in stream]
+    anonymous = [json.dumps({"text": json.loads(line)["text"]}).encode() + b"\n" for line in lines]
+    with tempfile.TemporaryDirectory(dir=".") as name:
+        folder = Path(name)
+        print(f"fdatasync of 150 bytes: {percentiles(synced(folder))}")
+        with served(folder) as client:
+            one_at_a_time(client, anonymous, 2.0)
+            print(f"one at a time, {RATE}/s: {percentiles(one_at_a_time(client, anonymous, seconds))}")
+            print(f"batches of {BATCH}: {in_batches(client, lines):,.0f} records/s")
+        for what, more in (
+            ("file to file", []),
+            ("with state and store", ["--state", "s2", "--store", "2.db"]),
+        ):
+            inner = folder / what.replace(" ", "-")
+            inner.mkdir()
+            print(f"consume, {what}: {consumed(inner, lines, more):,.0f} records/s")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"largest process: {peak:,.0f} MiB")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)

@@ -1,0 +1,105 @@
+"""Answers to lines of logs as lines for users; they are revised where a template becomes one with another."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from streamdp.answers.announcer import Announcer, rounded
+from streamdp.answers.open_lines import as_template
+from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
+from streamdp.beam.data.state import REVISION
+from streamdp.records import Assignment, Lines, Record
+from streamdp.records.columns import Texts
+from streamdp.state.retained import Retained
+
+_NO_REVISIONS = np.zeros(0, REVISION)
+
+
+class LineAnnouncer(Announcer):
+    """Remembers what was announced of lines whose template may yet become one with another."""
+
+    def __init__(self, retained: Retained, *, final_only: bool) -> None:
+        super().__init__(retained, final_only=final_only, linked=False)
+        self.samples = Samples(_line)
+        self._labels: defaultdict[int, list[int]] = defaultdict(list)
+        self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
+
+    def report(self, answers: Sequence[Assignment], records: Sequence[Record], lines: Lines) -> None:
+        """Append answers to ``lines``, in processing order."""
+        if not answers:
+            return
+        samples, first = self.samples.of_records(records, answers), answers[0].seq
+        if self._lines is not None:
+            self._lines.add_objects(answers)
+            self._report_added(samples, first, len(answers), lines)
+            return
+        if self._listed >= 0 and self.open_for:
+            for answer in answers:
+                self._labels[answer.cluster].append(answer.seq)
+            self._listed += len(answers)
+        self._append(answers, samples, np.arange(first, answers[-1].seq + 1), lines)
+        if self._listed > 4 * len(self._open) + 1000:
+            self._list()
+
+    def report_texts(
+        self,
+        first: int,
+        rows: np.ndarray,
+        sizes: np.ndarray,
+        texts: Texts,
+        shown: tuple[Sequence[bytes], Sequence[bytes]],
+        lines: Lines,
+    ) -> None:
+        """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
+        numbers, labels = rounded(rows, sizes), rows["label"]
+        self._as_lines().add(first, rows, numbers, texts, *shown)
+        which = range(len(texts))
+        if self.samples.has_room(len(np.unique(labels))):
+            which = lasting(labels, numbers[3]).tolist()
+        samples = of_texts(texts, first, labels, numbers[3], which, kept=False)
+        self._report_added(samples, first, len(texts), lines)
+
+    def _report_added(self, samples: Sequence[Joined], first: int, count: int, lines: Lines) -> None:
+        """Append the answers that were added last as lines."""
+        through = np.arange(first, first + count)
+        report = self._as_lines().announce(_NO_REVISIONS, through, self.open_for)
+        self._report(report, samples, first, lines)
+
+    def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
+        """A label has become an older one: append the revisions of what is open."""
+        if self._lines is not None:
+            report, told = self._lines.relabel(before, after, as_template(template))
+            for seq in told:
+                self.retained.revise(seq, after)
+            self._lines.write(report, lines)
+            self.samples.unite(before, after)
+            return
+        if self._listed < 0:
+            self._list()
+        seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
+        self._labels[after].extend(seqs)
+        for seq in seqs:
+            answer = self._open[seq]
+            newer = msgspec.structs.replace(
+                answer, cluster=after, new=False, revision=answer.revision + 1, template=template
+            )
+            self._open[seq] = newer
+            self.retained.revise(seq, after)
+            if not self.final_only:
+                lines.append(newer)
+        self.samples.unite(before, after)
+
+    def _list(self) -> None:
+        """Put what is open in lists by label."""
+        self._labels.clear()
+        for seq, answer in self._open.items():
+            self._labels[answer.cluster].append(seq)
+        self._listed = len(self._open)
+
+
+def _line(record: Record) -> str:
+    return str(record.value)[: 2 * LONGEST]

@@ -1,0 +1,122 @@
+"""``streamdp correct``: corrections by hand for a state; and how a run takes them while records flow."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from streamdp.cli.errors import say, warn
+from streamdp.cli.show import open_state
+from streamdp.engine import Engine
+from streamdp.errors import ConfigError, Exit
+from streamdp.records import Answers
+from streamdp.settings.schema import Classes
+from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
+
+USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
+keep-apart STORY STORY..., pin STORY, mute STORY, undo NUMBER, list"""
+
+
+def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
+    """The correction that somebody has typed. Raises CorrectionError."""
+    when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    parts: dict[str, Any] = {"who": who, "when": when}
+    stories, rest = list(given), list[str]()
+    if what == "rename":
+        stories, rest = stories[:1], stories[1:]
+        parts["title"] = " ".join(rest)
+    elif what == "split":
+        stories, rest = stories[:1], stories[1:]
+    elif what == "move":
+        stories, rest = stories[-1:], stories[:-1]
+    elif what == "undo":
+        (parts["undone"], *more), stories = _numbers(given or [""]), []
+        if more:
+            raise CorrectionError("undo names the number of one correction", Exit.USAGE)
+    elif what not in get_args(What):
+        raise CorrectionError(f"{what!r} is no correction: {' '.join(USAGE.split())}", Exit.USAGE)
+    if what in ("split", "move"):
+        parts["records"] = tuple(rest)
+    try:
+        return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise CorrectionError(str(error), Exit.USAGE) from None
+
+
+def _numbers(given: Sequence[str]) -> list[int]:
+    for text in given:
+        if not text.isdecimal() or len(text) > 15:
+            raise CorrectionError(f"{text!r} is no number of a story, or of a correction", Exit.USAGE)
+    return [int(text) for text in given]
+
+
+def correct(state: str, what: str, given: Sequence[str], who: str | None, classes: Classes) -> None:
+    """Append a correction to those of a state, or list them. Raises StreamdpError where it makes no sense."""
+    if not Path(state).is_dir():
+        raise ConfigError(f"{state}: corrections are kept in the folder of a state", Exit.NO_INPUT)
+    file = CorrectionsFile(state)
+    file.read()
+    if what == "list":
+        for each in file.corrections:
+            print(_told(each, file.marks.get(each.number)))
+        return
+    wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST])
+    engine = open_state(state, classes)[1]  # with what was corrected since its newest snapshot
+    engine.correct(wanted)
+    made = file.append(wanted)
+    say(f"correction {made.number}: {made}; the running process takes it with its next records")
+
+
+def _told(correction: Correction, at: int | None) -> str:
+    applied = "not applied yet" if at is None else f"at record {at:,}"
+    return f"{correction.number}  {correction}  ({correction.who}, {correction.when}, {applied})"
+
+
+class Corrector:
+    """Gives an engine the corrections of its state's folder, each at the position that is noted.
+
+    ``answer`` is called with what makes answers, which it writes. Raises CorrectionError where the file
+    cannot be used.
+    """
+
+    def __init__(self, folder: Path, engine: Engine, answer: Callable[[Callable[[], Answers]], None]) -> None:
+        self._engine, self._answer = engine, answer
+        self._file = CorrectionsFile(folder)
+        self._given = engine.corrections.taken
+        self._looked = 0.0
+        self._file.read()
+
+    def look(self) -> None:
+        """Apply what is new, between two batches; what was applied before a crash waits for its position."""
+        held = self._engine.corrections
+        while held.refused:
+            warn(held.refused.pop(0))
+        if time.monotonic() - self._looked >= SECONDS and self._file.changed():
+            self._looked = time.monotonic()
+            try:
+                self._file.read()
+            except CorrectionError as error:
+                warn(f"{error.message}; no correction is taken until that is repaired")
+        for correction in self._file.corrections[self._given :]:
+            at = self._file.marks.get(correction.number)
+            if at is None and held.waiting:
+                return
+            if at is None:
+                at = self._engine.seq
+                self._file.mark(correction.number, at)
+            self._given = correction.number
+            self._take(correction, at)
+
+    def _take(self, correction: Correction, at: int) -> None:
+        try:
+            self._answer(lambda: self._engine.correct(correction, at))
+        except CorrectionError as error:
+            warn(f"correction {correction.number}: {error.message}")
+
+
+SECONDS = 0.1
+"""Between two looks at the file."""

@@ -1,0 +1,243 @@
+"""``streamdp serve``: records in and answers out over HTTP, by way of a journal in the state's folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+from collections.abc import Container, Iterator
+from typing import Any
+
+import msgspec
+from streamdp_connectors.files.resume import Rotation
+from streamdp_connectors.journal.source import JournalSource
+from streamdp_connectors.journal.writer import Journal
+
+from streamdp.cli.config import automatic
+from streamdp.cli.consume import Run, run_to_end
+from streamdp.cli.errors import speak_warnings
+from streamdp.cli.interrupt import LIMIT, Interrupt
+from streamdp.cli.reading import Reader, format_of
+from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
+from streamdp.engine import Engine
+from streamdp.errors import ConfigError, Exit
+from streamdp.records import Answers
+from streamdp.settings import Settings
+from streamdp.settings.places import NOWHERE, Input, Outputs, Service, Serving
+from streamdp.state.snapshot import Header, Hold, headers
+from streamdp.web import is_loopback
+
+TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
+"""The environment variable of the token, where no file holds it."""
+
+
+class Served(Run):
+    """A run whose source is a journal that it writes itself."""
+
+    journal: Journal
+
+    def open(self, input: Input, watch: Watch) -> Reader:
+        """Open the journal, and read it from its beginning."""
+        assert input.file is not None
+        self.journal = Journal(input.file)
+        source = JournalSource(input.file, self.journal)
+        return Reader(self.settings, input, watch.stages, source)
+
+    def end(self, stopped: bool) -> None:
+        """Take no more records, then end like any run."""
+        self.watch.ending()
+        super().end(stopped)
+
+
+class DoorWatch(Watch):
+    """Opens the door once the journal has been read again, and hands answers back."""
+
+    def __init__(self, within: float, keep: int, live: LivePage, service: Any) -> None:
+        super().__init__()
+        self._within, self._keep, self._live, self._service = within, keep, live, service
+        self._run: Served | None = None
+        self._door: Any = None
+        self._caught_up = False
+
+    def attach(self, run: Served, outputs: Outputs) -> None:
+        """The run is open: records may come as soon as what the journal holds is answered."""
+        from streamdp.serve.api import Stands
+        from streamdp.serve.door import Door, ids_by
+        from streamdp.serve.stored import Stored
+
+        assert outputs.store is not None
+        assert run.sinks.store is not None
+        run.sinks.store.find_ids()
+        of_text = format_of(run.settings, None) in ("text", "log")
+        stored = Stored(outputs.store)
+        id_of = (lambda record: None) if of_text else ids_by(run.settings.id_field)
+        call = self._live.page.hub.call
+        self._door = Door(run.journal, id_of, stored.answers, call, self._within)
+        self._ids, self._run, self._end = id_of, run, run.journal.records
+        self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
+        self._stands = Stands(self._door, stored, outputs.store, of_text)
+
+    def hindrance(self) -> str | None:
+        """Why no records are taken; None where they are."""
+        return None if self._door is None else self._door.hindrance
+
+    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
+        """Open the door, or say how far the stream has come."""
+        line = reader.source.positions()["line"]
+        if not self._caught_up and line >= self._end:
+            self._caught_up = True
+            self._door.open(list(self._waiting()))
+            self._service.stands = self._stands
+        self._door.looked(line, held_back=bool(engine.held_back))
+
+    def _waiting(self) -> Iterator[tuple[int, str]]:
+        """Lines and ids of records of the journal that the state did not hold answers to."""
+        assert self._run is not None
+        source = JournalSource(self._run.journal.folder)
+        try:
+            source.seek({"file": "journal", "line": max(self._from, source.line)})
+            while source.line < self._end and (found := source.read(1000, 0.0)):
+                for raw in found:
+                    name = self._ids(raw.data)
+                    if name is not None:
+                        yield raw.position["line"], name
+        finally:
+            source.close()
+
+    def answered(self, answers: Answers, held_back: int) -> None:
+        """Hand answers back: they are in the store."""
+        from streamdp.serve.told import answers_of
+
+        assert self._run is not None
+        self._door.answered(answers_of(answers), self._run.source.positions()["line"])
+        if answers.events:
+            self._live.page.hub.call(self._service.happened)
+
+    def snapshot(self, seconds: float, size: int) -> None:
+        """Remove what no snapshot needs any more of the journal."""
+        if self._run is None or self._run.folder is None:
+            return
+        self._door.reserve = max(self._door.reserve, 2 * size)
+        found = headers(self._run.folder.folder)
+        if found:
+            needed = min(_needed(header) for header in found)
+            self._run.journal.prune(needed, self._keep)
+
+    def ending(self) -> None:
+        """Take no more records."""
+        if self._door is not None:
+            self._door.close()
+
+
+def _held(line: int, waiting: list[dict[str, Any]]) -> int:
+    """Up to which line all records were answered, of those read up to one and those that wait."""
+    return int(min([line, *(place["line"] - 1 for place in waiting if "line" in place)]))
+
+
+def _needed(header: Header) -> int:
+    """Up to which line a snapshot needs none of the journal."""
+    waiting = header.outputs.get("store", {}).get("waiting", [])
+    return _held(header.positions["line"], [msgspec.json.decode(place) for place, _ in waiting])
+
+
+def _size(text: str | None) -> int:
+    """Bytes that ``--keep-journal`` means. Raises ConfigError."""
+    try:
+        found = 0 if text is None else Rotation.of(text).size
+    except ValueError:
+        found = None
+    if found is None:
+        raise ConfigError(f"--keep-journal: {text!r} is no size such as 500M or 2G", Exit.USAGE)
+    return found
+
+
+def _token(at: Service) -> str | None:
+    """The token that clients send; None for none. Raises StreamdpError."""
+    if at.token is None and TOKEN in os.environ:
+        return checked_token(os.environ[TOKEN], TOKEN)
+    if not is_loopback(at.host) and not (at.token or at.tls_clients):
+        raise ConfigError(
+            f"--host {at.host} can be reached from other machines: say --token PATH, set {TOKEN}, or let "
+            "clients show certificates (--tls-clients)",
+            Exit.USAGE,
+        )
+    return token_in(at.token)
+
+
+def _tls(at: Service) -> dict[str, Any]:
+    """What uvicorn takes of certificates. Raises ConfigError."""
+    if at.tls_cert is None and at.tls_key is None and at.tls_clients is None:
+        return {}
+    if at.tls_cert is None or at.tls_key is None:
+        raise ConfigError("TLS needs both --tls-cert and --tls-key", Exit.USAGE)
+    found: dict[str, Any] = {"ssl_certfile": at.tls_cert, "ssl_keyfile": at.tls_key}
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(at.tls_cert, at.tls_key)
+        if at.tls_clients is not None:
+            context.load_verify_locations(at.tls_clients)
+            found |= {"ssl_ca_certs": at.tls_clients, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    except OSError as error:
+        raise ConfigError(
+            f"the certificates cannot be used: {error.strerror or error}", Exit.CONFIG
+        ) from None
+    return found
+
+
+def _checked(outputs: Outputs, written: Container[str]) -> Outputs:
+    """The outputs of a service. Raises ConfigError."""
+    if outputs.state is None or outputs.store is None:
+        raise ConfigError("say where records are kept: --state FOLDER and --store FILE", Exit.USAGE)
+    if outputs.frozen or outputs.final_only:
+        flag = "--frozen" if outputs.frozen else "--final-only"
+        raise ConfigError(f"serve learns from records and answers them at once: leave {flag} out", Exit.USAGE)
+    return outputs if "output" in written else msgspec.structs.replace(outputs, output=NOWHERE)
+
+
+def _alone(state: str) -> Hold:
+    """No other process is waited for: a state in use is refused."""
+    raise NotImplementedError
+
+
+def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Service) -> int:
+    """Serve until a signal comes. Returns the exit code."""
+    outputs = _checked(outputs, written)
+    token, tls, keep = _token(at), _tls(at), _size(at.keep_journal)
+    speak_warnings()
+    if format_of(settings, None) in ("csv", "tsv"):
+        raise ConfigError("a service has no header of columns: send JSON or text", Exit.CONFIG)
+    assert outputs.state is not None
+    journal = os.path.join(outputs.state, "journal")
+    try:
+        from streamdp.serve.api import Service as Answering
+        from streamdp.serve.bodies import SERVICE
+    except ImportError:
+        raise ConfigError(
+            "serve needs two more packages: pip install starlette uvicorn", Exit.UNAVAILABLE
+        ) from None
+    doors: list[DoorWatch] = []
+    measured = Measured(lambda: doors[0].hindrance() if doors else None)
+    made: list[Any] = []
+
+    def more(page: Any) -> Any:
+        made.append(Answering(page, measured.server.answer, page.drop))
+        return made[0].routes()
+
+    serving = Serving(page=at.port, page_host=at.host)
+    how: dict[str, Any] = {"limits": SERVICE, "tls": tls, "more": more, "token": token, "called": "service"}
+    live = LivePage(serving, "records over HTTP", automatic(settings), **how)
+    try:
+        door = DoorWatch(at.answer_within, keep, live, made[0])
+        watch = Together(measured, live, door)
+        with contextlib.ExitStack() as ending:
+            interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
+            interrupt.opened = False
+            ending.callback(door.ending)
+            run = Served(settings, written, Input(file=journal), outputs, watch, interrupt, _alone)
+            run.board = None
+            door.attach(run, outputs)
+            doors.append(door)
+            return run_to_end(run, interrupt)
+    finally:
+        measured.close()
+        live.close()

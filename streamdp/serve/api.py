@@ -1,0 +1,242 @@
+"""The paths of the service under /v1/, and what they answer (docs/serve.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from streamdp.page.api import Api, AskError, Endpoint, as_json, integer, or_error
+from streamdp.reports.store import StoreStories
+from streamdp.serve.bodies import SERVICE, Shape, records_of, unpacked
+from streamdp.serve.door import Door
+from streamdp.serve.openapi import document
+from streamdp.serve.stored import Stored
+from streamdp.serve.told import Answer, RecordList, StoryList
+from streamdp.story.story import Sort, Stories, Story
+from streamdp.web import PATIENCE
+
+FRESH = 1.0
+"""Seconds for which stories are not gathered again."""
+
+LISTENERS = 64
+"""Clients that may listen to events at once."""
+
+ALIVE = 5.0
+"""Seconds of silence after which they hear that the service is still there."""
+
+EVENTS = 100
+"""Events that are read at once."""
+
+Health = Callable[[str, str], tuple[int, bytes, str]]
+"""Status, body and content type, of a path and an Accept header."""
+
+_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Stands(NamedTuple):
+    """What the service stands on, once it is open."""
+
+    door: Door
+    stored: Stored
+    store: str
+    of_text: bool
+
+
+class Service:
+    """The answers to all paths of the service; ``page`` gives those of the page, ``health`` of health."""
+
+    def __init__(self, page: Api, health: Health, drop: Callable[[Any], None]) -> None:
+        self._page, self._health, self._drop = page, health, drop
+        self.stands: Stands | None = None
+        self._stories: dict[bool, tuple[float, Stories]] = {}
+        self._gathering = asyncio.Lock()
+        self._happened = asyncio.Event()
+        self._listeners: dict[tuple[Any, ...], float] = {}
+
+    def routes(self) -> Iterable[Route]:
+        """As Starlette takes them."""
+        gets: dict[str, Endpoint] = {
+            "/v1/stories": self.stories,
+            "/v1/stories/{label:int}": self.story,
+            "/v1/stories/{label:int}/records": self.records,
+            "/v1/answers": self.answers,
+            "/v1/events": self.events,
+            "/v1/openapi.json": self.openapi,
+            "/metrics": self.health,
+            "/livez": self.health,
+            "/readyz": self.health,
+        }
+        posts: dict[str, Endpoint] = {"/v1/records": self.take, "/v1/where": self._page.score}
+        for method, paths in (("GET", gets), ("POST", posts)):
+            for path, answer in paths.items():
+                yield Route(path, or_error(answer), methods=[method])
+
+    def _open(self) -> Stands:
+        if self.stands is None:
+            raise AskError(503, "the service begins: ask again in a moment", 1.0)
+        return self.stands
+
+    # ---------------------------------------------------------------- records
+
+    async def take(self, request: Request) -> Response:
+        """Records in, answers out, in order."""
+        door, of_text = self._open().door, self._open().of_text
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = unpacked(await _whole(request), request.headers.get("content-encoding", "").strip().lower())
+        shape, records = records_of(body, kind, of_text=of_text)
+        answers = await door.take(records)
+        useless = all(answer.status == "refused" for answer in answers)
+        return _answered(answers, shape, 422 if useless else 200, request.headers.get("accept", ""))
+
+    async def answers(self, request: Request) -> Response:
+        """The newest answer to the record of an id."""
+        stands, name = self._open(), request.query_params.get("id")
+        if name is None:
+            raise AskError(400, "id: that of the record")
+        found = stands.door.pending(name) or stands.stored.answers([name]).get(name)
+        if found is None:
+            raise AskError(404, "no record of this id is known here")
+        return as_json(_encode(found))
+
+    # ---------------------------------------------------------------- stories
+
+    async def stories(self, request: Request) -> Response:
+        """Some stories, in an order."""
+        query = request.query_params
+        sort: Any = query.get("sort", "size")
+        if sort not in get_args(Sort):
+            raise AskError(400, f"sort: one of {', '.join(get_args(Sort))}")
+        closed = query.get("closed", "false")
+        if closed not in ("true", "false"):
+            raise AskError(400, "closed: true or false")
+        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
+        least = integer(request, "least", 1, 1, 10**9)
+        found = await self._gather(closed == "true")
+        chosen = found.like(story for story in found if story.size >= least)
+        ordered = chosen if closed == "true" and sort == "size" else chosen.by(sort)
+        shown = list(ordered[start : start + most])
+        return as_json(_encode(StoryList(shown, len(chosen), found.records, found.warnings)))
+
+    async def story(self, request: Request) -> Response:
+        """One story."""
+        return as_json(_encode(await self._one(request)))
+
+    async def records(self, request: Request) -> Response:
+        """The records of one story, in order."""
+        after = integer(request, "after", -1, -1, 10**12)
+        most = integer(request, "limit", 100, 1, 1000)
+        story = await self._one(request)
+        found = self._open().stored.records(story.label, after, most)
+        return as_json(_encode(RecordList(found, found[-1].seq if len(found) == most else None)))
+
+    async def _one(self, request: Request) -> Story:
+        label = int(request.path_params["label"])
+        for closed in (False, True):
+            found = (await self._gather(closed)).story(label)
+            if found is not None:
+                return found
+        raise AskError(404, f"there is no story {label}: it may have become part of another")
+
+    async def _gather(self, closed: bool) -> Stories:
+        """The stories of the store, as of a moment ago."""
+        path = self._open().store
+        async with self._gathering:
+            made, found = self._stories.get(closed, (0.0, Stories()))
+            if not made or time.monotonic() - made > FRESH:
+                found = await asyncio.to_thread(lambda: StoreStories(path).stories(closed=closed))
+                self._stories[closed] = time.monotonic(), found
+        return found
+
+    # ---------------------------------------------------------------- events
+
+    def happened(self) -> None:
+        """There are new events; in the loop."""
+        self._happened.set()
+        self._happened = asyncio.Event()
+
+    async def events(self, request: Request) -> Response:
+        """Events of stories, as server-sent events; from one on, else those that come."""
+        stored = self._open().stored
+        last = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+        if last is not None and not (last.isascii() and last.isdigit() and len(last) < 16):
+            raise AskError(400, "last-event-id: the number of an event")
+        self._drop_stalled()
+        if len(self._listeners) >= LISTENERS:
+            raise AskError(503, "too many clients listen already", 10.0)
+        after = stored.last_event() if last is None else int(last)
+        client = tuple(request.scope.get("client") or ())
+        stream = self._listen(stored, after, client)
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    async def _listen(self, stored: Stored, after: int, client: tuple[Any, ...]) -> AsyncIterator[bytes]:
+        self._listeners[client] = time.monotonic()
+        try:
+            yield b"retry: 1000\n\n"
+            while client in self._listeners:
+                happened = self._happened
+                found = stored.events(after, EVENTS)
+                if found:
+                    after = found[-1][0]
+                    text = "".join(f"event: {kind}\nid: {n}\ndata: {more}\n\n" for n, kind, more in found)
+                else:
+                    self._drop_stalled()
+                    try:
+                        await asyncio.wait_for(happened.wait(), ALIVE)
+                        continue
+                    except TimeoutError:
+                        text = ": still here\n\n"
+                self._listeners[client] = time.monotonic()
+                yield text.encode()
+                self._listeners[client] = float("inf")  # it has read, and waits for more
+        finally:
+            self._listeners.pop(client, None)
+
+    def _drop_stalled(self) -> None:
+        """Cut off clients that do not read what was sent."""
+        now = time.monotonic()
+        for client, sent in [*self._listeners.items()]:
+            if now - sent > PATIENCE:
+                del self._listeners[client]
+                self._drop(client)
+
+    # ---------------------------------------------------------------- about itself
+
+    async def openapi(self, request: Request) -> Response:
+        """What all paths take and answer, as OpenAPI has it."""
+        return as_json(_encode(document()))
+
+    async def health(self, request: Request) -> Response:
+        """Metrics, and whether the run lives and takes records."""
+        status, body, kind = self._health(request.url.path, request.headers.get("accept", ""))
+        return Response(body, int(status), {"content-type": kind, "cache-control": "no-store"})
+
+
+async def _whole(request: Request) -> bytes:
+    """The body, once all of it has come. ClientDisconnect where it is cut off: nothing of it is taken."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > SERVICE.body:
+            raise AskError(413, f"a body has at most {SERVICE.body:,} bytes: nothing was taken")
+    return bytes(body)
+
+
+def _answered(answers: list[Answer], shape: Shape, status: int, accept: str) -> Response:
+    """Answers as the records came, lines of JSON where they came as lines, unless JSON is asked for."""
+    if shape == "one":
+        return as_json(_encode(answers[0]), status)
+    wants = accept.lower()
+    if "application/x-ndjson" in wants or (shape == "lines" and "application/json" not in wants):
+        headers = {"cache-control": "no-store"}
+        return Response(_encode_lines(answers), status, headers, "application/x-ndjson")
+    return as_json(_encode(answers), status)

@@ -1,0 +1,152 @@
+"""The document of OpenAPI: the paths here, what they take and answer by the types of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from streamdp._version import __version__
+from streamdp.serve.told import Answer, RecordList, StoryList, Text, Where, Wrong
+from streamdp.story.story import Sort, Story
+
+JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
+
+
+class Operation(NamedTuple):
+    """What a path takes and answers. ``takes`` and ``answers`` are schemas by content type."""
+
+    path: str
+    method: str
+    summary: str
+    answers: dict[str, Any]
+    refusals: tuple[int, ...]
+    parameters: Mapping[str, dict[str, Any]] = MappingProxyType({})
+    takes: Mapping[str, Any] = MappingProxyType({})
+    also: tuple[int, ...] = ()
+    """Further statuses with the same answers."""
+
+
+def _whole(least: int, default: int | None = None) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least} | ({} if default is None else {"default": default})
+
+
+_LABEL = {"label": {"type": "integer"}}
+_TEXT = {"type": "string"}
+_ANY: dict[str, Any] = {}
+_RECORDS = {"type": "array", "items": _ANY}
+
+OPERATIONS = (
+    Operation(
+        "/v1/records",
+        "post",
+        "Take records, and answer them in order once they are safe",
+        {JSON: Answer | list[Answer], LINES: _TEXT},
+        (400, 413, 415, 429, 503, 507),
+        takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _TEXT, "text/plain": _TEXT},
+        also=(422,),
+    ),
+    Operation(
+        "/v1/stories",
+        "get",
+        "List stories",
+        {JSON: StoryList},
+        (400, 503),
+        {
+            "sort": {"type": "string", "enum": list(get_args(Sort)), "default": "size"},
+            "closed": {"type": "boolean", "default": False},
+            "least": _whole(1, 1),
+            "start": _whole(0, 0),
+            "limit": _whole(1, 50) | {"maximum": 500},
+        },
+    ),
+    Operation("/v1/stories/{label}", "get", "Show a story", {JSON: Story}, (404, 503), _LABEL),
+    Operation(
+        "/v1/stories/{label}/records",
+        "get",
+        "List the records of a story in order",
+        {JSON: RecordList},
+        (400, 404, 503),
+        {**_LABEL, "after": _whole(-1, -1), "limit": _whole(1, 100) | {"maximum": 1000}},
+    ),
+    Operation(
+        "/v1/answers",
+        "get",
+        "Say what is known of the record of an id now",
+        {JSON: Answer},
+        (400, 404, 503),
+        {"id": {"type": "string", "required": True}},
+    ),
+    Operation(
+        "/v1/events",
+        "get",
+        "Send events of stories as they come; Last-Event-ID goes on after one",
+        {EVENTS: _TEXT},
+        (400, 503),
+        {"last_event_id": {"type": "string", "pattern": "^[0-9]{1,15}$"}},
+    ),
+    Operation(
+        "/v1/where",
+        "post",
+        "Say where a text would go, and learn nothing",
+        {JSON: Where},
+        (400, 413, 415, 429, 503),
+        takes={JSON: Text},
+    ),
+    Operation("/v1/openapi.json", "get", "Show this document", {JSON: {"type": "object"}}, ()),
+)
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The document."""
+    types = [Wrong, *_types()]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    known = dict(zip(map(str, types), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method] = _described(each, known)
+    bearer = {"type": "http", "scheme": "bearer"}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "streamdp serve", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": bearer}},
+        "security": [{"token": []}, {}],
+    }
+
+
+def _types() -> list[Any]:
+    parts = [part for each in OPERATIONS for part in (*each.answers.values(), *each.takes.values())]
+    return [part for part in parts if not isinstance(part, dict)]
+
+
+def _content(parts: Mapping[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    return {
+        kind: {"schema": part if isinstance(part, dict) else known[str(part)]} for kind, part in parts.items()
+    }
+
+
+def _described(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
+    answered = {"description": "answered", "content": _content(each.answers, known)}
+    wrong = {"description": "why not", "content": _content({JSON: Wrong}, known)}
+    refusals = {str(status): wrong for status in sorted({*each.refusals, 401, 403, 421})}
+    found: dict[str, Any] = {
+        "summary": each.summary,
+        "operationId": f"{each.method} {each.path}",
+        "parameters": [_parameter(each, name, schema) for name, schema in each.parameters.items()],
+        "responses": {**{str(status): answered for status in (200, *each.also)}, **refusals},
+    }
+    if each.takes:
+        found["requestBody"] = {"required": True, "content": _content(each.takes, known)}
+    return found
+
+
+def _parameter(each: Operation, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    of_path = f"{{{name}}}" in each.path
+    required = of_path or bool(schema.get("required"))
+    plain = {key: value for key, value in schema.items() if key != "required"}
+    return {"name": name, "in": "path" if of_path else "query", "required": required, "schema": plain}

@@ -1,0 +1,69 @@
+"""Questions to the store while it is written: answers by id, events in order, records of a story."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from streamdp.serve.told import Answer
+from streamdp.story.story import StoryRecord
+
+_ANSWERS = """
+SELECT r.id, r.seq, json_extract(r.position, '$.line'), r.time, r.label, s.first_seq = r.seq, r.probability,
+  r.novelty, r.revision, r.template
+FROM json_each(?) asked JOIN records r ON r.id = asked.value LEFT JOIN stories s ON s.label = r.first_label
+ORDER BY r.seq DESC
+"""
+
+
+class Stored:
+    """What a store holds, by one connection: for one thread at a time."""
+
+    def __init__(self, path: str) -> None:
+        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+
+    def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
+        """The newest answers to the records of these ids that are there, by id."""
+        found = {}
+        for row in self._store.execute(_ANSWERS, (msgspec.json.encode(ids).decode(),)):
+            name, seq, line, time, label, new, probability, novelty, revision, template = row
+            found[name] = Answer(
+                status="answered",
+                line=line,
+                id=name,
+                seq=seq,
+                time=time,
+                label=label,
+                new=bool(new),
+                probability=probability,
+                novelty=novelty,
+                revision=revision,
+                template=template,
+            )
+        return found  # of several records of one id the first
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 where there is none."""
+        return int(self._store.execute("SELECT coalesce(max(number), 0) FROM events").fetchone()[0])
+
+    def events(self, after: int, most: int) -> list[tuple[int, str, str]]:
+        """Number, kind and JSON of events after one."""
+        query = "SELECT number, event, more FROM events WHERE number > ? ORDER BY number LIMIT ?"
+        return self._store.execute(query, (after, most)).fetchall()
+
+    def records(self, label: int, after: int, most: int) -> list[StoryRecord]:
+        """The records of a story after a number, in order."""
+        query = (
+            "SELECT seq, id, time, text, probability, revision FROM records "
+            "WHERE label = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+        rows: list[tuple[Any, ...]] = self._store.execute(query, (label, after, most)).fetchall()
+        names = "seq", "id", "time", "text", "probability", "revision"
+        return [StoryRecord(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()

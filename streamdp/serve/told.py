@@ -1,0 +1,133 @@
+"""What the service answers, as programs read it; the document of OpenAPI is made from these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from streamdp.records import Answers, Assignment, Lines, Reject
+from streamdp.story.story import Story, StoryRecord
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What became of one record.
+
+    ``answered``: it belongs to the story ``label``, with that ``probability``; ``new`` says that it began it.
+    ``pending``: it is safe in the journal, and will be answered. ``refused``: ``reason`` and ``detail`` say
+    why; nothing was learned from it. ``id`` is that of the record, as text; ``line`` its number in the
+    journal, ``seq`` that in processing order, ``time`` seconds since 1970, ``novelty`` nats by token or
+    dimension; ``revision`` counts later changes.
+    """
+
+    status: Literal["answered", "pending", "refused"]
+    line: int | None = None
+    id: str | None = None
+    seq: int | None = None
+    time: float | None = None
+    label: int | None = None
+    new: bool | None = None
+    probability: float | None = None
+    novelty: float | None = None
+    revision: int = 0
+    template: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+
+
+class Wrong(msgspec.Struct, frozen=True):
+    """Why something was not answered."""
+
+    error: str
+
+
+class StoryList(msgspec.Struct, frozen=True):
+    """Some stories; ``total`` counts those that match, ``records`` all records of the stream."""
+
+    stories: list[Story]
+    total: int
+    records: int
+    warnings: list[str]
+
+
+class RecordList(msgspec.Struct, frozen=True):
+    """Records of a story, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
+
+    records: list[StoryRecord]
+    next: int | None
+
+
+class Text(msgspec.Struct, frozen=True):
+    """A text that is asked about."""
+
+    text: str
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A story that a text may belong to; -1 is a new one. ``words`` speak for it, each with its nats."""
+
+    cluster: int
+    probability: float
+    words: list[tuple[str, float]]
+    name: Any = None
+    slot: Any = None
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Where a text would go, the likeliest first; ``error`` says why it cannot be clustered."""
+
+    candidates: list[Candidate]
+    error: str | None = None
+
+
+class _Written(msgspec.Struct, frozen=True, gc=False):
+    """An answer as it is written for files."""
+
+    seq: int
+    position: dict[str, Any]
+    cluster: int
+    probability: float
+    novelty: float
+    new: bool = False
+    id: str | int | None = None
+    time: float | None = None
+    revision: int = 0
+    template: str | None = None
+
+
+_written = msgspec.json.Decoder(_Written).decode
+
+
+def _answer(line: _Written | Assignment) -> Answer:
+    return Answer(
+        status="answered",
+        line=line.position["line"],
+        id=None if line.id is None else str(line.id),
+        seq=line.seq,
+        time=line.time,
+        label=line.cluster,
+        new=line.new,
+        probability=line.probability,
+        novelty=line.novelty,
+        revision=line.revision,
+        template=line.template if isinstance(line.template, str) else None,
+    )
+
+
+def _refusal(reject: Reject) -> Answer:
+    return Answer(status="refused", line=reject.position["line"], reason=reject.reason, detail=reject.detail)
+
+
+def answers_of(answers: Answers) -> list[tuple[int, Answer]]:
+    """The answers to records, revisions of earlier ones too, by their lines in the journal."""
+    found = [*map(_answer, _assignments(answers.lines)), *map(_refusal, answers.rejects)]
+    return [(answer.line, answer) for answer in found if answer.line is not None]
+
+
+def _assignments(lines: Lines) -> Iterator[_Written | Assignment]:
+    for part in lines.parts:
+        if isinstance(part, bytes):
+            yield from (_written(line) for line in part.splitlines() if line.startswith(b'{"seq":'))
+        else:
+            yield from (line for line in part if isinstance(line, Assignment))

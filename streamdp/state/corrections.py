@@ -1,0 +1,251 @@
+"""Corrections by hand, and the file in a state's folder that holds them.
+
+The file ``corrections`` has lines of JSON and is only appended to: what it is, then corrections, numbered
+from 1, and the position at which the running process applied each (the number of records before it). That is
+noted before it is applied, so whoever reads the same records again applies it at the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from streamdp.errors import Exit, StreamdpError
+from streamdp.safe_files import open_regular
+
+NAME = "corrections"
+WHAT_IT_IS = b'{"streamdp":"corrections","version":1}\n'
+
+MOST_BYTES = 16 << 20
+"""Bytes of the file: a larger one is refused."""
+
+LONGEST = 120
+"""Characters of a title, and of who has made a correction."""
+
+RECORDS = 10_000
+"""Records that one correction names, at most."""
+
+What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "undo"]
+
+_SHAPES: dict[What, tuple[int, int, int]] = {
+    "rename": (1, 1, 0),
+    "merge": (2, 2, 0),
+    "split": (1, 1, RECORDS),
+    "move": (1, 1, RECORDS),
+    "keep-apart": (2, 100, 0),
+    "pin": (1, 1, 0),
+    "mute": (1, 1, 0),
+    "undo": (0, 0, 0),
+}
+"""How many stories each names, at least and at most, and how many records at most."""
+
+
+class CorrectionError(StreamdpError):
+    """A correction makes no sense, or the file of corrections cannot be used."""
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What somebody says of stories.
+
+    Parameters
+    ----------
+    what
+        ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute`` or ``undo``.
+    stories
+        Labels: one, of ``merge`` two, of ``keep-apart`` two or more.
+    records
+        Of ``split`` and ``move``: ids, or ``seq:N`` for the record of that number.
+    title
+        Of ``rename``: one line, 120 characters at most.
+    undone
+        Of ``undo``: the number of the correction that is lifted.
+    number, who, when
+        Which of the stream's corrections it is, from 1 on (0: the next); by whom; ISO 8601.
+
+    Raises ValueError where these do not go together.
+
+    Examples
+    --------
+    >>> print(Correction(what="keep-apart", stories=(7, 9)))
+    keep-apart 7 9
+    """
+
+    what: What
+    stories: tuple[int, ...] = ()
+    records: tuple[str, ...] = ()
+    title: str | None = None
+    undone: int | None = None
+    number: int = 0
+    who: str = ""
+    when: str = ""
+
+    def __post_init__(self) -> None:
+        if self.what not in get_args(What):
+            raise ValueError(f"{self.what!r} is none of {', '.join(get_args(What))}")
+        least, most, records = _SHAPES[self.what]
+        if not least <= len(self.stories) <= most:
+            few = {(0, 0): "no story", (1, 1): "one story", (2, 2): "two stories"}
+            raise ValueError(f"{self.what} names {few.get((least, most), 'two stories or more')}")
+        if len(set(self.stories)) < len(self.stories):
+            raise ValueError(f"{self.what} names a story twice")
+        if not min(records, 1) <= len(self.records) <= records:
+            many = f"1 to {records:,} records" if records else "no records"
+            raise ValueError(f"{self.what} names {many}")
+        if (self.title is not None) != (self.what == "rename"):
+            raise ValueError("a title belongs to rename, which needs one")
+        if (self.undone is not None) != (self.what == "undo"):
+            raise ValueError("undo names the number of a correction, and nothing else does")
+        for text in (self.title, self.who, self.when):
+            if text is not None and (len(text) > LONGEST or not text.isprintable()):
+                raise ValueError(f"a title, or a name, is one line of {LONGEST} characters at most")
+        if self.title is not None and not self.title.strip():
+            raise ValueError("a title says something")
+        if any(not 0 < len(record) <= 1000 for record in self.records):
+            raise ValueError("an id has 1 to 1,000 characters")
+        if min(self.number, *self.stories, self.undone or 0, 0) < 0:
+            raise ValueError("a label, or a number, is negative")
+
+    def __str__(self) -> str:
+        if self.what == "undo":
+            return f"undo {self.undone}"
+        named = [*self.records, *map(str, self.stories)]
+        if self.what == "split":
+            named = [*map(str, self.stories), *self.records]
+        named = [*named[:4], "..."] if len(named) > 4 else named
+        return " ".join([self.what, *named, *([self.title] if self.title else [])])
+
+
+class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At which position a correction was applied: so many records came before it."""
+
+    number: int
+    at: int
+
+
+class CorrectionsFile:
+    """The corrections of a state's folder, and their positions.
+
+    Anything else of that name is refused. Raises CorrectionError.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / NAME
+        self._seen: object = None
+        self.corrections: list[Correction] = []
+        self.marks: dict[int, int] = {}
+        """Position by number."""
+
+    def changed(self) -> bool:
+        """Whether there is more in it than was read last."""
+        return self._seen != self._look()
+
+    def _look(self) -> object:
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def read(self) -> None:
+        """Read all of it; without a file there are no corrections."""
+        seen = self._look()
+        self.corrections, self.marks, self._seen = [], {}, seen
+        if seen is None:
+            return
+        try:
+            with open(open_regular(self.path), "rb") as file:
+                self._take(self._whole(file))
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _whole(self, file: Any) -> bytes:
+        """The lines that are whole: one that is cut off was never answered for."""
+        data: bytes = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise CorrectionError(f"{self.path}: has more than {MOST_BYTES >> 20} MiB", Exit.BAD_DATA)
+        if not data.startswith(WHAT_IT_IS) and data != WHAT_IT_IS[: len(data)]:
+            raise CorrectionError(f"{self.path}: is no file of corrections of this release", Exit.BAD_DATA)
+        return data[: data.rfind(b"\n") + 1]
+
+    def _take(self, data: bytes) -> None:
+        for place, line in enumerate(data.splitlines()[1:], 2):
+            try:
+                self._add(line)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                what = " ".join(str(error).split())
+                raise CorrectionError(f"{self.path}, line {place}: {what}", Exit.BAD_DATA) from None
+
+    def _add(self, line: bytes) -> None:
+        found = msgspec.json.decode(line)
+        if isinstance(found, dict) and "at" in found:
+            mark = msgspec.convert(found, Mark)
+            last = max(self.marks.values(), default=0)
+            if mark.number != len(self.marks) + 1 or mark.number > len(self.corrections) or mark.at < last:
+                raise ValueError("a position out of order")
+            self.marks[mark.number] = mark.at
+            return
+        correction = msgspec.convert(found, Correction)
+        if correction.number != len(self.corrections) + 1:
+            raise ValueError(f"correction {correction.number} comes after {len(self.corrections)}")
+        self.corrections.append(correction)
+
+    def append(self, correction: Correction) -> Correction:
+        """Add a correction, durably; it is given back with its number."""
+        with self._open() as file:
+            self._append(file, numbered := self._numbered(correction))
+        return numbered
+
+    def _numbered(self, correction: Correction) -> Correction:
+        return msgspec.structs.replace(correction, number=len(self.corrections) + 1)
+
+    def mark(self, number: int, at: int) -> None:
+        """Note durably at which position a correction is applied."""
+        with self._open() as file:
+            self._append(file, Mark(number, at))
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Any]:
+        """The file, of which others neither read nor write meanwhile; all that is in it has been read."""
+        try:
+            made = not self.path.exists()
+            with open(open_regular(self.path, os.O_RDWR | os.O_CREAT), "r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                whole = self._whole(file)
+                self.corrections, self.marks = [], {}
+                self._take(whole)
+                file.seek(len(whole))
+                file.truncate()  # what a process that died has left
+                if not whole:
+                    file.write(WHAT_IT_IS)
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if made:
+                self._last()
+            self._seen = self._look()
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _append(self, file: Any, line: Correction | Mark) -> None:
+        data = msgspec.json.encode(line) + b"\n"
+        if file.tell() + len(data) > MOST_BYTES:
+            raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
+        file.write(data)
+        self._take(WHAT_IT_IS + data)
+
+    def _last(self) -> None:
+        """Let the name of a new file outlive the machine."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _unusable(self, error: OSError) -> CorrectionError:
+        return CorrectionError(f"{self.path}: cannot be used: {error.strerror or error}", Exit.IO_ERROR)

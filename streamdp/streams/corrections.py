@@ -1,0 +1,218 @@
+"""What a stream knows of corrections by hand: those in force, those to come, and what they hold in place.
+
+Names, muted and pinned stories are facts about labels. Constraints are about records: those of one *side* are
+to share a cluster, or those of different sides are to share none. A side is what a correction named when it
+was applied: records by number as long as they are retained, or undecided; behind those, the clusters that
+hold the older ones, which can never be parted again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamdp.beam.search import BeamSearch
+from streamdp.errors import Exit
+from streamdp.kernels.sound import require, within
+from streamdp.records import RENAMED, TITLED, Event
+from streamdp.state.corrections import Correction, CorrectionError
+from streamdp.state.retained import pack, unpack
+
+MOST = 10_000
+"""Corrections in force."""
+
+MOST_RECORDS = 1_000_000
+"""Records that the constraints in force name, one that several name counted for each."""
+
+
+class Side(msgspec.Struct, gc=False):
+    """Records, by number, with their newest labels, and the clusters of those that are no longer known.
+
+    ``together`` says that they are to share a cluster.
+    """
+
+    together: bool
+    seqs: np.ndarray
+    labels: np.ndarray
+    older: list[int] = []
+
+    def where(self) -> set[int]:
+        """The labels of the clusters that hold any of it."""
+        return {*self.labels.tolist(), *self.older}
+
+
+class Held(msgspec.Struct, gc=False):
+    """A correction in force. The sides of a constraint are kept apart."""
+
+    correction: Correction
+    sides: list[Side] = []
+
+    def broken_by(self, first: int, labels: np.ndarray) -> bool:
+        """Whether the records from number ``first`` on must not have these labels."""
+        found = []
+        for side in self.sides:
+            own = labels[side.seqs - first]
+            if self.correction.what == "pin":
+                return not side.older and self.correction.stories[0] not in own
+            if side.together and len({*own.tolist(), *side.older}) > 1:
+                return True
+            found.append({*own.tolist(), *side.older})
+        return any(a & b for i, a in enumerate(found) for b in found[:i])
+
+
+class Corrections:
+    """Corrections of a stream, by number.
+
+    ``taken`` is how many there were, refused ones too; ``refused`` says why some were that came in the middle
+    of records, until somebody takes it.
+    """
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.held: dict[int, Held] = {}
+        self.waiting: deque[tuple[int, Correction]] = deque()
+        self.refused: list[str] = []
+        self._know()
+
+    def _know(self) -> None:
+        """Work out what holds of labels."""
+        corrections = [held.correction for held in self.held.values()]
+        self.names = {c.stories[0]: str(c.title) for c in corrections if c.what == "rename"}
+        self.muted = {c.stories[0] for c in corrections if c.what == "mute"}
+        self.pinned = {c.stories[0] for c in corrections if c.what == "pin"}
+
+    # ---------------------------------------------------------------- what is in force
+
+    def of(self, what: str, label: int) -> Held | None:
+        """What is in force of one kind about a story."""
+        for held in self.held.values():
+            if held.correction.what == what and held.correction.stories == (label,):
+                return held
+        return None
+
+    def begin(self, correction: Correction, sides: Sequence[Side] = ()) -> None:
+        """Let a correction be in force. Raises CorrectionError."""
+        records = sum(len(side.seqs) for held in self.held.values() for side in held.sides)
+        if len(self.held) == MOST or records + sum(len(side.seqs) for side in sides) > MOST_RECORDS:
+            raise refused("there are too many in force: undo some first")
+        self.held[correction.number] = Held(correction, [*sides])
+        self._know()
+
+    def end(self, number: int) -> Held:
+        """Lift a correction. Raises CorrectionError where it is not in force."""
+        held = self.held.pop(number, None)
+        if held is None:
+            raise refused(f"correction {number} is not in force")
+        self._know()
+        return held
+
+    def against(self, first: int, labels: np.ndarray) -> Held | None:
+        """What is in force and forbids that the records from number ``first`` on have these labels."""
+        return next((held for held in self.held.values() if held.broken_by(first, labels)), None)
+
+    def audible(self, events: Iterable[Event], *, by_hand: bool = False) -> list[Event]:
+        """Events but for those of muted stories, and for titles of stories that somebody has named.
+
+        ``by_hand`` says that they tell of just that.
+        """
+        return [
+            event
+            for event in events
+            if event.cluster not in self.muted
+            and (by_hand or event.event not in (TITLED, RENAMED) or event.cluster not in self.names)
+        ]
+
+    # ---------------------------------------------------------------- constraints
+
+    def follow(self, first: int, labels: np.ndarray) -> None:
+        """Learn the newest labels of the records from number ``first`` on; those before it are final."""
+        for held in self.held.values():
+            for side in held.sides:
+                gone = side.seqs < first
+                side.older = sorted({*side.older, *side.labels[gone].tolist()})
+                side.seqs = side.seqs[~gone]
+                side.labels = labels[side.seqs - first]
+                if held.correction.what == "pin":  # what has left by hand is not held any more
+                    stays = side.labels == held.correction.stories[0]
+                    side.seqs, side.labels = side.seqs[stays], side.labels[stays]
+
+    def fixed(self) -> np.ndarray:
+        """Numbers, in order, of the records that stay where they are."""
+        found = [side.seqs for held in self.held.values() for side in held.sides]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+    def whole(self) -> np.ndarray:
+        """Labels, in order, of the clusters that never become part of another."""
+        found = set(self.pinned)
+        for held in self.held.values():
+            if len(held.sides) > 1:
+                found.update(*(side.where() for side in held.sides))
+        return np.array(sorted(found), np.int64)
+
+    def stays(self) -> tuple[np.ndarray, np.ndarray]:
+        """What looks back leave alone: :meth:`fixed` and :meth:`whole`."""
+        return self.fixed(), self.whole()
+
+    # ---------------------------------------------------------------- state
+
+    def dump(self) -> dict[str, Any] | None:
+        """What was applied, as plain values; None where nothing ever was. Those to come are given again."""
+        if not self.taken:
+            return None
+        held = [
+            [_plain(h.correction), [[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides]]
+            for h in self.held.values()
+        ]
+        return {"taken": self.taken, "held": held}
+
+    def load(self, stored: dict[str, Any] | None) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        if stored is None:
+            return
+        self.taken = stored["taken"]
+        require(type(self.taken) is int and self.taken >= 0, "the number of corrections is out of range")
+        for correction, sides in stored["held"]:
+            found = [Side(bool(together), unpack(a), unpack(b), older) for together, a, b, older in sides]
+            for side in found:
+                require(side.seqs.dtype == side.labels.dtype == np.int64, "a constraint of another type")
+                require(
+                    side.seqs.shape == side.labels.shape == (side.seqs.size,), "a constraint of two lengths"
+                )
+                require((np.diff(side.seqs) > 0).all(), "the records of a constraint are out of order")
+                require(all(type(label) is int for label in side.older), "a constraint on no story")
+            made = msgspec.convert(correction, Correction)
+            self.held[made.number] = Held(made, found)
+        self._know()
+
+    def check(self, seq: int, minted: int) -> None:
+        """See that constraints are on a stream of so many records and labels. Raises UnsoundError."""
+        for held in self.held.values():
+            for side in held.sides:
+                within(side.seqs, 0, seq, "a record of a constraint")
+                within(side.labels, 0, minted, "a label of a constraint")
+
+
+def newest_labels(search: BeamSearch, retained: np.ndarray) -> tuple[int, np.ndarray]:
+    """The first record that is retained or undecided, and the newest label of each from there on.
+
+    ``retained`` are the labels of those that are retained, which are the latest.
+    """
+    seq, decided, announced = search.seq, search.decided, search.state.announced
+    first = min(seq - len(retained), decided + 1)
+    undecided, labels = np.arange(decided + 1, seq), np.zeros(seq - first, np.int64)
+    labels[undecided - first] = announced[undecided & (len(announced) - 1)]
+    labels[len(labels) - len(retained) :] = retained
+    return first, labels
+
+
+def _plain(correction: Correction) -> Any:
+    return msgspec.to_builtins(correction)
+
+
+def refused(message: str) -> CorrectionError:
+    """A correction that makes no sense."""
+    return CorrectionError(message, Exit.USAGE)

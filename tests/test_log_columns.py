@@ -1,0 +1,223 @@
+"""Lines of logs read side by side: a kernel reads what the decoder reads, and the answers are the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.log_lines import LATER, SETS, Fresh, log_lines
+from streamdp.answers.samples import Samples, lasting
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.log_reader import LogReader
+from streamdp.engine import Engine
+from streamdp.records import JOINED, Answers, Record, Reject
+from streamdp.records.columns import Texts
+from streamdp.records.raws import Raws
+from streamdp.settings import Settings
+
+KEEP = ("level", "component", "other")
+STYLES = {
+    "iso": [
+        b"2026-01-05 10:00:00 INFO session opened for user root",
+        b"2026-01-05T10:00:01.250Z [main] WARN  com.shop.Cart - 12 items left",
+        b"[2026-01-05 10:00:02,125] ERROR core.db: java.io.IOException: disk full",
+        "2026-01-05 10:00:03.5+05:30 DEBUG größer als 3".encode(),
+        b"2026-01-05 10:00:04 - 17 - shop.Cart - INFO - saved",
+    ],
+    "syslog": [
+        b"Jan  5 10:00:00 host sshd[1234]: Failed password for root from 1.2.3.4 port 22",
+        b"<34>Feb 29 23:59:59 host cron: job done",
+        b"Dec 31 23:59:59.5 mail post fix[12]: queue is full",
+    ],
+    "glog": [b"I0105 10:00:00.125 12 store.cc:99] wrote 3 blocks", b"E0229 10:00:01.5 7 a.cc:1] Error: none"],
+    "access": [b'1.2.3.4 - - [05/Jan/2026:10:00:00 +0200] "GET /a HTTP/1.1" 200 17'],
+    "epoch": [b"1767607200.125 INFO [x] up", b"1767607201 core: down", b"1767607202.0000000005 late"],
+    "apache": [b"[Mon Jan 05 10:00:00 2026] [error] [client 1.2.3.4] File does not exist: /x"],
+    "behind": [b"- 1117838570 2005.06.03 R02 2005-06-03-15.42.50 R02 RAS KERNEL INFO cache parity error"] * 2,
+    "none": [b"plain words without a time", "Köln calling".encode(), b"12 more"],
+}
+TRACE = [
+    b"java.io.IOException: disk full",
+    b"\tat java.io.File.write(File.java:7)",
+    b"\tat shop.Cart.save(Cart.java:23)",
+    b"Caused by: shop.Lost: x",
+    b"Traceback (most recent call last):",
+    b'  File "/srv/app.py", line 7, in run',
+    b"    go()",
+    b"ValueError: no",
+    b'{"log": "from a container", "stream": "stdout", "time": "2026-01-05T10:00:00.123456789Z"}',
+    b"",
+]
+ALPHABET = b'[]{}()<>|:;,.-_+/ \t0123456789aeinorstEIWDT"\\\x1c\x00\x7f\xc3\xa9\xa0\xff$#@*'
+
+
+def raws_of(lines: Sequence[bytes], first: int = 1) -> Raws:
+    raws = Raws({"file": "in"}, ("line",))
+    raws.data = list(lines)
+    raws.places = list(range(first, first + len(lines)))
+    raws.arrivals = [1767700000.0] * len(lines)
+    return raws
+
+
+def mutated(rng: random.Random, line: bytes) -> bytes:
+    data = bytearray(line)
+    for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
+        i, j = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        match rng.randrange(4):
+            case 0:
+                del data[i : i + 1]
+            case 1:
+                data.insert(i, rng.choice(ALPHABET))
+            case 2:
+                data[i : i + 1] = bytes([rng.choice(ALPHABET)])
+            case _:
+                data[i:i] = data[i:j][:20]
+    return bytes(data)
+
+
+def log_decoder(lines: Sequence[bytes], keep: tuple[str, ...]) -> Decoder:
+    decoder = Decoder("log", keep=keep)
+    assert decoder.log is not None
+    decoder.log.learn(lines)
+    return decoder
+
+
+def one_by_one(decoder: Decoder, raws: Raws) -> list[Record | Reject]:
+    found: list[Record | Reject] = []
+    for raw in raws:
+        decoded = decoder.decode(raw)
+        found += decoder.overdue(raw)
+        if isinstance(decoded, Record) or decoded.reason != JOINED:
+            found.append(decoded)
+    return found
+
+
+def compare(lines: Sequence[bytes], learned: Sequence[bytes], keep: tuple[str, ...], step: int) -> int:
+    """Read lines both ways; how many batches stayed side by side."""
+    decoder, slow = log_decoder(learned, keep), log_decoder(learned, keep)
+    assert decoder.log is not None
+    reader, together = LogReader(decoder, decoder.log, decoder.decode), 0
+    for first in range(0, len(lines), step):
+        raws = raws_of(lines[first : first + step], first + 1)
+        found = reader.read(raws, together=True)
+        assert list(map(repr, found.all() if isinstance(found, Texts) else found)) == list(
+            map(repr, one_by_one(slow, raws))
+        )
+        together += isinstance(found, Texts)
+    return together
+
+
+@pytest.mark.parametrize("keep", [(), ("component",), KEEP])
+@pytest.mark.parametrize("style", STYLES)
+def test_what_is_ordinary_is_read_as_the_decoder_reads_it(style: str, keep: tuple[str, ...]) -> None:
+    rng, lines = random.Random(style), STYLES[style]
+    given = []
+    for _ in range(400):
+        given += [mutated(rng, rng.choice(lines)) for _ in range(8)]
+        if rng.random() < 0.2:
+            at = rng.randrange(len(TRACE))
+            given += [mutated(rng, line) for line in TRACE[at : at + rng.randrange(5)]]
+    some = (
+        0 if style == "none" else 20
+    )  # there, the time of an object from a container is that of all after it
+    assert compare(given, lines * 20, keep, 11) > some
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        line for line in STYLES[style] if line.isascii() and b"0000000005" not in line and b"29" not in line
+    ]
+    decoder = log_decoder(STYLES[style] * 20, KEEP)
+    assert decoder.log is not None
+    monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was left to Python"))
+    assert isinstance(
+        LogReader(decoder, decoder.log, decoder.decode).read(raws_of(lines), together=True), Texts
+    )
+
+
+@pytest.mark.parametrize("name", SETS + LATER)
+def test_logs_of_programs_are_read_as_the_decoder_reads_them(name: str) -> None:
+    lines = [line.raw.encode() for line in log_lines(name)]
+    assert compare(lines, lines[:1000], KEEP, 100) > 0
+
+
+def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[Texts]:
+    decoder = log_decoder(lines[:1000], keep)
+    assert decoder.log is not None
+    reader = LogReader(decoder, decoder.log, decoder.decode)
+    read = (
+        reader.read(raws_of(lines[at : at + step], at + 1), together=True)
+        for at in range(0, len(lines), step)
+    )
+    return [found for found in read if isinstance(found, Texts) and len(found)]
+
+
+def told_of(answers: Answers) -> tuple[bytes, bytes]:
+    return answers.lines.encode(), msgspec.json.encode([answers.events, answers.rejects])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "modes", "step"),
+    [
+        ("HDFS", {}, {}, 100),
+        ("BGL", {"keep": ("level",), "params": True}, {"with_events": True}, 100),
+        ("Zookeeper", {"retain": 50}, {"with_events": True}, 7),
+        ("Linux", {"retain": 300}, {"final_only": True}, 64),
+        ("Thunderbird", {"retain": 0, "params": True}, {}, 500),
+        ("words", {"keep": KEEP}, {"with_events": True}, 250),
+        ("words", {"max_clusters": 60, "max_lines": 200, "retain": 400}, {"with_events": True}, 250),
+        ("words", {"params": True, "rate_window": 0.5}, {"final_only": True, "with_events": True}, 250),
+    ],
+)
+def test_answers_are_those_to_records_one_by_one(
+    name: str, settings: dict[str, Any], modes: dict[str, bool], step: int
+) -> None:
+    if name == "words":
+        rng, texts = random.Random(3), Fresh(words=True).draw(3000)
+        times = [1767607200 + i / 50 + rng.random() for i in range(len(texts))]
+        lines = [f"{time:.6f} INFO {text}".encode() for time, text in zip(times, texts, strict=True)]
+    else:
+        lines = [line.raw.encode() for line in log_lines(name)]
+    made = Settings(format="log", **settings)
+    together, alone = Engine(made, **modes), Engine(made, **modes)
+    batches = log_texts(lines, settings.get("keep", ()), step)
+    assert batches
+    for number, batch in enumerate(batches):
+        if number % 5 == 3:  # by objects in between
+            assert told_of(together.advance(batch.all())) == told_of(alone.advance(batch.all()))
+        else:
+            assert told_of(together.advance(batch)) == told_of(alone.advance(batch.all()))
+        if number % 7 == 2:
+            assert together.dumps() == alone.dumps()
+    assert together.open_answers() == alone.open_answers()
+    assert together.dumps() == alone.dumps()
+    loaded = Engine.loads(together.dumps(), made, **modes)
+    again = batches[-1]
+    assert told_of(loaded.advance(again)) == told_of(alone.advance(again.all()))
+    assert told_of(loaded.finish()) == told_of(alone.finish())
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(-9, 9)), min_size=1, max_size=60), st.integers(1, 20)
+)
+def test_samples_are_those_of_all_records(drawn: list[tuple[int, int]], step: int) -> None:
+    labels, novelties = (np.array(each) for each in zip(*drawn, strict=True))
+    some, every = Samples(), Samples()
+    for at in range(0, len(labels), step):
+        part = slice(at, at + step)
+        typical = (-novelties[part]).tolist()
+        joined = [
+            (label, (seq, float(nats), "x"))
+            for seq, (label, nats) in enumerate(zip(labels[part].tolist(), typical, strict=True), at)
+        ]
+        every.extend(joined)
+        some.extend(joined[i] for i in lasting(labels[part], novelties[part]).tolist())
+        assert some.dump() == every.dump()
