@@ -197,7 +197,7 @@ def _words(name: str) -> tuple[Any, Any, Any]:
     p = np.arange(1.0, WORDS + 1.0)
     fixed = tuple((p / p.sum()).tolist()) if name == "pitman_yor_fixed" else None
     pitman_yor = lk.HierarchicalPitmanYor(base_concentration=1.5, word_discount=0.4, base=fixed, **base)
-    learned = families.LearnedBase("tables", 0.3, 1.5, 0.2)
+    learned = families.LearnedBase("mixed", 0.3, 1.5, 0.2)
     return (
         pitman_yor,
         families.HierarchicalPitmanYor(1.5, 0.4),

@@ -73,12 +73,16 @@ def test_forgotten_words_leave_the_base_measure() -> None:
     search = engine.search
     assert search is not None
     lists, learned = search.words.inverted.lists, search.words.learned
-    ids = np.flatnonzero(learned.counts > 0)[[0, 3]]
-    kept = np.delete(learned.counts, ids)
+    ids = np.flatnonzero(learned.repeats > 0)[[0, 3]]
+    kept, repeats = np.delete(learned.counts, ids), np.delete(learned.repeats, ids)
+    evidence = learned.counters.evidence
     search.forget_words(ids)
-    assert learned.counts[ids].tolist() == lists["most"][ids].tolist() == [0, 0]
+    assert (
+        learned.counts[ids].tolist() == learned.repeats[ids].tolist() == lists["most"][ids].tolist() == [0, 0]
+    )
     np.testing.assert_array_equal(np.delete(learned.counts, ids), kept)
-    assert list(learned.counters.tolist()) == [kept.sum(), np.count_nonzero(kept)]
+    np.testing.assert_array_equal(np.delete(learned.repeats, ids), repeats)
+    assert learned.counters.tolist() == (kept.sum(), np.count_nonzero(kept), repeats.sum(), evidence)
 
 
 @pytest.mark.parametrize("dense", [False, True])

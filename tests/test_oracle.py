@@ -122,16 +122,17 @@ def test_predictive_of_a_growing_vocabulary_sums_to_one(size):
     assert math.fsum([unseen, *one.values()]) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["tables", "tokens"])
+@pytest.mark.parametrize("kind", ["tables", "tokens", "mixed"])
 def test_learned_base_sums_to_one(kind):
     base = fa.LearnedBase(kind, 0.2, 1.5)
     for i, x in enumerate(WORDS):
         seen = {w for y in WORDS[:i] for w, _ in y}
         unseen = (fa.UNIVERSE - len(seen)) * base.probability(99)
         assert math.fsum([unseen, *map(base.probability, seen)]) == pytest.approx(1.0, abs=1e-12)
-        base.absorb(x, WORDS[max(i - 1, 0) : i])
-    counts = {"tables": {0: 3, 1: 3, 2: 2, 3: 2}, "tokens": {0: 5, 1: 4, 2: 2, 3: 3}}
-    assert dict(base.T) == counts[kind]
+        base.absorb(x, WORDS[max(i - 1, 0) : i], 0.3)
+    assert dict(base.T) == {0: 3, 1: 3, 2: 2, 3: 2}
+    assert dict(base.N) == {0: 5, 1: 4, 2: 2, 3: 3}
+    assert (base.evidence != 0.0) == (kind == "mixed")
 
 
 def test_token_order():

@@ -181,7 +181,7 @@ def test_nothing_depends_on_batches_threads_or_snapshots(monkeypatch: pytest.Mon
 
 
 def test_a_snapshot_holds_a_pass_that_is_under_way() -> None:
-    records = texts(2300, 4, 60)
+    records = headlines(2300, 2)
     engine = refining(refine_every=1024, retain=2000)
     engine.advance(records[:1100])
     again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
@@ -224,7 +224,7 @@ def test_the_log_joint_is_as_much_higher_as_is_said(name: str, retain: int) -> N
 
 def test_what_has_changed_since_is_left_alone() -> None:
     engine = refining(retain=2000, second_look=0)
-    engine.advance(headlines(1400, 3))
+    engine.advance(headlines(1400, 5))
     stream = stream_of(engine)
     proposal = passes._search(passes.task_over(stream, 1), 10)
     assert len(proposal.seqs)

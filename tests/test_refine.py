@@ -108,15 +108,17 @@ def test_a_refinement_is_under_the_base_measure_of_the_stream() -> None:
     engine.advance(texts(90, 5))
     search = engine.search
     assert search is not None
-    counts = search.words.learned.counts
-    seen, total = np.count_nonzero(counts), counts.sum()
+    learned = search.words.learned
+    clusters, tokens = learned.counts, learned.counts + learned.repeats
     base = refine(engine, FEW).solution.chain.base
     assert base is not None
-    held = counts > 0
-    expected = (counts[held] + 0.2 - 0.35) / (total + 0.2 * seen + 50.0)
-    np.testing.assert_allclose(base[held], expected, rtol=1e-12)
-    left = base[~held]
-    np.testing.assert_allclose(left, (50.0 + 0.35 * seen) / (total + 0.2 * seen + 50.0) / (2**20 - seen))
+    held, seen = clusters > 0, np.count_nonzero(clusters)
+    share = 1.0 / (1.0 + math.exp(-learned.counters.evidence) / 1000.0)
+    mass = [counts.sum() + 0.2 * seen + 50.0 for counts in (clusters, tokens)]
+    expected = share * (clusters - 0.15) / mass[0] + (1.0 - share) * (tokens - 0.15) / mass[1]
+    np.testing.assert_allclose(base[held], expected[held], rtol=1e-12)
+    left = (50.0 + 0.35 * seen) * (share / mass[0] + (1.0 - share) / mass[1])
+    np.testing.assert_allclose(base[~held], left / (2**20 - seen))
 
 
 def test_a_set_counts_its_words_by_its_clusters() -> None:

@@ -90,9 +90,13 @@ class Oracle:
             self.prior = Paced(self.prior)
             self.places = self.prior.places(len(self.labels))
         family, learned = search.likelihood, search.words.learned
-        seen = learned.counts > 0
-        mass = learned.counters.total + family.escape
-        self.base = np.where(seen, (learned.counts - family.discount) / mass, 1.0)
+        clusters = 1.0 / (1.0 + math.exp(-learned.counters.evidence) / 1000.0)
+        by_cluster, by_token = (
+            (counts - family.discount) / (counts.sum() + family.escape)
+            for counts in (learned.counts, learned.counts + learned.repeats)
+        )
+        mixed = clusters * by_cluster + (1.0 - clusters) * by_token
+        self.base = np.where(learned.counts > 0, mixed, 1.0)
 
     def words(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         a, b = self.batch.offsets[i : i + 2]

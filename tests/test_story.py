@@ -293,12 +293,20 @@ def test_stories_say_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "doubtful"),
-    [("tweets_t", False), ("news_t", False), ("reuters21578", False), ("stackoverflow10k", True)],
+    ("name", "given", "doubtful"),
+    [
+        ("tweets_t", {}, False),
+        ("news_t", {}, False),
+        ("reuters21578", {}, False),
+        ("stackoverflow10k", {}, False),
+        ("stackoverflow10k", {"concentration": 1.0, "base_concentration": 300.0}, True),
+    ],
 )
-def test_a_stream_that_does_not_cluster_well_is_said_to(name: str, doubtful: bool) -> None:
+def test_a_stream_that_does_not_cluster_well_is_said_to(
+    name: str, given: dict[str, float], doubtful: bool
+) -> None:
     records, _ = real(name, 4000)
-    engine = Engine()
+    engine = Engine(Settings(**given))
     engine.advance(records)
     warnings = engine.stories(records=False).warnings
     assert len(warnings) == doubtful

@@ -84,6 +84,23 @@ def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:
         Engine.loads(altered(stored, "retained", "batch", "counts", to=pack(counts)), settings)
 
 
+def test_what_a_base_measure_has_learned_of_tokens(words: Case) -> None:
+    stored, settings, _ = words
+    clusters = msgspec.msgpack.decode(stored)["state"]["clusters"]
+    repeats = unpack(clusters["repeats"])
+    assert repeats.max() > 0
+    for evidence in (float("nan"), -float("inf"), 1, None):
+        with pytest.raises(SnapshotError, match="the evidence for the base measure is no number"):
+            Engine.loads(altered(stored, "state", "clusters", "base_evidence", to=evidence), settings)
+    for wrong in (repeats[:-1], -1 - repeats):
+        with pytest.raises(SnapshotError, match="repeats"):
+            Engine.loads(altered(stored, "state", "clusters", "repeats", to=pack(wrong)), settings)
+    never = unpack(clusters["learned"])
+    never[repeats.argmax()] = 0
+    with pytest.raises(SnapshotError, match="never seen"):
+        Engine.loads(altered(stored, "state", "clusters", "learned", to=pack(never)), settings)
+
+
 def test_a_field_that_has_another_name_in_the_vocabulary_is_none() -> None:
     settings = Settings(likelihood="categorical", fields=("a", "b"))
     engine = Engine(settings)

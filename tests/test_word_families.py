@@ -11,12 +11,15 @@ from algebra import WordStatistics, add, empty, log_marginal, log_predictive, re
 from families import BASE, CASES, CHURN, Case, P, V, churn, few, over, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.families import LearnedBase
 
+from streamdp.kernels.jit import entry
 from streamdp.likelihoods import (
     DirichletMultinomial,
     HierarchicalDirichlet,
     HierarchicalPitmanYor,
 )
+from streamdp.likelihoods.words import WORD_SPACE, Learned, learn, learned_from
 
 
 @over(by_token=True)
@@ -139,3 +142,70 @@ def test_malformed_records_are_refused(x: Any) -> None:
 def test_invalid_parameters_are_refused(make: Any, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**parameters)
+
+
+LEARNING = HierarchicalPitmanYor(smoothing=0.3, discount=0.2, escape=1.5)
+
+
+@entry
+def learn_entry(
+    family: Any,
+    learned: Any,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
+) -> None:
+    """Count a record into the base measure."""
+    learn(family, learned, words, counts, fresh, new_probability)
+
+
+def learn_record(learned: Learned, record: Any, fresh: Any, new_probability: float) -> None:
+    words, counts = (np.array(values, np.int32) for values in zip(*record, strict=True))
+    learn_entry(LEARNING.terms(), learned, words, counts, np.array(fresh), new_probability)
+
+
+@pytest.mark.parametrize("evidence", [-800.0, -3.0, 0.0, 0.7, 40.0, 800.0])
+def test_a_base_of_clusters_and_tokens_sums_to_one(evidence: float) -> None:
+    learned = learned_from(np.array([3, 0, 1, 7, 2]), np.array([5, 0, 0, 900, 1]), evidence)
+    p = LEARNING.measure(learned)
+    assert (p > 0.0).all()
+    assert math.fsum([p.sum(), (WORD_SPACE - 5) * p[1]]) == pytest.approx(1.0, rel=1e-12)
+    share = 1.0 / (1.0 + math.exp(min(-evidence, 700.0)) / 1000.0)
+    of_frequent = share * 7.1 / (13 + 4 * 0.3 + 1.5) + (1.0 - share) * 907.1 / (919 + 4 * 0.3 + 1.5)
+    assert p[3] == pytest.approx(of_frequent, rel=1e-12)
+
+
+@few
+@given(data=st.data())
+def test_a_base_learns_from_clusters_and_tokens_as_defined(data: st.DataObject) -> None:
+    learned, base = learned_from(np.zeros(V, int)), LearnedBase("mixed", 0.3, 1.5, 0.2)
+    earlier: list[Any] = []
+    for record in data.draw(st.lists(CASES["hierarchical pitman-yor"].records.filter(len), max_size=12)):
+        cluster = [x for x in earlier if data.draw(st.booleans())]
+        probability = data.draw(st.sampled_from([0.0, 1e-12, 0.3, 1.0 - 1e-12, 1.0]))
+        known = {w for x in cluster for w, _ in x}
+        learn_record(learned, record, [w not in known for w, _ in record], probability)
+        base.absorb(record, cluster, probability)
+        earlier.append(record)
+        assert learned.counts.tolist() == [base.T[w] for w in range(V)]
+        assert (learned.counts + learned.repeats).tolist() == [base.N[w] for w in range(V)]
+        assert learned.counters.evidence == pytest.approx(base.evidence, rel=1e-9, abs=1e-12)
+        assert LEARNING.measure(learned) == pytest.approx([base.probability(w) for w in range(V)], rel=1e-9)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1e-300, 0.5, 1.0 - 2.0**-53, 1.0])
+@pytest.mark.parametrize("by", ["clusters", "tokens"])
+def test_a_long_record_leaves_evidence_that_is_a_number(probability: float, by: str) -> None:
+    """Its probability by counts of one kind is more than e^1000 times that by the other."""
+    # of each word of the record, and of one more, which makes the measure by the other counts small
+    each, more = {"clusters": ((100_000, 0), (100, 2 * 10**9)), "tokens": ((100, 100_000), (2 * 10**6, 0))}[
+        by
+    ]
+    counts, repeats = (np.append(np.full(2000, each[i]), more[i]) for i in (0, 1))
+    learned = learned_from(counts, repeats, 30.0)
+    learn_record(learned, [(word, 1) for word in range(2000)], [False] * 2000, probability)
+    evidence = learned.counters.evidence
+    assert math.isfinite(evidence)
+    assert (evidence < -1000.0) == (by == "tokens" and probability > 0.0)
+    assert (LEARNING.measure(learned) > 0.0).all()

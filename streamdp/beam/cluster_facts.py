@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,7 @@ from streamdp.kernels.rows import grown, made, power_of_two
 from streamdp.kernels.sound import RECORDS, chain_of_runs, ints_of, length_of, narrow, reals_of, require, runs
 from streamdp.likelihoods.categorical import FIELD, RECORD, UNKNOWN, FieldsLearned
 from streamdp.likelihoods.vectors import coarsen_rows
-from streamdp.likelihoods.words import Learned, totals_of
+from streamdp.likelihoods.words import learned_from, totals_of
 
 Facts = Mapping[str, Any]
 
@@ -55,6 +56,9 @@ def facts_of_clusters(state: State, used: np.ndarray) -> dict[str, Any]:
     }
     if isinstance(learned, FieldsLearned):
         found["field"] = narrow(learned.field[:last])
+    else:
+        found["repeats"] = narrow(learned.repeats[:last])
+        found["base_evidence"] = float(learned.counters.evidence)
     return found
 
 
@@ -84,7 +88,13 @@ def _learned_of(facts: Facts, named: bool) -> Any:
     padded = np.zeros(size, np.int64)
     padded[: len(counts)] = counts
     if not named:
-        return Learned(padded, totals_of(padded))
+        repeats, evidence = np.zeros(size, np.int64), facts.get("base_evidence", 0.0)
+        if "repeats" in facts:
+            repeats[: len(counts)] = ints_of(facts, "repeats", 0, RECORDS, len(counts))
+        require((padded[repeats > 0] > 0).all(), "a word that was never seen is repeated")
+        known = isinstance(evidence, float) and math.isfinite(evidence)
+        require(known, "the evidence for the base measure is no number")
+        return learned_from(padded, repeats, evidence)
     field, values = np.full(size, UNKNOWN), np.zeros(size, np.int64)
     field[: len(counts)] = ints_of(facts, "field", UNKNOWN, len(counts), len(counts))
     of = np.flatnonzero(field >= 0)
@@ -96,7 +106,7 @@ def _learned_of(facts: Facts, named: bool) -> Any:
     fields = np.flatnonzero(field == FIELD)
     fields = fields[fields != RECORD]
     require((total[fields] == padded[fields]).all(), "a field is not as common as its values")
-    return FieldsLearned(padded, totals_of(padded), field, values)
+    return FieldsLearned(padded, totals_of(FieldsLearned, padded), field, values)
 
 
 def _index_of(facts: Facts, learned: Any, pool: Pool, used: np.ndarray, tokens_of: int | None) -> Index:

@@ -106,6 +106,9 @@ class BeamSearch:
         learned.counters.seen -= np.count_nonzero(learned.counts[ids])
         if isinstance(learned, FieldsLearned):
             forget_values(learned, ids)
+        else:
+            learned.counters.repeats -= learned.repeats[ids].sum()
+            learned.repeats[ids] = 0
         learned.counters.total -= learned.counts[ids].sum()
         learned.counts[ids] = 0
         self.words.inverted.lists["most"][ids] = 0

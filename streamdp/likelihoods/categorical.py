@@ -102,7 +102,7 @@ def learned_from_records(offsets: np.ndarray, words: np.ndarray, *, texts: bool 
         field[words[inside]] = TEXT
         counts[TEXT] = len(inside)
     sizes = np.bincount(field[field >= 0], minlength=len(counts))
-    return FieldsLearned(counts, totals_of(counts), field, sizes)
+    return FieldsLearned(counts, totals_of(FieldsLearned, counts), field, sizes)
 
 
 def forget_values(learned: FieldsLearned, ids: np.ndarray) -> None:
@@ -296,7 +296,12 @@ def mass_of_value(family: CategoricalTerms, learned: FieldsLearned, field: int, 
 
 @learn.of(CategoricalTerms)
 def _learn(
-    family: CategoricalTerms, learned: FieldsLearned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+    family: CategoricalTerms,
+    learned: FieldsLearned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
 ) -> None:
     text = place_of_text(family, words)
     for i in range(words.shape[0]):

@@ -138,7 +138,12 @@ def _base_measure(
 
 @learn.of(FlatTerms)
 def _learn(
-    family: FlatTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+    family: FlatTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
 ) -> None:
     if family.vocabulary > 0:
         return

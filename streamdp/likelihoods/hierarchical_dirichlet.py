@@ -129,7 +129,12 @@ base_measure.of(DirichletTerms)(shared_measure)
 
 @learn.of(DirichletTerms)
 def _learn(
-    family: DirichletTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+    family: DirichletTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
 ) -> None:
     if family.base.shape[0] == 0:
         for i in range(words.shape[0]):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamdp.kernels.checks import discount_in_range, positive
+from streamdp.kernels.jit import kernel
 from streamdp.likelihoods.words import (
     SETTINGS,
     Learned,
@@ -20,8 +21,12 @@ from streamdp.likelihoods.words import (
     log_gamma_table,
     shape_of,
     shared_measure,
+    weights_of_counts,
     whole,
 )
+
+KEPT = 1.0 - 1.0 / 2000.0
+"""What each record leaves of the evidence for counts of clusters: it counts for some 2,000 records."""
 
 
 class PitmanYorWordTerms(NamedTuple):
@@ -46,7 +51,12 @@ class OneTableTerms(NamedTuple):
 
 @dataclass(frozen=True)
 class HierarchicalPitmanYor(SharedBase):
-    """Words follow power laws, and N_w is the number of clusters that a word was new to.
+    """Words follow power laws, and the base measure is learned from clusters and from tokens.
+
+    In a set, N_w is the number of clusters that a word was new to. In a stream, p_w = s p_T(w) + (1 - s) p_N(w):
+    p_T counts the clusters that a word was new to, and p_N its tokens. The share s is 1 at first,
+    nearly, and follows which of both has predicted the words of records better, as far as these came from
+    the base measure.
 
     Parameters
     ----------
@@ -126,12 +136,59 @@ base_measure.of(PitmanYorWordTerms)(shared_measure)
 
 @learn.of(PitmanYorWordTerms)
 def _learn(
-    family: PitmanYorWordTerms, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray
+    family: PitmanYorWordTerms,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
 ) -> None:
-    # T_w: once for each cluster that a word is new to
-    if family.base.shape[0] == 0:
-        for i in range(words.shape[0]):
-            count_word(learned, words[i], 1 if fresh[i] else 0)
+    if family.base.shape[0] > 0:
+        return
+    _weigh(family, learned, words, new_probability)
+    for i in range(words.shape[0]):
+        # T_w: once for each cluster that a word is new to
+        step = 1 if fresh[i] else 0
+        count_word(learned, words[i], step)
+        learned.repeats[words[i]] += counts[i] - step
+        learned.counters.repeats += counts[i] - step
+
+
+@kernel
+def _weigh(
+    family: PitmanYorWordTerms,
+    learned: Learned,
+    words: np.ndarray,
+    new_probability: float,
+) -> None:
+    """Let the words of a record say which of both measures predicts better.
+
+    Only a new cluster has all its words from p_w: each when it comes first, as the cluster has it after that.
+    """
+    by_cluster, by_token, share = weights_of_counts(family.smoothing, family.escape, learned)
+    shift, of_clusters, of_tokens = family.smoothing - family.discount, 0.0, 0.0
+    for i in range(words.shape[0]):
+        count = learned.counts[words[i]]
+        held = count + shift if count > 0 else 1.0  # what the unseen have in common cancels
+        p_cluster, p_token = by_cluster * held, by_token * (held + learned.repeats[words[i]])
+        p = share * p_cluster + (1.0 - share) * p_token
+        of_clusters += math.log(p_cluster / p)
+        of_tokens += math.log(p_token / p)
+    counters = learned.counters
+    counters.evidence *= KEPT
+    counters.evidence += _change(new_probability, of_clusters) - _change(new_probability, of_tokens)
+
+
+@kernel
+def _change(new_probability: float, change: float) -> float:
+    """By how much the log probability of a record changes with that of a new cluster's words."""
+    if new_probability <= 0.0:
+        return 0.0
+    if new_probability >= 1.0:
+        return change
+    if change < 1.0:
+        return math.log1p(new_probability * math.expm1(change))
+    return change + math.log(new_probability + (1.0 - new_probability) * math.exp(-change))
 
 
 @whole.of(OneTableTerms)

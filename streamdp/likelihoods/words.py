@@ -34,26 +34,36 @@ NO_WORDS = np.zeros(0, np.int32)
 WORD_SPACE = 1 << 20
 """Distinct words that there may be: what is left to unseen ones is spread over the rest of them."""
 
+ODDS_BEFORE = 1000.0
+"""Odds of counts of clusters over counts of tokens before any evidence, where a family has both."""
+
 STIRLING = 16.0
 """From here on four terms of Stirling's series give log Gamma to 1e-14."""
 
 
 class Learned(NamedTuple):
-    """What a stream has taught of the base measure."""
+    """What a stream has taught of the base measure.
 
-    counts: Annotated[np.ndarray, ints("words")]  # T_w or N_w
-    counters: Annotated[Counters, one("total seen")]  # their sum, and the number of words with any
+    A family that counts clusters may count tokens beside them: a word that is in ``counts`` clusters has had
+    ``counts`` + ``repeats`` tokens. Others have no repeats.
+    """
+
+    counts: Annotated[np.ndarray, ints("words")]
+    repeats: Annotated[np.ndarray, ints("words")]
+    # sums of both, the number of words seen, and the evidence for counts of clusters over tokens, in nats
+    counters: Annotated[Counters, one("total seen repeats", "evidence")]
 
 
-def learned_from(counts: np.ndarray) -> Learned:
-    """What has been learned where every word counts so much, shape (V,)."""
+def learned_from(counts: np.ndarray, repeats: np.ndarray | None = None, evidence: float = 0.0) -> Learned:
+    """What has been learned where every word counts so much, each of shape (V,); None: no repeats."""
     values = np.asarray(counts, np.int64)
-    return Learned(values, totals_of(values))
+    more = np.zeros(len(values), np.int64) if repeats is None else np.asarray(repeats, np.int64)
+    return Learned(values, more, totals_of(Learned, values, repeats=int(more.sum()), evidence=evidence))
 
 
-def totals_of(counts: np.ndarray) -> Counters:
-    """The sum of counts, and how many are not zero."""
-    return new_counters(Learned, total=int(counts.sum()), seen=int(np.count_nonzero(counts)))
+def totals_of(kind: type, counts: np.ndarray, **more: float) -> Counters:
+    """The counters of a tuple of this kind: the sum of counts, how many are not zero, and ``more``."""
+    return new_counters(kind, total=int(counts.sum()), seen=int(np.count_nonzero(counts)), **more)
 
 
 @generic
@@ -71,8 +81,18 @@ def base_measure(
 
 
 @generic
-def learn(family: Any, learned: Learned, words: np.ndarray, counts: np.ndarray, fresh: np.ndarray) -> None:
-    """Count an absorbed record into the base measure; ``fresh``: words new to the announced cluster."""
+def learn(
+    family: Any,
+    learned: Learned,
+    words: np.ndarray,
+    counts: np.ndarray,
+    fresh: np.ndarray,
+    new_probability: float,
+) -> None:
+    """Count an absorbed record into the base measure.
+
+    ``fresh``: words new to the announced cluster; ``new_probability``: that the record founds a cluster.
+    """
 
 
 @generic
@@ -240,8 +260,8 @@ class SharedBase(WordFamily):
 
     For the V words seen, p_w = (N_w + smoothing - discount) / (N + smoothing V + escape), N the sum of all
     N_w; the mass that is left is spread evenly over the rest of 2^20 words. What N_w counts depends on the
-    family. Without smoothing this is a Pitman-Yor process over words (Teh 2006): its discount lets the
-    mass of the unseen grow with the vocabulary.
+    family, which may mix two such measures of different counts. Without smoothing each is a Pitman-Yor
+    process over words (Teh 2006): its discount lets the mass of the unseen grow with the vocabulary.
 
     Parameters
     ----------
@@ -317,6 +337,15 @@ def _fixed(base: np.ndarray, words: np.ndarray, counts: np.ndarray, inverse: np.
 
 
 @kernel
+def weights_of_counts(smoothing: float, escape: float, learned: Learned) -> tuple[float, float, float]:
+    """What one adds to the measure by ``counts``, to that by tokens, and the share of the first in p_w."""
+    counters = learned.counters
+    mass = counters.total + smoothing * counters.seen + escape
+    share = 1.0 / (1.0 + math.exp(-counters.evidence) / ODDS_BEFORE)
+    return 1.0 / mass, 1.0 / (mass + counters.repeats), share
+
+
+@kernel
 def _learned(
     smoothing: float,
     discount: float,
@@ -327,13 +356,17 @@ def _learned(
     inverse: np.ndarray,
 ) -> float:
     seen = learned.counters.seen
-    mass = learned.counters.total + smoothing * seen + escape
-    unseen = mass * max(WORD_SPACE - seen, 1) / (escape + discount * seen)
+    by_count, by_token, share = weights_of_counts(smoothing, escape, learned)
+    by_token *= 1.0 - share
+    each = share * by_count + by_token
+    unseen = max(WORD_SPACE - seen, 1) / (each * (escape + discount * seen))
     shift = smoothing - discount
     total, product = 0.0, 1.0
     for i in range(words.shape[0]):
         count = learned.counts[words[i]]
-        inverse[i] = mass / (count + shift) if count > 0 else unseen
+        inverse[i] = unseen
+        if count > 0:
+            inverse[i] = 1.0 / (each * (count + shift) + by_token * learned.repeats[words[i]])
         if counts[i] == 1:
             product *= inverse[i]
             if product > 1e200:

@@ -1,8 +1,8 @@
 """When stories are likely of little use, and what to try.
 
 No good set of the benchmarks comes near a threshold: the largest story holds at most 15 % of the latest
-records, 6 % are alone, 12 % of the answers were revised, 10 % of the words come once. Of stackoverflow10k one
-story holds 58 to 66 %.
+records, 6 % are alone, 12 % of the answers were revised, 10 % of the words come once. Of stackoverflow10k
+with concentration 1 and base_concentration 300 one story holds 96 %.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class Beam:
         probability = math.fsum(math.exp(c.lj - total) for c in voting if c.founder == chosen.founder)
         new_probability = math.fsum(math.exp(c.lj - total) for c in voting if c.founder == seq)
         earlier = self.hypotheses[chosen.parent].clusters.get(chosen.founder, [])
-        self.base.absorb(x, [self.records[j] for j in earlier])
+        self.base.absorb(x, [self.records[j] for j in earlier], new_probability)
 
         self.hypotheses = [self.hypotheses[c.parent].extended(c.founder, seq, c.lj, c.sel) for c in kept]
         self.head = head

@@ -230,8 +230,11 @@ class NoBase:
         """What the family is given for this record."""
         return None
 
-    def absorb(self, x: Any, cluster: Sequence[Any]) -> None:
-        """Learn from a record announced in a cluster with these earlier records."""
+    def absorb(self, x: Any, cluster: Sequence[Any], new_probability: float = 0.0) -> None:
+        """Learn from a record announced in a cluster with these earlier records.
+
+        `new_probability` is the probability that it founds a cluster.
+        """
 
 
 class FixedBase(NoBase):
@@ -259,7 +262,7 @@ class FieldsSeen(NoBase):
             found[v] = found[f] * (seen[v] or self.e) / (seen.total() + self.e)
         return found
 
-    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
         for f, v in fields(x).items():
             self.N.setdefault(f, Counter())[v] += 1
 
@@ -276,7 +279,7 @@ class PartsSeen(FieldsSeen):
         share = {w: self.text * (self.T[w] or self.e) / (self.T.total() + self.e) for w, _ in words}
         return {**super().view(named), **share}
 
-    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
         named, words = apart(x)
         super().absorb(named, [])
         known = {w for y in cluster for w, _ in apart(y)[1]}
@@ -292,7 +295,7 @@ class WordsSeen(NoBase):
     def view(self, x: Sparse) -> frozenset[int]:
         return frozenset(self.seen)
 
-    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
         self.seen |= {w for w, _ in x}
 
 
@@ -300,29 +303,46 @@ class LearnedBase(NoBase):
     """p_w = (T_w + c - d)/(T + c V + e) for the V words seen; the rest of 2^20 share what is left.
 
     DESIGN 2.2. T_w grows by one when w is new to the announced cluster ("tables"), or by count ("tokens").
+    "mixed" is s times the one and 1 - s times the other, s = 1 / (1 + exp(-evidence) / 1000).
     """
 
     def __init__(self, kind: str, smoothing: float, escape: float, discount: float = 0.0) -> None:
-        if kind not in ("tables", "tokens"):
-            raise ValueError(f"kind is 'tables' or 'tokens', not {kind!r}")
+        if kind not in ("tables", "tokens", "mixed"):
+            raise ValueError(f"kind is 'tables', 'tokens' or 'mixed', not {kind!r}")
         self.kind, self.c, self.e, self.d = kind, smoothing, escape, discount
         self.T: Counter[int] = Counter()
+        self.N: Counter[int] = Counter()
+        self.evidence = 0.0
+
+    def by(self, counts: Counter[int], w: int) -> float:
+        """p_w by counts of one kind."""
+        seen = len(counts)
+        norm = counts.total() + self.c * seen + self.e
+        if w in counts:
+            return (counts[w] + self.c - self.d) / norm
+        return (self.e + self.d * seen) / norm / (UNIVERSE - seen)
 
     def probability(self, w: int) -> float:
         """p_w under the present state."""
-        seen = len(self.T)
-        norm = self.T.total() + self.c * seen + self.e
-        if w in self.T:
-            return (self.T[w] + self.c - self.d) / norm
-        return (self.e + self.d * seen) / norm / (UNIVERSE - seen)
+        if self.kind != "mixed":
+            return self.by(self.T if self.kind == "tables" else self.N, w)
+        s = 1.0 / (1.0 + math.exp(-self.evidence) / 1000.0)
+        return s * self.by(self.T, w) + (1.0 - s) * self.by(self.N, w)
 
     def view(self, x: Sparse) -> dict[int, float]:
         return {w: self.probability(w) for w, _ in x}
 
-    def absorb(self, x: Sparse, cluster: Sequence[Sparse]) -> None:
+    def absorb(self, x: Sparse, cluster: Sequence[Sparse], new_probability: float = 0.0) -> None:
+        if self.kind == "mixed":
+            of_tables, of_tokens = (self.says(counts, x, new_probability) for counts in (self.T, self.N))
+            self.evidence = (1.0 - 1.0 / 2000.0) * self.evidence + of_tables - of_tokens
         known = {w for y in cluster for w, _ in y}
         for w, count in x:
-            if self.kind == "tokens":
-                self.T[w] += count
-            elif w not in known:
+            self.N[w] += count
+            if w not in known:
                 self.T[w] += 1
+
+    def says(self, counts: Counter[int], x: Sparse, new_probability: float) -> float:
+        """The change of the record's log probability if a new cluster had its words by these counts alone."""
+        change = math.fsum(math.log(self.by(counts, w) / self.probability(w)) for w, _ in x)
+        return math.log(1.0 - new_probability + new_probability * math.exp(change))

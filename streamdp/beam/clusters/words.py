@@ -194,9 +194,11 @@ def _note_announced(clusters: WordClusters, scores: Scores, record: Incoming) ->
 
 
 @contract.learn_record.of(WordClusters)
-def _learn_record(clusters: WordClusters, model: Model, scores: Scores, record: Incoming) -> None:
+def _learn_record(
+    clusters: WordClusters, model: Model, scores: Scores, record: Incoming, new_probability: float
+) -> None:
     fresh = scores.words.announced_fresh
-    learn(model.family, clusters.learned, record.words, record.counts, fresh)
+    learn(model.family, clusters.learned, record.words, record.counts, fresh, new_probability)
 
 
 @contract.describe_slot.of(WordClusters)

@@ -114,7 +114,7 @@ def _absorb(
     if choice.children[head].parent != beam.counters.head:
         change_head(state, out, walk, choice.children[head].parent)
     commit_children(model, state, scores, choice, record)
-    learn_record(state.clusters, model, scores, record)
+    learn_record(state.clusters, model, scores, record, answer.new_probability)
     continue_beam(model, state, choice, record.seq)
     beam.counters.head = head
     follow_greedy(beam, choice)

@@ -79,7 +79,9 @@ def room_for_bag(clusters: Any, out: Output, slot: int, words: np.ndarray) -> No
 
 
 @generic
-def learn_record(clusters: Any, model: Model, scores: Scores, record: Incoming) -> None:
+def learn_record(
+    clusters: Any, model: Model, scores: Scores, record: Incoming, new_probability: float
+) -> None:
     """Learn of the record what all clusters share; after the cluster that was announced has taken it in."""
 
 
