@@ -54,9 +54,9 @@ class HierarchicalPitmanYor(SharedBase):
     """Words follow power laws, and the base measure is learned from clusters and from tokens.
 
     In a set, N_w is the number of clusters that a word was new to. In a stream,
-    p_w = s p_T(w) + (1 - s) p_N(w): p_T counts the clusters that a word was new to, and p_N its tokens. The share s is 1 at first,
-    nearly, and follows which of both has predicted the words of records better, as far as these came from
-    the base measure.
+    p_w = s p_T(w) + (1 - s) p_N(w): p_T counts the clusters that a word was new to, and p_N its tokens. The
+    share s is 1 at first, nearly, and follows which of both has predicted the words of records better, as far
+    as these came from the base measure.
 
     Parameters
     ----------
