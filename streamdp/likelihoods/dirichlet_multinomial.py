@@ -101,7 +101,8 @@ class DirichletMultinomial(WordFamily):
             raise ValueError(f"the vocabulary has {size} words, the records have {found}")
         if base is not None and len(base):
             size = round(1.0 / float(np.max(base)))  # a word not seen yet would make it one more
-        most, tokens = int(by_word.max(initial=0)), int(by_word.sum())
+        # a group is also weighed with itself, though nothing uses it
+        most, tokens = 2 * int(by_word.max(initial=0)), int(by_word.sum())
         return FlatSetTerms(
             log_gamma_table(self.beta, most + 2), log_gamma_table(self.beta * size, tokens + 1)
         )

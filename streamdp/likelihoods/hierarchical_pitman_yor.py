@@ -116,7 +116,8 @@ class HierarchicalPitmanYor(SharedBase):
         b1, d = self.base_concentration, self.word_discount
         tokens = log_gamma_table(b1, int(by_word.sum()) + 1)
         p = self.base_of(by_word, by_record, base)
-        word = np.concatenate([[0.0], log_gamma_table(1.0 - d, int(by_word.max(initial=0)) + 1)])
+        most = 2 * int(by_word.max(initial=0))  # a group is also weighed with itself, though nothing uses it
+        word = np.concatenate([[0.0], log_gamma_table(1.0 - d, most + 1)])
         types = np.concatenate([[0.0], np.cumsum(np.log(b1 + d * np.arange(len(by_word) + 1)))])
         with np.errstate(divide="ignore"):
             return OneTableTerms(word, tokens, types, np.log(p))

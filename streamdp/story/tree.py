@@ -155,8 +155,7 @@ def store_of(stated: Stated) -> WordStore | VectorStore:
         base = stated.base
         if base is None and isinstance(family, SharedBase):
             base = family.base_of(by_word, by_story)
-        # tables reach twice as far: what a story would gain with itself is read, though never used
-        terms = family.set_terms(2 * by_word, by_story, base)
+        terms = family.set_terms(by_word, by_story, base)
         return word_store(terms, offsets, words, counts, FIRST_SLOT + k)
     assert isinstance(family, VectorFamily)
     assert stated.rows is not None
