@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_refused_in_its_place(served: Served) -> None:
         (gzip.compress(b'{"text": "a"}\n', mtime=0)[:-3], NDJSON, "gzip", 400),
         (b"no gzip", NDJSON, "gzip", 400),
         (b"{}", NDJSON, "br", 415),
-        (gzip.compress(bytes(65 << 20, mtime=0)), NDJSON, "gzip", 413),
+        (gzip.compress(bytes(65 << 20), mtime=0), NDJSON, "gzip", 413),
     ],
 )
 def test_a_body_that_is_none_is_refused_whole(
