@@ -27,7 +27,8 @@ from streamdp.engine import Engine
 from streamdp.scoring.agreement import agreement
 from streamdp.settings import Settings
 from streamdp.story.answers import stated_of
-from streamdp.story.tree import Stated, store_of, tree_of, weigh_all, work_of
+from streamdp.story.stated import Stated
+from streamdp.story.tree import store_of, tree_of, weigh_all, work_of
 
 THEMES = 20
 

@@ -13,7 +13,7 @@ from commands import environment, write_headlines
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SHOWN = {
     "strings": "cluster 2, 3 records: flood bridge cork",
-    "file_to_labels": "1,000 records in 8 clusters",
+    "file_to_labels": "1,000 records in 9 clusters",
     "drifting_sensors": "fault in cluster 2:   75 minutes\nidle  in cluster 1:  435 minutes",
     "offline_fit": "sizes: 100 100 100\n",
 }

@@ -23,6 +23,7 @@ from golden.states import (
     SHARDED,
     Kept,
     committed,
+    engine_of,
     kept,
     made,
     merger_of,
@@ -74,8 +75,7 @@ def test_a_state_goes_on_like_an_engine_of_the_same_records(state: Kept) -> None
     records, learned = state.records(), state.golden.learned
     engine = Engine.loads(state.body, state.settings, **state.modes)
     assert engine.seq == state.header.seq
-    fresh = Engine(state.settings, **state.modes)
-    fresh.advance(records[:learned])
+    fresh = engine_of(state.golden, records, state.settings)
     if state.model != MODEL:
         assert len(feed(engine, records[learned:]).lines) > 0
         return

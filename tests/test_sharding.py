@@ -157,7 +157,7 @@ def test_answers_and_state_do_not_depend_on_batches_or_restarts() -> None:
 @pytest.mark.parametrize("decay", [12.0, 60.0])
 def test_batches_do_not_matter_whatever_the_parts_are(decay: float) -> None:
     """Clusters close, and parts are silent for longer than records are retained, inside batches."""
-    records, _ = stream(2200)
+    records, _ = stream(3400)
     chance, parts = random.Random(3), list(range(60))
     parted = []
     for i, record in enumerate(records):
@@ -167,7 +167,7 @@ def test_batches_do_not_matter_whatever_the_parts_are(decay: float) -> None:
         parted.append(msgspec.structs.replace(record, part=chance.choice(among)))
     settings = msgspec.structs.replace(SETTINGS, retain=768, decay_scale=decay)
     whole = Merger(settings, with_events=True)
-    expected = fed(whole, parted, [2200])
+    expected = fed(whole, parted, [3400])
     assert any(event.event == "closed" for event in expected.events)
     for sizes in ([1], [97, 800]):
         merger = Merger(settings, with_events=True)

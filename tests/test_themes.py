@@ -26,8 +26,9 @@ from streamdp.likelihoods import (
     HierarchicalPitmanYor,
     NormalInverseGamma,
 )
+from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, Story, Theme
-from streamdp.story.tree import Stated, Tree, tree_of
+from streamdp.story.tree import Tree, tree_of
 from streamdp.story.words import Bag
 
 # ---------------------------------------------------------------- the tree

@@ -18,9 +18,9 @@ from streamdp.story.answers import StoriesError, stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Kin, Known, stories_of, with_records
+from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
-from streamdp.story.tree import Stated
 
 LIVE, CLOSED = "ended IS NULL", "ended IN ('closed', 'retired')"
 READ = 50_000

@@ -48,7 +48,15 @@ _SHAPES: dict[What, tuple[int, int, int]] = {
 
 
 class CorrectionError(StreamdpError):
-    """A correction makes no sense, or the file of corrections cannot be used."""
+    """A correction makes no sense, or the file of corrections cannot be used.
+
+    Examples
+    --------
+    >>> from streamdp import Engine, Settings
+    >>> Engine(Settings()).correct(Correction(what="mute", stories=(7,)))
+    Traceback (most recent call last):
+    streamdp.state.corrections.CorrectionError: there is no live story 7
+    """
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -18,9 +18,9 @@ from streamdp.records import ClusterSummary
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
 from streamdp.story.gather import RECORDS, Known, figures_of, stories_of, with_records
+from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, StoryRecord
 from streamdp.story.titles import short
-from streamdp.story.tree import Stated
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
 CONCENTRATION = 60.0

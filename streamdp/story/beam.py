@@ -16,8 +16,8 @@ from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Labelled, Retained
+from streamdp.story.stated import Stated
 from streamdp.story.titles import Score, Titles
-from streamdp.story.tree import Stated
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
 

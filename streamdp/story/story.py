@@ -13,7 +13,7 @@ from streamdp.answers.listing import is_date, printable, table, text_table
 from streamdp.story.clock import Clock
 
 if TYPE_CHECKING:
-    from streamdp.story.tree import Stated
+    from streamdp.story.stated import Stated
 
 Trend = Literal["new", "growing", "steady", "fading", "silent"]
 Sort = Literal["size", "growing", "new", "last"]
@@ -75,6 +75,14 @@ class Theme(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     ``stories`` are their labels, largest first; ``records`` are those of all of them, and ``now``, ``before``
     and ``trend`` are as of a story.
+
+    Examples
+    --------
+    >>> from streamdp import Engine, Settings
+    >>> engine = Engine(Settings(beam=4))
+    >>> answers = engine.advance(["storm over the coast", "coast storm", "late goal wins the match"])
+    >>> [(theme.theme, theme.stories, theme.title) for theme in engine.stories().themed(1).themes]
+    [(0, [0, 1], 'coast storm')]
     """
 
     theme: int

@@ -9,7 +9,6 @@ of stories suffice; those of words are compared along the postings of the words 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -34,10 +33,7 @@ from streamdp.offline.kernels.store import (
     vector_store,
     word_store,
 )
-from streamdp.story.words import Bag
-
-MOST = 3_000
-"""Stories of a tree, the largest; others have no theme. The gains of all pairs take 72 MB."""
+from streamdp.story.stated import Stated
 
 
 class Tree(NamedTuple):
@@ -66,34 +62,6 @@ class Tree(NamedTuple):
         for into, gone in zip(self.into[:unions], self.gone[:unions], strict=True):
             group[group == group[gone]] = group[into]
         return dict(zip(self.labels, group.tolist(), strict=True))
-
-
-class Stated(NamedTuple):
-    """The statistics of K stories: labels, numbers of records, and either bags of words or rows.
-
-    ``base`` is p_w by word as a stream has learned it; None: learned from the stories. ``family`` is that of
-    the clusters, ``concentration`` the weight of a new one.
-    """
-
-    labels: Sequence[int]
-    sizes: Sequence[int]
-    family: Any
-    concentration: float
-    bags: Sequence[Bag] = ()
-    rows: np.ndarray | None = None
-    base: np.ndarray | None = None
-
-    def largest(self) -> Stated:
-        """The same of at most ``MOST`` stories."""
-        if len(self.labels) <= MOST:
-            return self
-        kept = sorted(range(len(self.labels)), key=lambda k: (-self.sizes[k], self.labels[k]))[:MOST]
-        return self._replace(
-            labels=[self.labels[k] for k in kept],
-            sizes=[self.sizes[k] for k in kept],
-            bags=[self.bags[k] for k in kept] if self.bags else (),
-            rows=None if self.rows is None else self.rows[kept],
-        )
 
 
 # ---------------------------------------------------------------- the tree

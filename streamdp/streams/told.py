@@ -13,8 +13,8 @@ from streamdp.story.beam import stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import doubts
 from streamdp.story.gather import Known, figures_of, stories_of, with_records
+from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, StoryRecord
-from streamdp.story.tree import Stated
 from streamdp.streams.stream import Stream
 
 

@@ -102,13 +102,18 @@ def kept() -> Iterator[Kept]:
         for name, golden in found["states"].items():
             packed = (manifest.parent / f"{file_of(name)}.sdp.gz").read_bytes()
             header, body = unpack(gzip.decompress(packed), name)
-            made = Golden(header.settings, golden["records"], golden["learned"], golden["final_only"])
+            made = Golden(
+                header.settings,
+                golden["records"],
+                golden["learned"],
+                golden["final_only"],
+                golden.get("corrected", False),
+            )
             yield Kept(manifest.parent.name, name, made, found["model"], header, body)
 
 
-def state_of(golden: Golden, records: list[Record]) -> bytes:
-    """The snapshot file of an engine that has seen the first of the records."""
-    settings = Settings(**golden.settings)
+def engine_of(golden: Golden, records: list[Record], settings: Settings) -> Engine:
+    """An engine that has seen the first of the records, and was corrected."""
     engine = Engine(settings, final_only=golden.final_only, with_events=True)
     engine.advance(records[: golden.learned])
     if golden.corrected:
@@ -116,6 +121,13 @@ def state_of(golden: Golden, records: list[Record]) -> bytes:
         engine.correct(Correction(what="rename", stories=(a,), title="The largest", who="ann"))
         engine.correct(Correction(what="keep-apart", stories=(a, b)))
         engine.correct(Correction(what="pin", stories=(c,)))
+    return engine
+
+
+def state_of(golden: Golden, records: list[Record]) -> bytes:
+    """The snapshot file of such an engine."""
+    settings = Settings(**golden.settings)
+    engine = engine_of(golden, records, settings)
     modes = {"final_only": golden.final_only, "events": True}
     positions = {"file": "x", "line": golden.learned, "offset": 0}
     return pack(Header(model_settings(settings), engine.seq, positions, {}, modes, 1.5), engine.dumps())
@@ -282,7 +294,12 @@ def write(folder: Path) -> None:
         if not (alike and name.endswith(".tar")):
             (folder / f"{name}.gz").write_bytes(gzip.compress(data, mtime=0))
     states = {
-        name: {"records": each.records, "learned": each.learned, "final_only": each.final_only}
+        name: {
+            "records": each.records,
+            "learned": each.learned,
+            "final_only": each.final_only,
+            "corrected": each.corrected,
+        }
         for name, each in GOLDEN.items()
     }
     manifest = {"release": __version__, "model": MODEL, "states": states}
