@@ -20,6 +20,7 @@ from streamdp.beam.search import BeamSearch
 from streamdp.encode.encoders import Encoder, check_order, order_of, tokenizer_of
 from streamdp.encode.order import Lateness, Ready, ReorderBuffer
 from streamdp.likelihoods.base import Likelihood, Moments
+from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Texts
@@ -255,6 +256,10 @@ class Engine:
         """
         return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
 
+    def past(self) -> Past | None:
+        """What a log was like, hour by hour, by template; None of other records."""
+        return self._stream.past()
+
     def census(self) -> Census:
         """Figures of all live clusters of the best hypothesis, without what they are about."""
         found = self._stream.census()
@@ -262,11 +267,7 @@ class Engine:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        return {
-            **self._stream.counters(),
-            "held_back": self.held_back,
-            "released_early": self._order.early,
-        }
+        return self._stream.counters() | {"held_back": self.held_back, "released_early": self._order.early}
 
     def levels(self) -> dict[str, float]:
         """Records, evidence, how far hypotheses agree, what is not final; revisions since this was made."""
@@ -345,8 +346,8 @@ class Engine:
     ) -> Self:
         """An engine that goes on with a beam made elsewhere; all that it has seen is final."""
         self = cls(settings)
-        stream = self._stream = BeamStream(self._blueprint, order, final_only=False)
-        self._order = order
+        self._order, stream = order, BeamStream(self._blueprint, order, final_only=False)
+        self._stream = stream
         stream.announcer.retained = retained
         stream.announcer.finish(search.seq - 1, Lines())
         stream.begin_with(encoder, moments, search)
@@ -378,8 +379,7 @@ class Engine:
         ``data`` may be of any release since 0.9. Raises SnapshotError where it is of a later one than this,
         or no such state: nothing in it is trusted unseen.
         """
-        settings = settings or Settings()
-        self = cls(settings, **options)  # what is wrong with these is no fault of the state
+        self = cls(settings or Settings(), **options)  # what is wrong with these is no fault of the state
         with refusing():
             stored = upgraded(msgspec.msgpack.decode(data))
             self._order.load(stored["order"])

@@ -251,6 +251,40 @@ def stories(
 
 
 @app.command()
+def diff(
+    state: State,
+    since: Annotated[
+        str | None,
+        typer.Option(help="a time (ISO 8601), so long ago (6h, 2d), or a mark", metavar="TIME|MARK"),
+    ] = None,
+    since_state: Annotated[
+        str | None, typer.Option(help="compare with an earlier or another state", metavar="STATE")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="also what chance explains")] = False,
+    json: Annotated[bool, typer.Option("--json", help="as JSON lines, what chance explains too")] = False,
+) -> None:
+    """Say what has changed since a time, a mark or another state, the most surprising first."""
+    from streamdp.cli.diff import diff
+
+    diff(state, since, since_state, every=every, as_json=json)
+
+
+@app.command()
+def mark(
+    state: State,
+    name: Annotated[str, typer.Argument(help="a name for this moment, as deploy", metavar="NAME")],
+    time: Annotated[
+        str | None,
+        typer.Option(help="another moment (default: now; of old records, the newest's)", metavar="TIME"),
+    ] = None,
+) -> None:
+    """Give a moment a name, beside a state, so that diff can say what has changed since."""
+    from streamdp.cli.diff import mark
+
+    mark(state, name, time)
+
+
+@app.command()
 def report(
     path: Annotated[
         str,

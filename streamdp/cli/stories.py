@@ -80,7 +80,7 @@ def _seconds(option: str, text: str | None) -> float | None:
         raise ConfigError(f"{option}: {error}", Exit.USAGE) from None
 
 
-def _moment(option: str, text: str | None, clock: Clock) -> float | None:
+def moment_of(option: str, text: str | None, clock: Clock) -> float | None:
     """A time, or one so long before the newest record's. Raises ConfigError."""
     if text is None:
         return None
@@ -99,8 +99,8 @@ def _moment(option: str, text: str | None, clock: Clock) -> float | None:
 
 def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tuple[Stories, int]:
     """The stories that are asked for, in order; and how many were left out for their size alone."""
-    since = _moment("--since", options.since, found.clock)
-    until = _moment("--until", options.until, found.clock)
+    since = moment_of("--since", options.since, found.clock)
+    until = moment_of("--until", options.until, found.clock)
     if (since is not None or until is not None) and not found.clock.dated and found:
         raise ConfigError("--since and --until need records with times, and these have none", Exit.USAGE)
     wanted = found.like(
@@ -337,6 +337,8 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
     spoken = ", ".join(f"{name} {iso(time)}" for name, time in times if time is not None)
     yield f"{story.size:,} records; {spoken or f'records {story.first_seq:,} to {story.last_seq:,}'}"
     yield f"{story.now:,} in the last {found.clock.words}, {story.before:,} in those before: {story.trend}"
+    for nth, hole in enumerate(story.holes, 1):
+        yield hole.said(nth)
     if story.split_from is not None:
         yield f"split from {story.split_from}"
     if story.merged_with:

@@ -106,12 +106,12 @@ def template_of(state: State, cluster: int, pieces: list[str]) -> str:
     shown = []
     for i, (piece, hole) in enumerate(zip(pieces, holes(state, cluster), strict=True)):
         if hole:
-            piece = (" " if piece.startswith(" ") else "") + _hole(state, first + i)
+            piece = (" " if piece.startswith(" ") else "") + shown_hole(state, first + i)
         shown.append(piece)
     return "".join(shown)
 
 
-def _hole(state: State, slot: int) -> str:
+def shown_hole(state: State, slot: int) -> str:
     """What the values of a hole are: words, numbers, or else."""
     if state.slots[slot]["wordy"]:
         return WORDS

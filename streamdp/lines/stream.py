@@ -11,8 +11,10 @@ from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.forget import forget, retire
+from streamdp.lines.history import History
 from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
 from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
+from streamdp.lines.values import NO_LEVELS, Given, Levels
 
 STEP = 512
 """Tokens that room is made for beside those that need it."""
@@ -60,6 +62,8 @@ class LineStream:
     def __init__(self, terms: Terms, state: State | None = None, bounds: Bounds = USUAL) -> None:
         self.terms, self.bounds = terms, bounds
         self.state = new_state() if state is None else state
+        self.history = History()
+        """What the lines were like hour by hour."""
         self._scratch: Scratch | None = None
         self._advance, self._score = Bound(advance), Bound(score)
 
@@ -91,20 +95,28 @@ class LineStream:
         return self.take_bytes(*bytes_of(lines), times)
 
     def take_bytes(
-        self, data: np.ndarray, offsets: np.ndarray, times: np.ndarray | None = None
+        self,
+        data: np.ndarray,
+        offsets: np.ndarray,
+        times: np.ndarray | None = None,
+        levels: Levels = NO_LEVELS,
+        *,
+        dated: bool = True,
     ) -> Iterator[Stretch]:
         """Learn lines, and answer each as it stood when it came; ``times`` in seconds, shape (n,).
 
         ``data`` are their bytes in UTF-8; each begins at its place in ``offsets``, shape (n + 1,), and ends
-        where the next begins. A part ends with each line that changes a template: until the next is asked
-        for, the state is what that line left.
+        where the next begins. ``dated`` says of the first line of all whether the times are its own. A part
+        ends with each line that changes a template: until the next is asked for, the state is what that line
+        left.
         """
-        n = len(offsets) - 1
+        n, dated = len(offsets) - 1, dated and times is not None
         times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
         rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)
         given = Lines(data, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
         counters, done = given.counters, 0
+        counted = Given(data, offsets, times, rows, *levels)
         while done < n:
             most = int(self.state.counters.clusters) + 1
             if len(given.changes) < most:
@@ -118,6 +130,7 @@ class LineStream:
             changes = given.changes[: int(counters.changes)].copy()
             counters.changes = 0
             if part.stop > part.start:
+                self.history.take(self.state, scratch, counted, part, dated=dated)
                 yield Stretch(
                     given.answers[part], given.sizes[part], changes, bool(counters.status == CHANGED)
                 )

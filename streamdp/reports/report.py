@@ -207,7 +207,9 @@ def _section(story: Story, series: _Series, stories: Stories) -> str:
     words = f'<p class="meta">{escape(", ".join(story.keywords))}</p>' if story.keywords else ""
     if story.theme is not None and story.theme != story.label:
         facts.append(f"theme {story.theme}")
-    told = "".join(f"<li>{escape(text)}</li>" for text in _samples(story) if text != story.title)
+    holes = [hole.said(nth) for nth, hole in enumerate(story.holes, 1)]
+    texts = [*holes, *(text for text in _samples(story) if text != story.title)]
+    told = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return (
         f'<section class="story" id="s{story.label}"><h3>{escape(story.title)}</h3>{words}'
         f"{_sparkline(series.counts[story.label], story)}"

@@ -135,7 +135,10 @@ class StateStories:
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or the last 100 that ended."""
         found = self.engine.stories(closed=closed, stretch=stretch, records=False)
-        return found.like(with_records(story, self._records.get(story.label, ())) for story in found)
+        past = self.engine.past()
+        holes = {} if past is None or closed else past.holes
+        made = (with_records(story, self._records.get(story.label, ())) for story in found)
+        return found.like(msgspec.structs.replace(story, holes=holes.get(story.label, [])) for story in made)
 
     def records(self, labels: Collection[int]) -> Iterator[tuple[int, StoryRecord]]:
         """The retained records of some stories."""

@@ -67,6 +67,16 @@ def check_lines(found: Mapping[str, Any]) -> None:
             within(found[rows] if field is None else found[rows][field], 0, LARGEST, rows)
 
 
+def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
+    """Raise UnsoundError unless these are the latest of so many records, each with one of so many labels."""
+    if held is None:
+        return
+    whole = held.first + len(held.labels) == records and held.first >= 0
+    require(whole and held.batch.size == len(held.labels), "retained records are missing")
+    require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
+    within(held.labels, 0, labels, "the label of a record")
+
+
 def _check_tokens(found: Mapping[str, Any]) -> None:
     tokens, counters = found["tokens"], found["counters"]
     within(tokens["length"], 0, LARGEST, "the length of a token")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 import msgspec
 
 from streamdp.answers.listing import is_date, printable, table, text_table
+from streamdp.lines.holes import Hole
 from streamdp.story.clock import Clock
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     stretch; both know what the source of the stories remembers. ``surest`` and ``unsure`` are a few records
     by the probability of their label; ``samples`` are the first, the most typical and the latest record.
     ``confused_with`` are labels that its records had at first, with how many. ``theme`` is the number of its
-    theme where :meth:`Stories.themed` has looked for themes.
+    theme where :meth:`Stories.themed` has looked for themes. ``holes`` are
+    what stands in the holes of a template.
     """
 
     label: int
@@ -62,6 +64,7 @@ class Story(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     samples: list[str] = []
     surest: list[StoryRecord] = []
     unsure: list[StoryRecord] = []
+    holes: list[Hole] = []
     theme: int | None = None
 
     @property

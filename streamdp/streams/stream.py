@@ -15,6 +15,7 @@ from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
 from streamdp.kernels.sound import require
+from streamdp.lines.holes import Past
 from streamdp.records import RENAMED, Answers, ClusterSummary, Event, Kind, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings import Settings
@@ -252,6 +253,10 @@ class Stream(ABC):
     @abstractmethod
     def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
         """The live clusters, largest first; ``among``: those labels, None: all."""
+
+    def past(self) -> Past | None:
+        """What a log was like, hour by hour; None of other records."""
+        return None
 
     def keywords(self) -> dict[int, list[str]]:
         """Words far more frequent in a live cluster than in the others, by label; {} where there are none."""

@@ -18,7 +18,8 @@ from streamdp.answers.open_lines import as_template, as_values
 from streamdp.answers.rates import SECONDS, Rates
 from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
-from streamdp.kernels.sound import require, within
+from streamdp.kernels.sound import require
+from streamdp.lines.holes import Past, past_of
 from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
@@ -27,7 +28,8 @@ from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_terms
 from streamdp.state.retained import Labelled, Retained, pack, unpack
-from streamdp.state.sound import check_lines
+from streamdp.state.sound import check_labelled, check_lines
+from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.stream import Stream
 from streamdp.streams.telling import Telling
 
@@ -111,7 +113,8 @@ class TemplateStream(Stream):
         self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         telling = Telling(self.announcer, records, first, lines)
         done, dated = 0, time_of(records, 0) is not None
-        for part in self.lines.take_bytes(*written, times):
+        levels = written_levels(records, self.settings.keep)
+        for part in self.lines.take_bytes(*written, times, levels, dated=dated):
             if len(part.retired):
                 self._retire(first + done, time_of(records, done), events)
                 continue
@@ -338,6 +341,10 @@ class TemplateStream(Stream):
             found[self._label_of(cluster)].append(cluster)
         return found
 
+    def past(self) -> Past:
+        """What the log was like, hour by hour."""
+        return past_of(self.lines.state, self.lines.history, self._pieces)
+
     def census(self) -> Census:
         """Figures of all labels, without their templates."""
         return census_of_all(self.summaries())
@@ -366,13 +373,11 @@ class TemplateStream(Stream):
         found.sort(key=lambda c: (-c.size, c.cluster))
         return found
 
-    # ---------------------------------------------------------------- state
-
     def dump(self) -> dict[str, Any]:
         """All state of its own, as plain values."""
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
         templates = {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
-        return {"templates": templates}
+        return {"templates": templates | {"history": stored_history(self.lines.history)}}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
@@ -380,18 +385,14 @@ class TemplateStream(Stream):
         arrays = {name: unpack(array) for name, array in templates["stream"].items()}
         check_lines(arrays)
         self.lines = LineStream.load(self.lines.terms, arrays, self.lines.bounds)
+        load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
         self._pieces = dict(templates["pieces"])
         living = self._living()
         require(sorted(self._pieces) == living, "templates are shown otherwise")
         for cluster in living:
             self._show(cluster)
-        held = self.retained.collect()
-        if held is not None:
-            whole = held.first + len(held.labels) == self.seq and held.first >= 0
-            require(whole and held.batch.size == len(held.labels), "retained records are missing")
-            require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
-            within(held.labels, 0, len(arrays["clusters"]), "the label of a record")
+        check_labelled(self.retained.collect(), self.seq, len(arrays["clusters"]))
         self.check_announced(max(-1, self.seq - 1 - self.announcer.open_for))
 
 

@@ -1,0 +1,288 @@
+"""What has changed in a stream since a time, or since another state of it: the most surprising first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from streamdp.engine import Engine
+from streamdp.errors import Exit
+from streamdp.lines.holes import Bins, Past
+from streamdp.lines.values import LEVEL
+from streamdp.reports.source import open_state
+from streamdp.story.answers import StoriesError
+from streamdp.story.changes import SURPRISING, of_kinds, of_values
+from streamdp.story.clock import Clock
+from streamdp.story.story import Stories, Story
+
+Kind = Literal["new", "surged", "fewer", "silent", "gone", "changed"]
+
+LINES = 20
+"""Lines that a hole must have before and after, to be compared."""
+
+UNITS = 200
+"""Stretches that retained records are counted by."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is other than it was.
+
+    ``before`` and ``after`` count records. ``surprise`` is how improbable it is that nothing has changed, in
+    nats, with all that was compared taken into account; it is 0 where that is likely. ``kind`` is "gone" for
+    what is not remembered any more. ``line`` is the first of a template, with the ones around it as far as
+    they are known; "" where not. Of what has changed in a hole, ``hole`` is how the template shows it, and
+    ``values`` are values with their shares before and after.
+    """
+
+    kind: Kind
+    label: int
+    title: str
+    before: int
+    after: int
+    surprise: float
+    first_time: float | None = None
+    line: str = ""
+    line_before: str = ""
+    line_after: str = ""
+    levels: dict[str, int] = {}
+    hole: str | None = None
+    values: list[tuple[str, float, float]] = []
+
+    @property
+    def surprising(self) -> bool:
+        """Whether it is far from what chance does."""
+        return self.surprise >= SURPRISING
+
+
+class Diff(NamedTuple):
+    """Changes, the most surprising first; what is before them ends at ``until``, what is after at ``end``.
+
+    Both are in seconds, or in records where these have no times (not ``dated``), and what is after begins at
+    ``since``; ``begin`` is how far back what is before is known.
+    """
+
+    changes: list[Change]
+    begin: float
+    until: float
+    since: float
+    end: float
+    dated: bool
+    nouns: str
+
+    @property
+    def surprising(self) -> list[Change]:
+        """Those that are far from what chance does."""
+        return [change for change in self.changes if change.surprising]
+
+
+class _Told(NamedTuple):
+    """A state: its stories, and counts of their records."""
+
+    stories: Stories
+    past: Past
+
+
+def _read(state: str | Path) -> _Told:
+    header, engine = open_state(state)
+    if header.ended:
+        engine.finish()
+    found = engine.stories(records=False)
+    return _Told(found, engine.past() or _of_retained(engine, found.clock))
+
+
+def _of_retained(engine: Engine, clock: Clock) -> Past:
+    """The same of records that are no lines of a log: as far as they are retained."""
+    labels, times = engine.lately()
+    dated = clock.dated and times is not None
+    places = times if dated and times is not None else engine.seq - len(labels) + np.arange(len(labels))
+    if not len(labels):
+        raise StoriesError("the state holds no records", Exit.NO_INPUT)
+    length = max(float(places.max() - places.min()) / UNITS, 1e-9 if dated else 1.0)
+    units = np.floor(places / length).astype(np.int64)
+    names, which = np.unique(labels, return_inverse=True)
+    first = int(units.min())
+    counts = np.zeros((len(names), int(units.max()) - first + 1))
+    np.add.at(counts, (which, units - first), 1.0)
+    return Past(
+        dated=dated, first=first, length=length, labels=names, counts=counts, holes={}, bins={}, around={}
+    )
+
+
+def since(state: str | Path, time: float) -> Diff:
+    """What has changed since a time, in seconds, or a number of records. Raises StreamdpError."""
+    told = _read(state)
+    return since_in(told.stories, told.past, time)
+
+
+def since_in(stories: Stories, past: Past, time: float) -> Diff:
+    """The same of stories and counts at hand."""
+    units = past.counts.shape[1]
+    starts = (past.first + np.arange(units)) * past.length
+    after = starts >= time
+    if not after.any():
+        after = starts + past.length > time
+    before = starts + past.length <= time
+    if not after.any():
+        raise StoriesError("nothing has come since", Exit.NO_INPUT)
+    if not before.any():
+        raise StoriesError("the state remembers nothing from before that", Exit.NO_INPUT)
+    used = before | after
+    half = msgspec.structs.replace(past, counts=past.counts[:, used])
+    half = msgspec.structs.replace(
+        half,
+        bins={
+            label: [Bins(each.names, each.counts[:, used]) for each in own]
+            for label, own in past.bins.items()
+        },
+    )
+    bounds = starts[0], starts[before][-1] + past.length, starts[after][0], starts[-1] + past.length
+    return _compared(_Told(stories, half), after[used], bounds, {})
+
+
+def since_state(state: str | Path, other: str | Path) -> Diff:
+    """What is other than in another state: an earlier one of the stream, or of a stream like it.
+
+    Clusters are found again by their titles, templates by how they read. Where the other state ends inside
+    the history of this one, what came before is left out here. Raises StreamdpError.
+    """
+    told, old = _read(state), _read(other)
+    longest = max(told.past.length, old.past.length)
+    past, was = _by(told.past, longest), _by(old.past, longest)
+    starts = (past.first + np.arange(past.counts.shape[1])) * past.length
+    end = (was.first + was.counts.shape[1]) * was.length
+    later = starts >= end - was.length
+    if not later.any() or past.dated != was.dated:
+        later = np.ones(len(starts), bool)
+    numbers = {story.title: story.label for story in told.stories}
+    gone: dict[int, Story] = {}
+    for story in old.stories:
+        if story.title not in numbers:
+            numbers[story.title] = -1 - len(gone)
+            gone[numbers[story.title]] = story
+    counts = _beside(
+        _by_number(was, {s.label: numbers[s.title] for s in old.stories}),
+        _by_number(past, {label: label for label in past.labels.tolist()}),
+        (was.counts.shape[1], later),
+    )
+    after = np.append(np.zeros(was.counts.shape[1], bool), np.ones(np.count_nonzero(later), bool))
+    labels = np.array(sorted(counts), np.int64)
+    joined = msgspec.structs.replace(
+        past, labels=labels, counts=np.stack([counts[label] for label in labels.tolist()]), bins={}
+    )
+    bounds = was.first * was.length, end, starts[later][0], starts[-1] + past.length
+    return _compared(told._replace(past=joined), after, bounds, gone)
+
+
+def _by(past: Past, length: float) -> Past:
+    """Counts by longer units."""
+    ratio = round(length / past.length)
+    units = (past.first + np.arange(past.counts.shape[1])) // ratio
+    counts = np.zeros((len(past.counts), int(units[-1] - units[0]) + 1))
+    np.add.at(counts.T, units - units[0], past.counts.T)
+    return msgspec.structs.replace(past, first=int(units[0]), length=length, counts=counts)
+
+
+def _by_number(past: Past, numbers: Mapping[int, int]) -> dict[int, np.ndarray]:
+    rows = zip(past.labels.tolist(), past.counts, strict=True)
+    return {numbers[label]: row for label, row in rows if label in numbers}
+
+
+def _beside(
+    old: Mapping[int, np.ndarray], new: Mapping[int, np.ndarray], sizes: tuple[int, np.ndarray]
+) -> dict[int, np.ndarray]:
+    """Counts of each label before and after, side by side."""
+    before, later = sizes
+    return {
+        label: np.append(old.get(label, np.zeros(before)), new.get(label, np.zeros(len(later)))[later])
+        for label in {*old, *new}
+    }
+
+
+def _compared(
+    told: _Told, after: np.ndarray, bounds: tuple[float, float, float, float], gone: Mapping[int, Story]
+) -> Diff:
+    past = told.past
+    stories = {story.label: story for story in told.stories} | dict(gone)
+    tails, more = of_kinds(past.counts, after)
+    holes = list(_holes(past, after))
+    # kinds and values have half of the false alarms each
+    kinds, values = 2 * max(len(tails), 1), 2 * max(sum(len(each) for *_, each in holes), 1)
+    changes = []
+    for row, label in enumerate(past.labels.tolist()):
+        if label in stories:
+            k0, k1 = (int(past.counts[row, which].sum()) for which in (~after, after))
+            kind: Kind = "surged" if more[row] else "fewer"
+            if k0 == 0 or k1 == 0:
+                kind = "new" if k0 == 0 else "gone" if label in gone else "silent"
+            surprise = -float(tails[row]) - math.log(kinds)
+            changes.append(_of_kind(stories[label], past, kind, (k0, k1), surprise))
+    for label, at, logs in holes:
+        if label in stories:
+            surprise = -float(logs.min()) - math.log(values)
+            changes.append(_of_hole(stories[label], past, at, logs, after, surprise))
+    changes.sort(key=lambda change: (-change.surprise, change.label, change.hole or ""))
+    return Diff(changes, *bounds, past.dated, told.stories.nouns)
+
+
+def _holes(past: Past, after: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Label, which of its holes, and the log tails of the bins of each hole that may be compared."""
+    for label, own in past.bins.items():
+        for at, each in enumerate(own):
+            total = each.counts.sum(axis=0)
+            if len(each.counts) > 1 and min(total[after].sum(), total[~after].sum()) >= LINES:
+                yield label, at, of_values(each.counts, after)
+
+
+def _of_kind(story: Story, past: Past, kind: Kind, counts: tuple[int, int], surprise: float) -> Change:
+    before, after = counts
+    around = past.around.get(story.label)
+    return Change(
+        kind=kind,
+        label=story.label,
+        title=story.title,
+        before=before,
+        after=after,
+        surprise=round(max(surprise, 0.0), 2),
+        first_time=story.began,
+        line=around.line if around else (story.samples[0] if story.samples else ""),
+        line_before=around.before if around else "",
+        line_after=around.after if around else "",
+        levels=_levels(past, story.label),
+    )
+
+
+def _levels(past: Past, label: int) -> dict[str, int]:
+    """How many lines each level had, of those looked at."""
+    for hole, bins in zip(past.holes.get(label, ()), past.bins.get(label, ()), strict=False):
+        if hole.place == LEVEL:
+            return {name: int(row.sum()) for name, row in zip(bins.names, bins.counts, strict=True) if name}
+    return {}
+
+
+def _of_hole(
+    story: Story, past: Past, at: int, logs: np.ndarray, after: np.ndarray, surprise: float
+) -> Change:
+    bins, hole = past.bins[story.label][at], past.holes[story.label][at]
+    k0, k1 = (bins.counts[:, which].sum(axis=1) for which in (~after, after))
+    shares = [
+        (bins.names[i] or "others", round(float(k0[i] / k0.sum()), 4), round(float(k1[i] / k1.sum()), 4))
+        for i in np.argsort(logs, kind="stable")[:3].tolist()
+    ]
+    nth = sum(other.place <= hole.place for other in past.holes[story.label])
+    return Change(
+        kind="changed",
+        label=story.label,
+        title=story.title,
+        before=int(k0.sum()),
+        after=int(k1.sum()),
+        surprise=round(max(surprise, 0.0), 2),
+        first_time=story.began,
+        levels=_levels(past, story.label),
+        hole="level" if hole.place == LEVEL else f"{hole.kind} (hole {nth})",
+        values=shares,
+    )

@@ -1,0 +1,45 @@
+"""What a stream of lines hands to its history, and how that is stored: levels are fields that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamdp.lines.history import History
+from streamdp.lines.values import NO_LEVELS, Levels, levels_of
+from streamdp.records import Record
+from streamdp.records.columns import Texts
+from streamdp.state.retained import pack_all, unpack_all
+
+
+def written_levels(records: Sequence[Record], keep: Sequence[str]) -> Levels:
+    """The level of each record, where it is kept; ``keep`` are the fields that are."""
+    if "level" not in keep:
+        return NO_LEVELS
+    if not isinstance(records, Texts):
+        kept = [record.keep.get("level") if record.keep else None for record in records]
+        return levels_of([None if level is None else str(level) for level in kept])
+    if "level" not in records.keep:
+        return NO_LEVELS
+    data = records.columns.data.view()
+    data.setflags(write=False)
+    places = records.columns.kept[:, records.keep.index("level")].copy()
+    there = np.flatnonzero(places[:, 0] >= 0)
+    quoted = there[data[places[there, 0]] == ord('"')]
+    places[quoted] += (1, -1)
+    return Levels(data, places)
+
+
+def stored_history(history: History) -> list[Any]:
+    """A history as plain values."""
+    plain, held = history.dump()
+    return [plain, pack_all(held)]
+
+
+def load_history(history: History, stored: list[Any] | None, clusters: int) -> None:
+    """The inverse of it, of so many templates; a state that has none begins one. Raises UnsoundError."""
+    if stored is not None:
+        plain, held = stored
+        history.load(plain, unpack_all(held), clusters)

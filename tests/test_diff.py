@@ -1,0 +1,179 @@
+"""``streamdp diff`` and ``mark``: what has changed since a moment, and what has not."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import fail, succeed
+
+from benchmarks.diffs import bursty, diff_at, engine_of, mixed, steady, zipf
+from streamdp.errors import Exit
+from streamdp.story.changes import SURPRISING, excess, log_tails
+
+START = "2026-01-05T"
+
+
+def log(changed: int = 540) -> bytes:
+    """Ten hours of lines, of which four things change at a minute."""
+    draw, lines = random.Random(3), []
+    for minute in range(600):
+        later, own = minute >= changed, []
+        for _ in range(draw.randrange(20, 30)):
+            if draw.random() < 0.6:
+                status = 500 if later and draw.random() < 0.3 else 404 if draw.random() < 0.05 else 200
+                own.append(
+                    f"INFO request {draw.randrange(9999)} done with {status} in {draw.randrange(90)} ms"
+                )
+            else:
+                own.append(f"INFO cache miss for key {draw.randrange(9999)}")
+        if not later and minute % 3 == 0:
+            own.append("INFO heartbeat of node 3 seen")
+        if later and draw.random() < 0.6:
+            own.append(f"ERROR pool {draw.randrange(9)} exhausted: giving up")
+        own += [f"WARN retry of upstream number {draw.randrange(5)}"] * (4 * later + (draw.random() < 0.3))
+        draw.shuffle(own)
+        seconds = sorted(draw.randrange(60) for _ in own)
+        lines += [
+            f"{START}{minute // 60:02}:{minute % 60:02}:{second:02} {text}"
+            for second, text in zip(seconds, own, strict=True)
+        ]
+    return "\n".join(lines).encode() + b"\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("diff")
+    (folder / "app.log").write_bytes(log())
+    (folder / "same.log").write_bytes(log(600))
+    for name in ("app", "same"):
+        run = ("consume", f"{name}.log", "--keep", "level", "--output", f"{name}.jsonl", "--state", name)
+        succeed(folder, *run)
+    succeed(folder, "mark", "app", "deploy", "--time", f"{START}09:00:00")
+    return folder
+
+
+def changes(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in succeed(folder, "diff", *arguments, "--json").splitlines()]
+    assert [each["surprise"] for each in found] == sorted((each["surprise"] for each in found), reverse=True)
+    return found
+
+
+def refused(folder: Path, code: Exit, *arguments: str) -> str:
+    found, line = fail(folder, *arguments)
+    assert found == code
+    return line
+
+
+def test_what_has_changed_is_found_and_nothing_else(folder: Path) -> None:
+    found = [each for each in changes(folder, "app", "--since", "deploy") if each["surprising"]]
+    kinds = {(each["kind"], each["title"].split()[0]) for each in found}
+    assert kinds == {("changed", "request"), ("new", "pool"), ("silent", "heartbeat"), ("surged", "retry")}
+    by_kind = {each["kind"]: each for each in found}
+    value, before, after = by_kind["changed"]["values"][0]
+    assert (value, before) == ("500", 0.0)
+    assert after == pytest.approx(0.3, abs=0.05)
+    new = by_kind["new"]
+    assert new["before"] == 0 < new["after"]
+    assert new["levels"] == {"ERROR": new["after"]}
+    lines = [line.split(" ", 2)[2] for line in log().decode().splitlines()]
+    at = lines.index(new["line"])
+    assert [lines[at - 1], lines[at + 1]] == [new["line_before"], new["line_after"]]
+    assert by_kind["silent"]["after"] == 0
+
+
+def test_a_table_shows_it(folder: Path) -> None:
+    shown = succeed(folder, "diff", "app", "--since", "1h").decode()
+    assert "compared with 2026-01-05T00:00:00Z" in shown
+    assert "pool <num> exhausted: giving up" in shown
+    assert "500: 0.0% before" in shown
+
+
+@pytest.mark.parametrize("since", ["deploy", "2h", f"{START}05:00:00"])
+def test_where_nothing_changes_nothing_is_found(folder: Path, since: str) -> None:
+    if since == "deploy":
+        succeed(folder, "mark", "same", "deploy", "--time", f"{START}09:00:00")
+    assert b"nothing that chance does not explain" in succeed(folder, "diff", "same", "--since", since)
+
+
+def test_two_states_are_compared(folder: Path) -> None:
+    early = [line for line in log().splitlines(keepends=True) if line < f"{START}08:58".encode()]
+    (folder / "early.log").write_bytes(b"".join(early))
+    succeed(folder, "consume", "early.log", "--output", "early.jsonl", "--state", "early", "--keep", "level")
+    found = [each for each in changes(folder, "app", "--since-state", "early") if each["surprising"]]
+    assert {(each["kind"], each["title"].split()[0]) for each in found} >= {
+        ("new", "pool"),
+        ("surged", "retry"),
+    }
+
+
+def test_marks_are_refused_where_they_are_none(folder: Path) -> None:
+    assert "nor a mark (there are: deploy)" in refused(
+        folder, Exit.USAGE, "diff", "app", "--since", "release"
+    )
+    assert "1 to 100" in refused(folder, Exit.USAGE, "mark", "app", "\x1b[2J")
+    assert "one of --since" in refused(folder, Exit.USAGE, "diff", "app")
+    link = folder / "linked"
+    (folder / "linked.marks.jsonl").symlink_to(folder / "app.log")
+    link.symlink_to(folder / "app")
+    refused(folder, Exit.CANNOT_CREATE, "mark", "linked", "deploy")
+
+
+def test_the_newest_record_is_the_mark_of_an_old_log(folder: Path) -> None:
+    succeed(folder, "mark", "app", "end")
+    assert b'{"name":"end","time":17676' in (folder / "app.marks.jsonl").read_bytes()
+    (folder / "app.marks.jsonl").open("ab").write(b"garbage\n")
+    succeed(folder, "diff", "app", "--since", "deploy")
+
+
+def test_news_are_compared_too(tmp_path: Path) -> None:
+    draw, lines = random.Random(1), []
+    for i in range(600):
+        words = ("storm coast flood wave" if i % 2 or i < 400 else "vote count ballot poll").split()
+        text = " ".join(draw.sample(words, 3))
+        lines.append(json.dumps({"time": 1_767_225_600 + 60 * i, "text": text}).encode())
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    succeed(tmp_path, "consume", "in.jsonl", "--state", "st", "--output", "out.jsonl")
+    found = changes(tmp_path, "st", "--since", "200m")
+    assert found[0]["kind"] == "new"
+    assert found[0]["surprising"]
+    assert {"vote", "count", "ballot", "poll"} & set(found[0]["title"].split())
+
+
+# ---------------------------------------------------------------- figures
+
+
+def test_what_is_all_on_one_side_has_its_exact_probability() -> None:
+    counts = np.ones((1, 40))
+    counts[0, :30] = 0.0
+    after = np.arange(40) >= 30
+    assert log_tails(counts, np.ones(40), after, given=True)[0] == pytest.approx(np.log(2 * 0.25**10))
+
+
+def test_the_bound_holds_for_counts_that_come_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    after = np.arange(50) >= 40
+    tails = log_tails(rng.poisson(3.0, (4000, 50)).astype(float), np.ones(50), after, given=True)
+    for nats in (1.0, 3.0, 5.0):
+        assert np.mean(tails < -nats) <= np.exp(-nats)
+
+
+def test_bursts_vary_more_than_lines_that_come_one_by_one() -> None:
+    rng = np.random.default_rng(4)
+    calm, bursts = rng.poisson(3.0, (200, 200)), 30 * rng.poisson(0.1, (200, 200))
+    assert excess(calm.astype(float), np.ones(200)).mean() < 1.6
+    assert excess(bursts.astype(float), np.ones(200)).mean() > 20.0
+
+
+@pytest.mark.parametrize("make", [steady, bursty, mixed, zipf])
+def test_logs_in_which_nothing_changes_cause_no_alarm(make: Any) -> None:
+    """``python -m benchmarks.diffs false`` does it with a million lines."""
+    for seed in (1000, 1001):
+        engine = engine_of(list(make(random.Random(seed), 400)))
+        for minute in (200, 360):
+            found = diff_at(engine, 60.0 * minute).changes
+            assert [change for change in found if change.surprise >= SURPRISING] == []
