@@ -132,3 +132,20 @@ def untidy(records: Sequence[Record], seed: int, times: bool = True) -> list[Rec
             item = msgspec.structs.replace(item, value="..." if isinstance(item.value, str) else [1.0])
         made.append(item)
     return made
+
+
+def changed(rng: random.Random, line: bytes, alphabet: bytes, times: Sequence[int]) -> bytes:
+    """The line after one of so many changes: bytes that are gone, more, others, or there again."""
+    data = bytearray(line)
+    for _ in range(rng.choice(times)):
+        i, j = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        match rng.randrange(4):
+            case 0:
+                del data[i : i + 1]
+            case 1:
+                data.insert(i, rng.choice(alphabet))
+            case 2:
+                data[i : i + 1] = bytes([rng.choice(alphabet)])
+            case _:
+                data[i:i] = data[i:j][:20]
+    return bytes(data)

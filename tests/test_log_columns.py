@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from feeds import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,19 +69,7 @@ def raws_of(lines: Sequence[bytes], first: int = 1) -> Raws:
 
 
 def mutated(rng: random.Random, line: bytes) -> bytes:
-    data = bytearray(line)
-    for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
-        i, j = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
-        match rng.randrange(4):
-            case 0:
-                del data[i : i + 1]
-            case 1:
-                data.insert(i, rng.choice(ALPHABET))
-            case 2:
-                data[i : i + 1] = bytes([rng.choice(ALPHABET)])
-            case _:
-                data[i:i] = data[i:j][:20]
-    return bytes(data)
+    return changed(rng, line, ALPHABET, [0, 0, 0, 1, 1, 2, 3])
 
 
 def log_decoder(lines: Sequence[bytes], keep: tuple[str, ...]) -> Decoder:

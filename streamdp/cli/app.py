@@ -41,6 +41,16 @@ def _log_format(form: LogFormat) -> LogFormat:
     return form
 
 
+Lines = Annotated[
+    LogFormat,
+    typer.Option(
+        help="lines on stderr: plain, dated (with time and level) or json",
+        callback=_log_format,
+        is_eager=True,
+    ),
+]
+
+
 def _share(results: Results) -> None:
     """Let the group of the user's files read what is made from now on, where that was asked for."""
     if results.group_read:
@@ -66,14 +76,7 @@ def consume(
     settings: Settings,
     serving: Serving,
     written: frozenset[str],
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(
-            help="lines on stderr: plain, dated (with time and level) or json",
-            callback=_log_format,
-            is_eager=True,
-        ),
-    ] = "plain",
+    log_format: Lines = "plain",
 ) -> int:
     """Read records in time order, and say of each which cluster it belongs to."""
     _share(outputs)
@@ -93,14 +96,7 @@ def serve(
     settings: Settings,
     service: Service,
     written: frozenset[str],
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(
-            help="lines on stderr: plain, dated (with time and level) or json",
-            callback=_log_format,
-            is_eager=True,
-        ),
-    ] = "plain",
+    log_format: Lines = "plain",
 ) -> int:
     """Take records over HTTP and answer them; with a page, stories, events, metrics and health."""
     _share(outputs)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
-from streamdp_connectors.files.source import FileSource
+from streamdp_connectors.files.source import FileSource, Written
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
@@ -90,7 +90,7 @@ def _timed(settings: Settings, file: str) -> Settings:
     if settings.time_field != default or written == "text":
         return settings
     values: dict[str, list[Any]] = {}
-    records = list(_cells(file, settings) if written in COLUMNS else _objects(_first(file)))
+    records = list(_cells(file, written) if written in COLUMNS else _objects(_first(file)))
     for record in records:
         for name, value in record.items():
             values.setdefault(name, []).append(value)
@@ -110,15 +110,15 @@ def _are_times(name: str, values: list[Any]) -> bool:
     return bool(there) and all(is_time(value, numbers=bool(SPOKEN.search(name))) for value in there)
 
 
-def _cells(file: str, settings: Settings) -> Iterator[Mapping[str, str]]:
+def _cells(file: str, written: Written) -> Iterator[Mapping[str, str]]:
     try:
-        source = FileSource(file, LINES[format_of(settings, file)])
+        source = FileSource(file, written)
     except SourceError:  # no header: said when it is read
         return
     try:
         for raw in source.read(PROBED, 0.0) if source.seekable else ():
             try:
-                row = parse_row(raw.data.decode(), DELIMITERS[format_of(settings, file)])
+                row = parse_row(raw.data.decode(), DELIMITERS[written])
             except (UnicodeDecodeError, RefusedError):
                 continue
             yield dict(zip(source.header or (), row, strict=False))
