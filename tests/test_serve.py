@@ -411,6 +411,7 @@ CONFIG = [
     (["--state", "st", "--store", "s.db", "--tls-cert", "c"], 64, "both --tls-cert and --tls-key"),
     (["--state", "st", "--store", "s.db", "--keep-journal", "daily"], 64, "no size"),
     (["--state", "st", "--store", "s.db", "--format", "csv"], 78, "no header of columns"),
+    (["--state", "st", "--store", "s.db", "--format", "ssv"], 78, "no header of columns"),
 ]
 
 

@@ -17,7 +17,7 @@ from streamdp.cli.config import automatic
 from streamdp.cli.consume import Run, run_to_end
 from streamdp.cli.errors import speak_warnings
 from streamdp.cli.interrupt import LIMIT, Interrupt
-from streamdp.cli.reading import Reader, format_of
+from streamdp.cli.reading import COLUMNS, Reader, format_of
 from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
@@ -204,7 +204,7 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
     outputs = _checked(outputs, written)
     token, tls, keep = _token(at), _tls(at), _size(at.keep_journal)
     speak_warnings()
-    if format_of(settings, None) in ("csv", "tsv"):
+    if format_of(settings, None) in COLUMNS:
         raise ConfigError("a service has no header of columns: send JSON or text", Exit.CONFIG)
     assert outputs.state is not None
     journal = os.path.join(outputs.state, "journal")
