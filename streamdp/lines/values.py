@@ -39,7 +39,7 @@ REGISTERS = 64
 RATIO, LEAST, STEPS = 1.25, 1e-3, 128
 """Numbers are counted by steps of this ratio, from this one on; what is smaller is in the first."""
 
-ALWAYS, HOURLY, ONE_IN = 64, 2, 64
+ALWAYS, HOURLY, ONE_IN = 256, 2, 64
 """Lines that are looked at: so many first ones of a template, so many in each unit of time if they have
 times, and of the rest one in so many."""
 
