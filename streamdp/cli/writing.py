@@ -195,7 +195,8 @@ class Sinks:
         self._rejects_topic = outputs.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
-        place = ("file", "line") if input.topic is None else ("topic", "partition", "offset")
+        place = ["file", "line"] if input.topic is None else ["topic", "partition", "offset"]
+        place += ["record"] if settings.format == "otlp" else []
         self._lines: LineFormat = JsonLines()
         if outputs.output_topic is None:
             self._lines = lines_for(outputs.output, outputs.output_format, place, keep)
