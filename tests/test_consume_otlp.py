@@ -179,3 +179,37 @@ def test_partitions_are_merged_by_the_times_in_their_records(broker: Any, tmp_pa
     times = [line["time"] for line in newest_lines(out)]
     assert times == sorted(times)
     assert len(times) == 80
+
+
+def test_answers_carry_attributes_where_that_is_asked_for(tmp_path: Path) -> None:
+    written(tmp_path / "logs.json", 300)
+    command = ("consume", "logs.json", "--params", "true", "--output")
+    succeed(tmp_path, *command, "plain")
+    succeed(tmp_path, *command, "otel", "--attributes", "otel")
+    succeed(tmp_path, "consume", "logs.json", "--output", "templates", "--attributes", "otel")
+    plain, otel = (parsed((tmp_path / name).read_bytes()) for name in ("plain", "otel"))
+    assert any(line.get("revision") for line in plain)
+    for line, more in zip(plain, otel, strict=True):
+        found = more.pop("attributes", {})
+        assert more == line
+        assert found.get("log.record.template") == line.get("template")
+        assert found.get("log.record.template.params") == line.get("params")
+    assert set(assignments((tmp_path / "templates").read_bytes())[0]["attributes"]) == {"log.record.template"}
+    shown = [succeed(tmp_path, "stories", name, "--json") for name in ("plain", "otel")]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--output", "out.csv"), "a table has no attributes"),
+        (("--output", "out", "--format", "jsonl"), "this is no log"),
+    ],
+)
+def test_attributes_are_of_templates_in_lines_of_json(
+    tmp_path: Path, more: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "app.log").write_text("user 5 logged in\n")
+    code, why = fail(tmp_path, "consume", "app.log", "--attributes", "otel", "--format", "log", *more)
+    assert code == 64
+    assert said in why
