@@ -10,7 +10,18 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from streamdp._version import __version__
-from streamdp.serve.told import Answer, RecordList, StoryList, Text, Where, Wrong
+from streamdp.serve.told import (
+    Answer,
+    ChangeList,
+    CorrectionList,
+    Noted,
+    RecordList,
+    StoryList,
+    Text,
+    Wanted,
+    Where,
+    Wrong,
+)
 from streamdp.story.story import Sort, Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
@@ -95,6 +106,35 @@ OPERATIONS = (
         {JSON: Where},
         (400, 413, 415, 429, 503),
         takes={JSON: Text},
+    ),
+    Operation(
+        "/v1/changes",
+        "get",
+        "Say what has changed since a time or a mark, the most surprising first",
+        {JSON: ChangeList},
+        (400, 409, 503),
+        {
+            "since": {"type": "string", "minLength": 1, "required": True},
+            "all": {"type": "boolean", "default": False},
+            "start": _whole(0, 0),
+            "limit": _whole(1, 50) | {"maximum": 500},
+        },
+    ),
+    Operation(
+        "/v1/corrections",
+        "get",
+        "List the corrections by hand, in order",
+        {JSON: CorrectionList},
+        (400, 503),
+        {"after": _whole(0, 0), "limit": _whole(1, 100) | {"maximum": 1000}},
+    ),
+    Operation(
+        "/v1/corrections",
+        "post",
+        "Correct the stories by hand; 422 where that says nothing, 409 where it cannot be",
+        {JSON: Noted},
+        (400, 409, 413, 415, 422, 429, 503, 507),
+        takes={JSON: Wanted},
     ),
     Operation("/v1/openapi.json", "get", "Show this document", {JSON: {"type": "object"}}, ()),
 )
