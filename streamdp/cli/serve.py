@@ -62,6 +62,7 @@ class DoorWatch(Watch):
     def attach(self, run: Served, outputs: Outputs) -> None:
         """The run is open: records may come as soon as what the journal holds is answered."""
         from streamdp.serve.door import Door, ids_by
+        from streamdp.serve.logs import uid_of
         from streamdp.serve.stands import Stands
         from streamdp.serve.stored import Stored
 
@@ -71,12 +72,13 @@ class DoorWatch(Watch):
         run.sinks.store.find_ids()
         of_text = format_of(run.settings, None) in ("text", "log")
         stored = Stored(outputs.store)
-        id_of = (lambda record: None) if of_text else ids_by(run.settings.id_field)
+        ids = {"otlp": uid_of}.get(run.settings.format) or ids_by(run.settings.id_field)
+        id_of = (lambda record: None) if of_text else ids
         call = self._live.page.hub.call
         self._door = Door(run.journal, id_of, stored.answers, call, self._within)
         self._ids, self._run, self._end = id_of, run, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
-        self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text)
+        self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
 
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""

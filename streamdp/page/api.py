@@ -251,10 +251,7 @@ def or_error(answer: Endpoint) -> Endpoint:
         try:
             return await answer(request)
         except AskError as error:
-            headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
-            if error.status == 413:
-                headers["connection"] = "close"  # what is still to come is not read
-            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers)
+            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers_of(error))
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:
@@ -263,6 +260,12 @@ def or_error(answer: Endpoint) -> Endpoint:
             return as_json(b'{"error":"the service has failed at this: its log says how"}', 500)
 
     return answered
+
+
+def headers_of(error: AskError) -> dict[str, str]:
+    """When to ask again; of too long a body, that what is still to come is not read."""
+    headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
+    return headers | ({"connection": "close"} if error.status == 413 else {})
 
 
 def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:

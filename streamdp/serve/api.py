@@ -17,6 +17,7 @@ from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, records_of, unpacked, whole
 from streamdp.serve.changed import Changed
 from streamdp.serve.correcting import Correcting
+from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
 from streamdp.serve.stands import Stands
 from streamdp.serve.stored import Stored
@@ -54,6 +55,7 @@ class Service:
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
         self._changed, self._correcting = Changed(page, self._open), Correcting(page, self._open)
+        self._logs = Logs(self._open)
 
     def routes(self) -> Iterable[Route]:
         """As Starlette takes them."""
@@ -72,6 +74,9 @@ class Service:
         }
         posts: dict[str, Endpoint] = {
             "/v1/records": self.take,
+            "/v1/logs": self._logs.take,
+            "/v1/traces": self._logs.elsewhere,
+            "/v1/metrics": self._logs.elsewhere,
             "/v1/where": self.where,
             "/v1/corrections": self._correcting.take,
         }
@@ -88,11 +93,13 @@ class Service:
 
     async def take(self, request: Request) -> Response:
         """Records in, answers out, in order."""
-        door, of_text = self._open().door, self._open().of_text
+        stands = self._open()
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         body = unpacked(await whole(request), request.headers.get("content-encoding", "").strip().lower())
-        shape, records = records_of(body, kind, of_text=of_text)
-        answers = await door.take(records)
+        shape, records = records_of(body, kind, of_text=stands.of_text)
+        if stands.settings.format == "otlp":
+            shape, records = one_by_one(shape, records, stands.settings)
+        answers = await stands.door.take(records)
         useless = all(answer.status == "refused" for answer in answers)
         return _answered(answers, shape, 422 if useless else 200, request.headers.get("accept", ""))
 

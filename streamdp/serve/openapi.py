@@ -25,6 +25,7 @@ from streamdp.serve.told import (
 from streamdp.story.story import Sort, Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
+PROTOBUF = "application/x-protobuf"
 
 
 class Operation(NamedTuple):
@@ -37,6 +38,7 @@ class Operation(NamedTuple):
     refusals: tuple[int, ...]
     parameters: Mapping[str, dict[str, Any]] = MappingProxyType({})
     takes: Mapping[str, Any] = MappingProxyType({})
+    wrong: Any = Wrong
     also: tuple[int, ...] = ()
     """Further statuses with the same answers."""
 
@@ -49,6 +51,16 @@ _LABEL = {"label": {"type": "integer"}}
 _TEXT = {"type": "string"}
 _ANY: dict[str, Any] = {}
 _RECORDS = {"type": "array", "items": _ANY}
+_BYTES = {"type": "string", "format": "binary"}
+_TAKEN = {
+    "type": "object",
+    "properties": {
+        "partialSuccess": {
+            "type": "object",
+            "properties": {"rejectedLogRecords": _TEXT, "errorMessage": _TEXT},
+        }
+    },
+}
 
 OPERATIONS = (
     Operation(
@@ -59,6 +71,15 @@ OPERATIONS = (
         (400, 413, 415, 429, 503, 507),
         takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _TEXT, "text/plain": _TEXT},
         also=(422,),
+    ),
+    Operation(
+        "/v1/logs",
+        "post",
+        "Take log records as OpenTelemetry's protocol has them, and answer as it says",
+        {JSON: _TAKEN, PROTOBUF: _BYTES},
+        (400, 413, 415, 429, 503),
+        takes={JSON: {"type": "object"}, PROTOBUF: _BYTES},
+        wrong={"type": "object"},
     ),
     Operation(
         "/v1/stories",
@@ -172,7 +193,7 @@ def _content(parts: Mapping[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _described(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
     answered = {"description": "answered", "content": _content(each.answers, known)}
-    wrong = {"description": "why not", "content": _content({JSON: Wrong}, known)}
+    wrong = {"description": "why not", "content": _content({JSON: each.wrong}, known)}
     refusals = {str(status): wrong for status in sorted({*each.refusals, 401, 403, 421})}
     found: dict[str, Any] = {
         "summary": each.summary,
