@@ -74,7 +74,15 @@ def test_check_shows_levels_and_templates(tmp_path: Path) -> None:
     assert "level: INFO" in told
     assert "component: shop.cart" in told
     assert "12 templates" in told
+    assert "clustered by: texts, from 'body'" in told
+    assert "times: from 'timeUnixNano', 2026-01-05" in told
     assert "line 1, record 1: " in told
+
+
+def test_who_has_not_said_what_comes_is_told(tmp_path: Path) -> None:
+    written(tmp_path / "logs.json", 20)
+    done = call(tmp_path, "consume", "--file", "-", stdin=(tmp_path / "logs.json").read_bytes())
+    assert "for log records of OpenTelemetry say --format otlp" in done.stderr.decode()
 
 
 def test_settings_of_lines_of_a_log_are_refused(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def check(settings: Settings, file: str) -> int:
     if settings.of_log or settings.format in LOGS:
         heads = [name for name in HEADS if name not in settings.keep]
         settings = msgspec.structs.replace(settings, keep=(*settings.keep, *heads))
+    if settings.format == "otlp":  # as they are called there
+        settings = msgspec.structs.replace(settings, text_field="body", time_field="timeUnixNano")
     reader = Reader(settings, Input(file=file))
     try:
         found = _read(reader)
