@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import assignments, succeed
 from google.rpc.status_pb2 import Status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -213,6 +214,29 @@ def test_a_record_with_an_id_counts_once_and_a_kill_loses_none(tmp_path: Path) -
             assert post(made, body)[0] == 200
     assert [row[3]["n"] for row in rows(made)] == list(range(60))
     assert made.stop() == 0
+
+
+def test_the_journal_is_read_again_and_answers_carry_attributes(tmp_path: Path) -> None:
+    how = ("--format", "otlp", *KEEP, "--output", "answers", "--attributes", "otel")
+    made = Served(tmp_path, *how)
+    request = ExportLogsServiceRequest()
+    of_resource = request.resource_logs.add()
+    of_resource.resource.attributes.add(key="service.name").value.string_value = "shop"
+    scope = of_resource.scope_logs.add()
+    for n in range(30):
+        scope.log_records.add(time_unix_nano=BEGIN + n).body.string_value = f"e\n{n}"
+    assert post(made, request.SerializeToString(), PROTOBUF)[0] == 200
+    assert post(made, json.dumps(logs([record("e 1"), record("e 2")]), indent=1).encode())[0] == 200
+    assert made.stop() == 0
+    found = assignments((tmp_path / "answers").read_bytes())
+    assert [line["position"] for line in found] == [
+        {"file": "journal", "line": n + 1, "record": 1} for n in range(32)
+    ]
+    assert {line["keep"]["service.name"] for line in found} == {"shop"}
+    assert found[31]["attributes"] == {"log.record.template": found[31]["template"]}
+    again = ("st/journal", *how[:5], "again", *how[6:])
+    succeed(tmp_path, "consume", *again)
+    assert assignments((tmp_path / "again").read_bytes()) == found
 
 
 WHOLE = json.dumps(
