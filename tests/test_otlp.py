@@ -230,11 +230,16 @@ def test_what_is_no_object_of_logs_is_refused_whole(reason: str, data: bytes) ->
 
 
 def test_limits_are_those_of_a_record_and_of_what_is_held() -> None:
-    assert why(logs([record("x" * 200), record("b")]), max_bytes=150) == ["too_large", None]
-    assert read(logs([record("a")]) | {"more": "x" * 500}, max_bytes=150)[0].position["record"] == 1
+    assert why(logs([record("x" * 200), record("b")]), max_bytes=250) == ["too_large", None]
+    assert why(logs([record("b")], host="x" * 200), max_bytes=250) == ["too_large"]
+    assert why(logs([record("a")]) | {"more": "x" * 500}, max_bytes=250) == [None]
     (reject,) = read(b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[' + b"{}," * MOST + b"{}]}]}]}")
     assert isinstance(reject, Reject)
     assert reject.reason == "too_large"
+    (reject,) = read(logs([record("a")] * 700, host="x" * 100_000), ("host",))
+    assert isinstance(reject, Reject)
+    assert (reject.reason, reject.position) == ("too_large", AT)
+    assert reject.detail == "one by one, its log records have more than 67,108,864 bytes"
 
 
 def test_empty_envelopes_hold_nothing() -> None:

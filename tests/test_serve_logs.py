@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from commands import assignments, succeed
+from google.protobuf.json_format import ParseDict
 from google.rpc.status_pb2 import Status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,12 @@ from streamdp.settings import Settings
 
 PROTOBUF = "application/x-protobuf"
 KEEP = ("--keep", "level,service.name,n")
+
+
+def as_protobuf(whole: dict[str, Any]) -> bytes:
+    """The same in protobuf, by its own library."""
+    made: bytes = ParseDict(whole, ExportLogsServiceRequest()).SerializeToString()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +166,9 @@ def test_protobuf_is_answered_in_protobuf(served: Served) -> None:
             PROTOBUF,
             {"content_encoding": "gzip"},
         ),
+        (413, json.dumps(logs([record("a")] * 700, host="x" * 100_000)).encode(), "application/json", {}),
+        (413, as_protobuf(logs([record("a")] * 700, host="x" * 100_000)), PROTOBUF, {}),
+        (413, as_protobuf(logs([{}] * 10_001)), PROTOBUF, {}),
         (
             413,
             b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[' + b"{}," * 10_000 + b"{}]}]}]}",

@@ -19,6 +19,9 @@ MOST = 100_000
 LARGEST = (16 << 20) - 1
 """Bytes of one object at most, if a single record may not have more: sources hold no more of a line."""
 
+WHOLE = 64 << 20
+"""Bytes of all records of one object, each with its resource and scope: many may have the same large one."""
+
 UID = "log.record.uid"
 """The attribute that is a record's id: OpenTelemetry calls records of the same one duplicates."""
 
@@ -38,6 +41,11 @@ class Piece(NamedTuple):
     resource: bytes = b"null"
     scope: bytes = b"null"
     refused: RefusedError | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of it alone."""
+        return len(self.data) + len(self.resource) + len(self.scope)
 
     def alone(self) -> bytes:
         """An object that holds this record alone, on one line."""
@@ -93,7 +101,7 @@ _encode = msgspec.json.Encoder().encode
 def pieces(data: bytes) -> list[Piece]:
     """The log records of an object in their order, and what stands where some should.
 
-    Raises RefusedError or UnicodeDecodeError for what is no such object.
+    Raises RefusedError or UnicodeDecodeError.
     """
     if not data.isascii():
         data.decode()
@@ -119,6 +127,13 @@ def pieces(data: bytes) -> list[Piece]:
             made += (Piece(bytes(record), about, inside) for record in scope.log_records or ())
             if len(made) > MOST:
                 raise RefusedError("too_large", f"it holds more than {MOST:,} log records")
+    return bounded(made)
+
+
+def bounded(made: list[Piece]) -> list[Piece]:
+    """The same, unless they are too many bytes one by one. Raises RefusedError."""
+    if sum(piece.size for piece in made) > WHOLE:
+        raise RefusedError("too_large", f"one by one, its log records have more than {WHOLE:,} bytes")
     return made
 
 
@@ -234,9 +249,10 @@ class LogRecords:
         """What a piece says. Raises RefusedError."""
         if piece.refused is not None:
             raise piece.refused
-        if len(piece.data) > self._max_bytes:
+        if piece.size > self._max_bytes:
             raise RefusedError(
-                "too_large", f"the record has {len(piece.data)} bytes; the limit is {self._max_bytes}"
+                "too_large",
+                f"with resource and scope the record has {piece.size} bytes; the limit is {self._max_bytes}",
             )
         read = _read(_log_record, piece.data, "logRecords")
         scope, resource = self._about(0, piece.scope, "scope"), self._about(1, piece.resource, "resource")

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from streamdp.decode.fields import PER_SECOND, RefusedError
 from streamdp.decode.otlp import LogRecords, Piece, pieces
 from streamdp.page.api import AskError, headers_of
-from streamdp.serve.bodies import MOST, UNPACKED, Shape, unpacked, whole
+from streamdp.serve.bodies import MOST, Shape, unpacked, whole
 from streamdp.serve.otlp import FORMS, JSON, Form
 from streamdp.serve.stands import Stands
 from streamdp.serve.told import Answer
@@ -81,7 +81,8 @@ def _read(body: bytes, form: Form, settings: Settings) -> tuple[list[bytes | Ans
     except RefusedError as refused:
         if refused.reason == "missing_field":
             return [], [f"{refused.detail}: there was nothing to take"]
-        raise AskError(400, f"the body is no logs data: {refused.detail}; nothing was taken") from None
+        status = 413 if refused.reason == "too_large" else 400
+        raise AskError(status, f"the body is no logs data: {refused.detail}; nothing was taken") from None
     except UnicodeDecodeError as error:
         raise AskError(400, f"the body is no text at byte {error.start}: nothing was taken") from None
     return lines_of(found, settings), []
@@ -93,15 +94,11 @@ def lines_of(found: Sequence[Piece], settings: Settings) -> list[bytes | Answer]
         raise AskError(413, f"a body has at most {MOST:,} records: nothing was taken")
     records = LogRecords(settings.keep, settings.max_record_bytes)
     lines: list[bytes | Answer] = []
-    size = 0
     for piece in found:
         try:
-            lines.append(line := _line(piece, records, settings))
-            size += len(line)
+            lines.append(_line(piece, records, settings))
         except RefusedError as refused:
             lines.append(Answer(status="refused", reason=refused.reason, detail=refused.detail))
-        if size > UNPACKED:
-            raise AskError(413, f"one by one, the records of a body have at most {UNPACKED:,} bytes")
     return lines
 
 

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import msgspec
 from starlette.responses import Response
 
-from streamdp.decode.otlp import Piece, pieces
+from streamdp.decode.fields import RefusedError
+from streamdp.decode.otlp import Piece, bounded, pieces
 from streamdp.page.api import AskError
+from streamdp.serve.bodies import MOST
 
 _encode = msgspec.json.Encoder().encode
 
@@ -69,13 +71,16 @@ class ProtobufForm(Form):
             request = messages.ExportLogsServiceRequest.FromString(body)
         except DecodeError:
             raise AskError(400, "the body is no protobuf of logs: nothing was taken") from None
+        count = sum(len(scope.log_records) for each in request.resource_logs for scope in each.scope_logs)
+        if count > MOST:
+            raise RefusedError("too_large", f"it holds more than {MOST:,} log records")
         found: list[Piece] = []
         for of_resource in request.resource_logs:
             resource = _encode(_about(of_resource.resource))
             for of_scope in of_resource.scope_logs:
                 scope = _encode(_about(of_scope.scope) | _filled(name=of_scope.scope.name))
                 found += (Piece(_encode(_record(each)), resource, scope) for each in of_scope.log_records)
-        return found
+        return bounded(found)
 
     def success(self, refused: int, said: str) -> bytes:
         """That records were taken, but for so many."""
