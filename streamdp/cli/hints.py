@@ -32,6 +32,8 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     for magic, what in PACKED.items():
         if first.data.startswith(magic):
             return f"the input looks like {what}"
+    if first.reason == "too_large" and input_format == "otlp":
+        return ""
     if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[:1000]:
         return "the input does not look like text: unpack or convert it to JSON lines, CSV or text"
     if first.reason in ("not_json", "not_an_object"):
