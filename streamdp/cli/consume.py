@@ -114,7 +114,7 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            self.corrector = Corrector(self.folder.folder, self.engine, self._answer)
+            self.corrector = Corrector(self.folder.folder, self.engine, self._answer, self.sinks.corrected)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )

@@ -75,7 +75,7 @@ class Corrections:
         self.taken = 0
         self.held: dict[int, Held] = {}
         self.waiting: deque[tuple[int, Correction]] = deque()
-        self.refused: list[str] = []
+        self.refused: list[tuple[int, str]] = []
         self._know()
 
     def _know(self) -> None:

@@ -22,7 +22,7 @@ from streamdp.records import Answers, Assignment, Event, Lines, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Revision, Row, Tables
+from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
@@ -131,6 +131,7 @@ class StoreSink:
         self._revisions: list[Revision] = []
         self._events: list[tuple[Event, int]] = []
         self._marks: list[tuple[int, str]] = []
+        self._corrected: list[Corrected] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
         self._ending = False
@@ -251,6 +252,10 @@ class StoreSink:
             else:
                 self._events.append((event, self._happened))
 
+    def corrected(self, correction: Corrected) -> None:
+        """Take in what somebody has corrected by hand."""
+        self._corrected.append(correction)
+
     def _texts_of(self, fresh: Sequence[_Answer]) -> Iterator[str]:
         """What the records say that are answered for the first time, in order."""
         batch = self._batch
@@ -271,7 +276,7 @@ class StoreSink:
 
     def flush(self, sync: bool) -> None:
         """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError."""
-        if self._rows or self._revisions or self._events or self._marks:
+        if self._rows or self._revisions or self._events or self._marks or self._corrected:
             self._transact(self._write_all)
         if sync:
             self._sync()
@@ -286,6 +291,7 @@ class StoreSink:
         self._tables.add(self._rows, self._revisions)
         for event, number in self._events:
             self._tables.tell(event, number)
+        self._tables.correct(self._corrected)
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
         self._since_trim += len(self._rows)
@@ -293,6 +299,7 @@ class StoreSink:
             self._since_trim = 0
             self._tables.remove_old(self._bounds)
         self._rows, self._revisions, self._events, self._marks = [], [], [], []
+        self._corrected = []
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that brings everything written so far to the disk; for any thread."""

@@ -52,6 +52,21 @@ class Revision(NamedTuple):
     template: str | None
 
 
+class Corrected(NamedTuple):
+    """A row of ``corrections``, in the order of its columns; see the schema."""
+
+    number: int
+    what: str
+    stories: str
+    records: str
+    title: str | None
+    undone: int | None
+    who: str
+    made: str
+    seq: int
+    refused: str | None
+
+
 class Bounds(NamedTuple):
     """What a store holds at most: days of event time, and records; None for no bound.
 
@@ -117,6 +132,11 @@ class Tables:
                 left.append((before,))
                 _count(counts, label, seq, time)
         return left
+
+    def correct(self, corrections: Sequence[Corrected]) -> None:
+        """Add what was corrected by hand; one that comes again, in a replay, is the same row."""
+        places = ", ".join("?" * len(Corrected._fields))
+        self._store.executemany(f"INSERT OR REPLACE INTO corrections VALUES ({places})", corrections)  # noqa: S608
 
     def tell(self, event: Event, number: int) -> None:
         """Add an event, and what it says of its story."""
