@@ -124,6 +124,11 @@ class Texts(Sequence[Record]):
         time = float(self.columns.times[i])
         return None if time != time else time
 
+    def id(self, i: int) -> str | int | None:
+        """The id of one of them."""
+        found: str | int | None = self._written(self.columns.ids[i])
+        return found
+
     def record(self, i: int) -> Record:
         """One of them as a record."""
         number = int(self.numbers[i])
@@ -132,7 +137,7 @@ class Texts(Sequence[Record]):
             self.text(i),
             raws.position(number),
             self.time(i),
-            self._written(self.columns.ids[i]),
+            self.id(i),
             raws.arrivals[number],
             self.kept(i),
             raws.data[number],
