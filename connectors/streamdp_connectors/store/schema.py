@@ -107,6 +107,7 @@ def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sq
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = NORMAL")
         opened.execute("PRAGMA cache_size = -65536")
+        opened.execute("PRAGMA wal_autocheckpoint = 4000")  # pages that change again and again go over once
         if not exists:
             opened.executescript(
                 f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"

@@ -83,6 +83,16 @@ class Bounds(NamedTuple):
         return self.days is None and self.rows is None
 
 
+_INTO_STORIES = "INSERT INTO stories (label, size, began, last, first_seq, last_seq)"
+_JOINED = (
+    "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
+    "began = min(coalesce(began, excluded.began), coalesce(excluded.began, began)), "
+    "last = max(coalesce(last, excluded.last), coalesce(excluded.last, last)), "
+    "first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)"
+)
+"""Records join stories, which they may begin."""
+
+
 class Tables:
     """The tables of an open store. ``revisions`` says whether ``answers`` is filled."""
 
@@ -103,18 +113,10 @@ class Tables:
         if self._revisions:
             first = [(row.seq, row.revision, row.label, row.probability) for row in rows]
             run("INSERT INTO answers VALUES (?, ?, ?, ?)", [*first, *(each[:4] for each in revisions)])
-        counts: dict[int, list[Any]] = {}
-        for row in rows:
-            _count(counts, row.label, row.seq, row.time)
+        counts = _counted(rows)
         left = self._revise(revisions, counts)
-        run(
-            "INSERT INTO stories (label, size, began, last, first_seq, last_seq) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
-            "began = min(coalesce(began, excluded.began), coalesce(excluded.began, began)), "
-            "last = max(coalesce(last, excluded.last), coalesce(excluded.last, last)), "
-            "first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)",
-            [(label, *figures) for label, figures in counts.items()],
-        )
+        moved = [(label, *figures) for label, figures in counts.items()]
+        run(f"{_INTO_STORIES} VALUES (?, ?, ?, ?, ?, ?) {_JOINED}", moved)
         run("UPDATE stories SET size = size - 1 WHERE label = ?", left)
 
     def _revise(self, revisions: Sequence[Revision], counts: dict[int, list[Any]]) -> list[tuple[int]]:
@@ -227,6 +229,27 @@ class Tables:
             "coalesce((SELECT revision FROM records WHERE records.seq = answers.seq), -1)"
         )
         run("DELETE FROM before_end")
+
+
+def _counted(rows: Sequence[Row]) -> dict[int, list[Any]]:
+    """By story, of rows in order: how many, and the first and last of times and numbers."""
+    counts: dict[int, list[Any]] = {}
+    for row in rows:
+        seq, time, label = row[0], row[3], row[6]
+        held = counts.get(label)
+        if held is None:
+            counts[label] = [1, time, time, seq, seq]
+            continue
+        held[0] += 1
+        held[4] = seq
+        if time is not None:
+            if held[1] is None:
+                held[1] = held[2] = time
+            elif time > held[2]:
+                held[2] = time
+            elif time < held[1]:
+                held[1] = time
+    return counts
 
 
 def _count(counts: dict[int, list[Any]], label: int, seq: int, time: float | None) -> None:
