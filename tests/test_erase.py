@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from commands import call, fail, parsed, start, succeed, wait_for, write_headlines
+from serving import Served
 from streamdp_connectors.store import erase as stores
 
 from streamdp.state.snapshot import newest
@@ -365,3 +367,87 @@ def test_corrections_by_hand_are_erased_too(small: tuple[Path, Path]) -> None:
     assert named[-1] == ["seq:680"]
     succeed(folder, *RUN, retain="300", snapshot_every="200", beam="4")
     assert left_of(folder, marks("late")) == {}
+
+
+def test_the_journal_of_a_service_and_its_store(tmp_path: Path) -> None:
+    service = Served(tmp_path, "--keep-journal", "1G", "--output", "out.jsonl")
+    sent = [{"id": f"r{i}", "text": f"storm over the coast {i}"} for i in range(20)]
+    gone = json.loads(marked("late", 1.0)) | {"time": None}
+    for record in (*sent[:10], gone, *sent[10:]):
+        service.send(record)
+    assert service.stop() == 0
+    paths = ("st", "out.jsonl", "news.db")
+    assert any(name.startswith("st/journal/") for name in left_of(tmp_path, marks("late")))
+    erase(tmp_path, "--id", "secretidlate", paths=paths)
+    assert left_of(tmp_path, marks("late")) == {}
+    service = Served(tmp_path, "--keep-journal", "1G", "--output", "out.jsonl")
+    status, (told,) = service.send(gone)  # it comes again
+    assert (status, told["status"], told["reason"]) == (422, "refused", "erased")
+    assert service.send({"id": "next", "text": "storm again"})[1][0]["status"] == "answered"
+    assert service.stop() == 0
+    with sqlite3.connect(tmp_path / "news.db") as store:
+        assert store.execute("SELECT count(*), count(id) FROM records").fetchone() == (22, 21)
+    store.close()
+    paths = (*paths, "out.jsonl.rejects.jsonl")
+    erase(tmp_path, "--id", "secretidlate", paths=paths)  # the service has written down what came
+    assert left_of(tmp_path, marks("late")) == {}
+
+
+USERS = ("ann", "bob", "cid", "dora", "eve", "fay", "gus")
+LOG = [f"user {USERS[i % 7]} logged in from 10.0.0.{i % 50}\n" for i in range(300)]
+ODD = "zyxquarklate plimfordlate gave up\n"
+NAMED = "user zyxquarklate logged in from 99.98.97.96\n"
+
+
+@pytest.mark.parametrize(("line", "at"), [(ODD, 0), (ODD, 150), (NAMED, 0), (NAMED, 299)])
+def test_lines_of_a_log(tmp_path: Path, line: str, at: int) -> None:
+    (tmp_path / "in.log").write_text("".join([*LOG[:at], line, *LOG[at:]]))
+    run = (
+        "consume", "in.log", "--format", "text", "--likelihood", "template", "--output", "out.jsonl",
+        "--events", "events.jsonl", "--state", "st", "--store", "log.db", "--params", "true",
+    )  # fmt: skip
+    succeed(tmp_path, *run)
+    sought = [b"zyxquarklate", b"plimfordlate", b"99.98.97.96"]
+    assert left_of(tmp_path, sought, but=("in.log",))
+    erase(tmp_path, "--id", f"seq:{at}", paths=("st", "out.jsonl", "events.jsonl", "log.db"))
+    assert left_of(tmp_path, sought, but=("in.log",)) == {}
+    assert b"sound" in call(tmp_path, "state", "verify", "st").stdout
+    with (tmp_path / "in.log").open("a") as file:
+        file.writelines(LOG[:50])
+    succeed(tmp_path, *run)
+    newest = {each["seq"]: each for each in parsed((tmp_path / "out.jsonl").read_bytes()) if "seq" in each}
+    assert len(newest) == 351
+    assert newest[350]["template"] == "user <word> logged in from <ip>"
+
+
+def test_categories_and_vectors(tmp_path: Path) -> None:
+    rows = [{"id": f"r{i}", "fields": {}, "city": f"c{i % 5}", "kind": f"k{i % 3}"} for i in range(200)]
+    rows[120] = {"id": "secretidlate", "city": "zyxquarklate", "kind": "k1"}
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run = (
+        "consume",
+        "in.jsonl",
+        "--fields",
+        "city,kind",
+        "--state",
+        "st",
+        "--output",
+        "o",
+        "--store",
+        "s.db",
+    )
+    succeed(tmp_path, *run)
+    assert left_of(tmp_path, marks("late"))
+    erase(tmp_path, "--id", "secretidlate", paths=("st", "o", "s.db"))
+    assert left_of(tmp_path, marks("late")) == {}
+    assert b"sound" in call(tmp_path, "state", "verify", "st").stdout
+    (tmp_path / "v").mkdir()
+    vectors = [{"id": f"r{i}", "vector": [9.0 * (i % 2), 0.5 + i / 1000]} for i in range(300)]
+    vectors[250] = {"id": "secretidlate", "vector": [9.0, 0.123456789]}
+    (tmp_path / "v" / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in vectors))
+    succeed(tmp_path / "v", *run[:2], *run[4:])
+    sought = [*marks("late"), struct.pack("<d", 0.123456789), b"0.123456789"]
+    assert left_of(tmp_path / "v", sought)
+    erase(tmp_path / "v", "--id", "secretidlate", paths=("st", "o", "s.db"))
+    assert left_of(tmp_path / "v", sought) == {}
+    assert b"sound" in call(tmp_path / "v", "state", "verify", "st").stdout

@@ -15,6 +15,9 @@ from streamdp.lines.state import State
 from streamdp.lines.values import LETTERS
 from streamdp.lines.words import ALNUM, KINDS
 
+WORD = 4
+"""Letters of a token by which a template is known to be of an erased line."""
+
 _MASK = np.array([ord("x") if byte > 127 or KINDS[byte] & ALNUM else byte for byte in range(256)], np.uint8)
 """What is written over each byte: delimiters stay."""
 
@@ -26,29 +29,30 @@ def erase_lines(
     texts: Collection[str],
     said: Callable[[str], bool],
     most: int,
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
     """Erase lines that read so, ``most`` of them; ``pieces`` are those of templates.
 
-    Returns templates, as they were shown, that none but these lines have.
+    Returns templates as they were shown, and words, that none but these lines have.
     """
     history.erase(said)
-    marker, alone, spans = Marker(), set[str](), set[bytes]()
+    marker, alone, spans, gone = Marker(), set[str](), set[bytes](), list[str]()
     for text in texts:
         line = text.encode("utf-8", "replace")
         parts, shown = marker.parts(line), pieces_of(text, marker)
         own = _erase_tokens(state, [_folded(line, part) for part in parts], most)
         alone.update(piece.strip() for piece, erased in zip(shown, own, strict=True) if erased)
+        if any(own):  # as its template was shown when the line was new
+            gone.append("".join(shown))
         ends = [(part.begin, part.end) for part in parts] + [fold for part in parts for fold in part.folds]
         spans.update(line[begin:end][:LETTERS] for begin, end in ends)
     _erase_values(history, spans)
-    gone = []
     for cluster, held in pieces.items():
         left = [_masked(piece) if piece.strip() in alone else piece for piece in held]
         before = template_of(state, cluster, held)
         if template_of(state, cluster, left) != before:
             gone.append(before)
         pieces[cluster] = left
-    return gone
+    return gone, [token for token in sorted(alone) if len(token) >= WORD and token.isalpha()]
 
 
 def _folded(line: bytes, part: Part) -> bytes:
