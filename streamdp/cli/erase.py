@@ -32,7 +32,7 @@ from streamdp.state.erasing import FRESH, ErasedFile, Plan
 from streamdp.state.snapshot import ERASING, SUFFIX, Header, StateFolder, newest_taken, pack, snapshots
 
 STAYS = (
-    "what was counted of them stays: words in their stories, times, positions and labels (docs/operations.md)"
+    "what was counted of them stays: words in their stories, times, positions and labels (docs/stories.md)"
 )
 
 
@@ -84,7 +84,7 @@ class Places:
                 missing.append(path)
         if missing:
             raise EraseError(
-                f"{self.state} has also written {', '.join(missing)}: name them, too", Exit.USAGE
+                f"{self.state} has also written {', '.join(map(_shown, missing))}: name them, too", Exit.USAGE
             )
 
     def has(self, name: str) -> bool:
@@ -148,7 +148,9 @@ def erase(paths: Sequence[str], meant: Erased, classes: Classes) -> int:
         gone = places.look(gone, "text" if state is None else state.text_field)
         gone = gone if state is None else state.look(gone)
         unknown = sorted(asked - gone.seen)
-        if not (gone.seen or gone.seqs):
+        if state is not None:
+            unknown += [f"seq:{seq}" for seq in sorted(meant.seqs) if seq >= state.engine.seq]
+        if not (gone.seen or gone.seqs) or len(unknown) == len(meant.ids) + len(meant.seqs) > 0:
             names = unknown or [f"{name}={value}" for name, value in meant.where]
             raise EraseError(_unknown(places, names), Exit.NO_INPUT)
         done = list[str]()
@@ -169,10 +171,16 @@ def _tell(gone: Erased, done: Sequence[str]) -> None:
     say(STAYS)
 
 
+def _shown(path: Path | str) -> str:
+    """A path as people write it: from here on, where it is below."""
+    short = os.path.relpath(path)
+    return str(path) if short.startswith("..") else short
+
+
 def _unknown(places: Places, names: Sequence[str]) -> str:
     where = [*([] if places.state is None else [places.state]), *places.stores, *places.files]
     shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"nothing is known of {shown} in {', '.join(map(str, where[:5]))}"
+    return f"nothing is known of {shown} in {', '.join(map(_shown, where[:5]))}"
 
 
 def _locked(path: Path) -> int:
@@ -197,7 +205,7 @@ def _prepare(places: Places, gone: Erased, done: list[str]) -> Plan:
 def _carry_out(places: Places, gone: Erased, plan: Plan, done: list[str]) -> None:
     """Change the stores, and put new files in the places of the old ones; again is harmless."""
     for path in places.stores:
-        done.append(f"{path} ({counted(stores.erase(str(path), gone), 'row')})")
+        done.append(f"{_shown(path)} ({counted(stores.erase(str(path), gone), 'row')})")
     state = places.state
     outside = [name for name in plan.files or () if not places.has(name)]
     if outside:
@@ -219,7 +227,7 @@ def _rewrite(path: Path, gone: Erased, done: list[str], places: Sequence[int] = 
     """Write a file of lines anew; where places are in it, None where it stays as it is."""
     found = files.rewrite(path, _fresh(path), gone, places)
     if found.lines:
-        done.append(f"{path} ({counted(found.lines, 'line')})")
+        done.append(f"{_shown(path)} ({counted(found.lines, 'line')})")
     return found.places if found.lines else None
 
 
@@ -255,9 +263,10 @@ class _State:
         self.header, self.engine = found
         places.check_named(self.header)
         left = self.header.outputs.get("store")
-        if left is not None and os.path.exists(left["path"]) and stores.is_ahead(left["path"], left):
-            what = f"is behind {left['path']}, as its run was killed: let it go on, and stop it, then erase"
-            raise EraseError(f"{self.folder}: {what}", Exit.CANNOT_CREATE)
+        for path in places.stores:
+            if left is not None and stores.is_ahead(str(path), left):
+                what = f"is behind {path}, as its run was killed: let it go on, and stop it, then erase"
+                raise EraseError(f"{self.folder}: {what}", Exit.CANNOT_CREATE)
 
     @property
     def text_field(self) -> str:
@@ -308,7 +317,7 @@ class _State:
             for path, _ in segments(self.places.journal):
                 if count := journals.rewrite(path, _fresh(path), gone):
                     fresh.append(str(path))
-                    done.append(f"{path} ({counted(count, 'record')})")
+                    done.append(f"{_shown(path)} ({counted(count, 'record')})")
         corrections = CorrectionsFile(self.folder)
         if (lines := corrections.scrubbed(gone, self._numbers)) is not None:
             _write(_fresh(corrections.path), lines)

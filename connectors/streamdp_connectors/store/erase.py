@@ -71,13 +71,13 @@ def _portions(wanted: list[Any]) -> Iterator[list[Any]]:
 
 
 def is_ahead(path: str, left: Mapping[str, Any]) -> bool:
-    """Whether a store holds more than a snapshot covers, but for what its end has added."""
+    """Whether the store of a snapshot holds more than that covers, but for what its end has added."""
     with _opened(path) as store:
         held = dict(store.execute("SELECT name, value FROM meta"))
         before = "SELECT key, was FROM before_end WHERE place = 'meta' ORDER BY rowid DESC"
         for name, was in store.execute(before):
             held[name] = msgspec.json.decode(was)[1]
-    return bool(held["lines"] > left["lines"] or held["events"] > left["events"])
+    return held["id"] == left["id"] and bool(held["lines"] > left["lines"] or held["events"] > left["events"])
 
 
 def erase(path: str, gone: Erased) -> int:
