@@ -44,6 +44,7 @@ from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
+from streamdp.state.erasing import ErasedFile
 from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
@@ -88,6 +89,7 @@ class Run:
             shared = input.topic is not None and not self.frozen
             held = hold(outputs.state) if shared and hold is not None else None
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
+        self.erased = ErasedFile(outputs.state)
         self.silences: list[object] = []
         resumed = self._resume(written, outputs, before)
         warn_of_memory(self.settings.memory_limit)
@@ -114,7 +116,7 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            self.corrector = Corrector(self.folder.folder, self.engine, self._answer)
+            self.corrector = Corrector(self.folder.folder, self.engine, self._answer, self.sinks.corrected)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
@@ -174,13 +176,8 @@ class Run:
                 f"{outputs.state}, and name another --state",
                 Exit.CONFIG,
             )
-        settings = continued(
-            self.settings,
-            written,
-            header,
-            f"{outputs.state}: its snapshots were",
-            "restore them, or name another --state",
-        )
+        made = f"{outputs.state}: its snapshots were"
+        settings = continued(self.settings, written, header, made, "restore them, or name another --state")
         if header.modes != outputs.modes:
             raise SnapshotError(
                 f"{outputs.state}: was written {with_modes(header.modes)}, and this run is "
@@ -200,7 +197,7 @@ class Run:
             self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
-        records = self.reader.batch(BATCH, WAIT)
+        records = self.erased.without(self.reader.batch(BATCH, WAIT))
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)

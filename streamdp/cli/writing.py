@@ -16,7 +16,7 @@ from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
-from streamdp_connectors.store.tables import Bounds
+from streamdp_connectors.store.tables import Bounds, Corrected
 
 from streamdp.cli.errors import say
 from streamdp.cli.lines import lines_for
@@ -27,6 +27,7 @@ from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs
 from streamdp.state import claim
+from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
@@ -270,6 +271,13 @@ class Sinks:
         """These were read, and will be answered."""
         if self.store is not None:
             self.store.taken(records)
+
+    def corrected(self, made: Correction, seq: int, refused: str | None) -> None:
+        """Somebody has corrected stories by hand, after so many records."""
+        if self.store is not None:
+            stories, records = (msgspec.json.encode(part).decode() for part in (made.stories, made.records))
+            row = made.number, made.what, stories, records, made.title, made.undone, made.who, made.when
+            self.store.corrected(Corrected(*row, seq, refused))
 
     def ending(self) -> None:
         """The input has come to its end: what is written from now on is of records that stay open."""
