@@ -31,7 +31,7 @@ COMPLETE, GROW, CHANGED, FULL = range(4)
 
 
 @kernel
-def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tuple[int, int]:
+def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool, terms: Terms) -> tuple[int, int]:
     """The tokens of the folded line and their contexts, into ``scratch``; how many there are, and words."""
     n, words, at, before = 0, 0, 0, -1
     while at < size:
@@ -39,7 +39,7 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tupl
             at += 1
             continue
         end = token_end(scratch.folded, at, size)
-        token = token_of(state, scratch.folded, at, end, learn)
+        token = token_of(state, scratch.folded, at, end, learn, terms)
         scratch.line[n] = token
         scratch.before[n] = before
         before = context_of(state, token)
@@ -67,7 +67,7 @@ def _product(state: State, scratch: Scratch, line: int, cluster: int, size: int,
         return float(row.product)
     if _is_stale(state, scratch, line):
         tokens, text = state.counters.tokens, state.counters.text
-        n, _ = _read_tokens(state, scratch, size, False)
+        n, _ = _read_tokens(state, scratch, size, False, terms)
         scratch.product[line] = slots_product(state, scratch, cluster, n, terms)
         scratch.product_at[line] = state.counters.records
         state.counters.tokens = tokens
@@ -272,7 +272,7 @@ def advance(
             if line >= 0:
                 cluster = _answer_known(state, scratch, line, size, row, terms)
             else:
-                n, words = _read_tokens(state, scratch, size, True)
+                n, words = _read_tokens(state, scratch, size, True, terms)
                 cluster = _learn(state, scratch, key, n, words, row, terms)
                 line = state.counters.lines - 1
             of = state.clusters[cluster]
@@ -321,7 +321,7 @@ def score(
             _answer_known(state, scratch, line, size, row, terms)
             continue
         tokens, text = state.counters.tokens, state.counters.text
-        n, words = _read_tokens(state, scratch, size, False)
+        n, words = _read_tokens(state, scratch, size, False, terms)
         best, _ = _weigh(state, scratch, n, words, terms)
         _answer(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1

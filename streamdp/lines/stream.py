@@ -12,6 +12,7 @@ from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.forget import forget, retire
 from streamdp.lines.history import History
+from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
 from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
 from streamdp.lines.values import NO_LEVELS, Given, Levels
@@ -50,6 +51,8 @@ class LineStream:
         What is known before the first line; None: nothing.
     bounds
         What is remembered at most.
+    masks
+        What is written as a hole of its own before lines are folded.
 
     Examples
     --------
@@ -59,8 +62,10 @@ class LineStream:
     [0, 0]
     """
 
-    def __init__(self, terms: Terms, state: State | None = None, bounds: Bounds = USUAL) -> None:
-        self.terms, self.bounds = terms, bounds
+    def __init__(
+        self, terms: Terms, state: State | None = None, bounds: Bounds = USUAL, masks: Masks = NO_MASKS
+    ) -> None:
+        self.terms, self.bounds, self.masks = terms._replace(masks=len(masks.named)), bounds, masks
         self.state = new_state() if state is None else state
         self.history = History()
         """What the lines were like hour by hour."""
@@ -114,9 +119,10 @@ class LineStream:
         times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
         rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)
-        given = Lines(data, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
+        masked = self.masks.over(data, offsets)
+        given = Lines(masked, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
         counters, done = given.counters, 0
-        counted = Given(data, offsets, times, rows, *levels)
+        counted = Given(data, masked, offsets, times, rows, *levels)
         while done < n:
             most = int(self.state.counters.clusters) + 1
             if len(given.changes) < most:
@@ -153,7 +159,8 @@ class LineStream:
         n = len(lines)
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
-        self._score((self.state, scratch, self.terms), data, offsets, answers, sizes)
+        masked = self.masks.over(data, offsets)
+        self._score((self.state, scratch, self.terms), masked, offsets, answers, sizes)
         return Stretch(answers, sizes, NONE, changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
@@ -179,9 +186,15 @@ class LineStream:
         return dump(self.state)
 
     @classmethod
-    def load(cls, terms: Terms, stored: dict[str, np.ndarray], bounds: Bounds = USUAL) -> LineStream:
+    def load(
+        cls,
+        terms: Terms,
+        stored: dict[str, np.ndarray],
+        bounds: Bounds = USUAL,
+        masks: Masks = NO_MASKS,
+    ) -> LineStream:
         """The inverse of :meth:`dump`."""
-        return cls(terms, load(stored), bounds)
+        return cls(terms, load(stored), bounds, masks)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

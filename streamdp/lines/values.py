@@ -295,6 +295,7 @@ class Given(NamedTuple):
     """Lines, what they were found to be, and their levels."""
 
     data: np.ndarray  # uint8: bytes of all lines
+    masked: np.ndarray  # uint8: the same, with what is masked
     offsets: np.ndarray  # int64[n + 1] where each begins
     times: np.ndarray  # float64[n]
     answers: np.ndarray  # ANSWER[n]: ``cluster`` as it was announced, ``label``, ``founded``
@@ -319,17 +320,19 @@ def count_values(
     state: State,
     seen: Seen,
     scratch: Scratch,
-    data: np.ndarray,
-    offsets: np.ndarray,
-    times: np.ndarray,
-    answers: np.ndarray,
-    levels: np.ndarray,
-    places: np.ndarray,
+    given: Given,
 ) -> None:
     """Count the lines from ``done`` on and before ``stop``, and values, as far as there is room.
 
-    They are given as of :class:`Given`; the last of them is the latest of the stream.
+    The last of them is the latest of the stream.
     """
+    data, offsets, times, answers, places = (
+        given.data,
+        given.offsets,
+        given.times,
+        given.answers,
+        given.places,
+    )
     counters, lines = seen.counters, seen.lines
     end = counters.stop
     first = state.counters.records - end
@@ -348,9 +351,9 @@ def count_values(
         if often and closed(ever) & (ONE_IN - 1):  # one in some, by a hash of its number
             continue
         cluster = current(state, announced)
-        fold_line(data, offsets[n], offsets[n + 1], scratch.folded, scratch.glued, seen.marks)
+        fold_line(given.masked, offsets[n], offsets[n + 1], scratch.folded, scratch.glued, seen.marks)
         _count_line(state, seen, first + n, data, offsets[n + 1], cluster)
         if places.shape[0] and 0 <= places[n, 0] < places[n, 1]:
             hole, stop = _hole_of(seen, cluster, LEVEL), places[n, 1]
-            _count(seen, hole, first + n, levels, places[n, 0], stop, stop)
+            _count(seen, hole, first + n, given.levels, places[n, 0], stop, stop)
     counters.done = end

@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -25,7 +25,9 @@ GROUPS = (
 """Categories of characters; other ASCII is one more, and what is not ASCII the last."""
 WEIGHTS = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
-_GROUP = {char: number for number, group in enumerate(GROUPS) for char in group}
+MASKED = [chr(0xF5 + k) for k in range(10)]
+"""What stands for what a mask has matched, by the number of its name: bytes that are in no text."""
+_GROUP = {char: number for number, group in enumerate(GROUPS) for char in group} | dict.fromkeys(MASKED, 2)
 LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
 
 WORDS = {
@@ -90,6 +92,8 @@ class Settings:
     base_discount: float = 0.5
     elsewhere: float = 0.1
     rho_value: float = 0.01
+    masks: int = 0
+    """How many names of masks there are."""
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
@@ -119,9 +123,20 @@ def _is_hex(run: str) -> bool:
     return len(run) >= 8 or (len(run) >= 4 and any(c.isdigit() for c in run))
 
 
-def tokens_of(line: str) -> Line:
-    """The folded tokens of a line."""
-    found = list(TOKENS.finditer(fold(line.encode().decode("latin-1"))))
+def masked(line: str, masks: Sequence[tuple[str, str]]) -> str:
+    """The bytes of a line; what an expression matches, in the order given, as the sign of its name."""
+    names = list(dict.fromkeys(name for name, _ in masks))
+    for name, expression in masks:
+        line = re.sub(expression, chr(0xE000 + names.index(name)), line, flags=re.ASCII)
+    text = line.encode().decode("latin-1")
+    for k in range(len(names)):
+        text = text.replace(chr(0xE000 + k).encode().decode("latin-1"), MASKED[k])
+    return text
+
+
+def tokens_of(line: str, masks: Sequence[tuple[str, str]] = ()) -> Line:
+    """The folded tokens of a line; of masks there are names and expressions."""
+    found = list(TOKENS.finditer(fold(masked(line, masks))))
     tokens = Folded(match[0] for match in found)
     ends = [-1, *(match.end() for match in found)]
     tokens.glued = tuple(match.start() == end for match, end in zip(found, ends, strict=False))
@@ -176,12 +191,13 @@ def showing(shown: int) -> float:
 
 
 @cache
-def spelling(token: str) -> float:
-    """Probability of a token's letters given its class."""
+def spelling(token: str, masks: int = 0) -> float:
+    """Probability of a token's letters given its class: a digit is 0, or one of so many masks."""
     shown = class_of(token)
     size = sum(WEIGHTS[g] for g in range(9) if shown >> g & 1)
     log = (len(token) - 1) * math.log(7 / 8) - math.log(8) - len(token) * math.log(size)
-    return math.exp(max(log - math.log(showing(shown)), -600.0))
+    digits = sum(_GROUP.get(char) == 2 for char in token)
+    return math.exp(max(log - math.log(showing(shown)) - digits * math.log(1 + masks), -600.0))
 
 
 class Restaurant:
@@ -226,7 +242,7 @@ class Base:
     def constant(self, token: str, before: object) -> float:
         """G_c: probability of a constant after what stands before it."""
         shown = class_of(token)
-        base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token)
+        base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token, self.settings.masks)
         return self._smooth(self.pairs.get(before), token, self._smooth(self.words, token, base))
 
     def hole_class(self, shown: int) -> float:
@@ -238,7 +254,8 @@ class Base:
 
         Some are tokens that stand elsewhere as well: those which founding lines had after two contexts.
         """
-        shown, spelled, s = class_of(token), spelling(token), self.settings
+        shown, s = class_of(token), self.settings
+        spelled = spelling(token, s.masks)
         elsewhere = self._smooth(self.again.get(shown), token, spelled)
         base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
         return self._smooth(self.held.get(shown), token, base)
