@@ -77,7 +77,7 @@ def test_masks_match_what_re_matches(seed: int) -> None:
             found = masks.text(text.encode())
             assert len(found) == len(text.encode())
             shown = bytes(byte for byte in found if byte != FILLED).decode("latin-1")
-            assert shown == masked(text, written), (written, text)
+            assert shown == "".join(char for char, *_ in masked(text, written)), (written, text)
             tested += any(byte >= MASKED for byte in found)
     assert tested > 500
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.lines.automaton import FILLED, MASKED
+from streamdp.lines.closing import SHUT
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
 
@@ -161,6 +162,12 @@ def wordy(state: State, token: int) -> bool:
 
 
 @kernel
+def is_shut(state: State, token: int) -> bool:
+    """Whether a token is of a closed place: never a value of a hole."""
+    return bool(state.text[state.tokens[token].start] == SHUT)
+
+
+@kernel
 def is_value(state: State, token: int) -> bool:
     """Whether a token is a value of some hole."""
     return bool(state.tokens[token].held > 0)
@@ -203,7 +210,8 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     row.followers = 0
     row.follower_types = 0
     log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
-    log -= digits * math.log(1 + terms.masks)  # each is 0, or what a mask has matched
+    each = 10 if folded[start] == SHUT else 1 + terms.masks  # a digit is 0 else, or what a mask has matched
+    log -= digits * math.log(each)
     row.spelling = math.exp(max(log, LEAST))
     state.counters.text += n
     if learn:

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.base import KIND_OF
+from streamdp.lines.closing import SHUT, unshut
 from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.scan import MOST, mark_line
 from streamdp.lines.state import NUMBER, State
@@ -104,21 +105,33 @@ def pieces_of(line: str, marker: Marker) -> list[str]:
     return found
 
 
-def holes(state: State, cluster: int) -> list[bool]:
-    """Whether each slot of a template is a hole."""
+def holes(state: State, cluster: int) -> list[bool | None]:
+    """Whether each slot of a template is a hole; None for one that is closed."""
     row = state.clusters[cluster]
-    first = int(row["slot"])
-    distinct: list[bool] = (state.slots["distinct"][first : first + int(row["length"])] > 1).tolist()
-    return distinct
+    slots = state.slots[int(row["slot"]) : int(row["slot"] + row["length"])]
+    shut = state.text[state.tokens["start"][slots["founder"]]] == SHUT
+    return [
+        None if each else hole
+        for each, hole in zip(shut.tolist(), (slots["distinct"] > 1).tolist(), strict=True)
+    ]
+
+
+def founders(state: State, cluster: int) -> list[bytes]:
+    """The tokens of a template's first line, folded."""
+    row = state.clusters[cluster]
+    tokens = state.tokens[state.slots["founder"][int(row["slot"]) : int(row["slot"] + row["length"])]]
+    spans = zip(tokens["start"].tolist(), tokens["length"].tolist(), strict=True)
+    return [state.text[start : start + length].tobytes() for start, length in spans]
 
 
 def template_of(state: State, cluster: int, pieces: list[str]) -> str:
     """A template: its constants, with <num> and the like where they were folded, and its holes by kind."""
     first = int(state.clusters[cluster]["slot"])
-    shown = []
+    shown, tokens = [], founders(state, cluster)
     for i, (piece, hole) in enumerate(zip(pieces, holes(state, cluster), strict=True)):
-        if hole:
-            piece = (" " if piece.startswith(" ") else "") + shown_hole(state, first + i)
+        if hole is not False:
+            own = shown_hole(state, first + i) if hole else unshut(tokens[i]).decode("utf-8", "replace")
+            piece = (" " if piece.startswith(" ") else "") + own
         shown.append(piece)
     return "".join(shown)
 
@@ -146,10 +159,12 @@ def _values(state: State, slot: int) -> Iterator[int]:
         value = int(state.values[value]["next"])
 
 
-def values_of(line: str, template: list[bool], marker: Marker) -> list[str]:
+def values_of(line: str, template: list[bool | None], marker: Marker) -> list[str]:
     """What stands in a line where its template, slot by slot, has holes, or in constants what is folded."""
     data, found = line.encode("utf-8", "replace"), []
     for part, hole in zip(marker.parts(data), template, strict=True):
+        if hole is None:
+            continue
         spans = [(part.begin, part.end)] if hole else part.folds
         found += [data[begin:end].decode("utf-8", "replace") for begin, end in spans]
     return found

@@ -19,6 +19,7 @@ from streamdp.lines.base import (
     token_of,
     wordy,
 )
+from streamdp.lines.closing import close_places
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import label_of, one_label, relate
@@ -28,6 +29,19 @@ from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 
 COMPLETE, GROW, CHANGED, FULL = range(4)
+
+
+@kernel
+def _fold(
+    scratch: Scratch, data: np.ndarray, masked: np.ndarray, start: int, stop: int
+) -> tuple[int, int, int]:
+    """Fold a line into ``scratch``, with the places that are closed as they are: see ``fold_line``."""
+    size, key, n = fold_line(masked, start, stop, scratch.folded, scratch.glued, scratch.marks)
+    if scratch.marks.shape[0]:
+        marks, spans, room = scratch.marks, scratch.spans, scratch.room
+        size, own = close_places(scratch.closing, data, stop, scratch.folded, size, marks, spans, room)
+        key = own if own >= 0 else key
+    return size, key, n
 
 
 @kernel
@@ -250,13 +264,11 @@ def advance(
 
     ``bounds`` say what may be known before some of it is to be forgotten.
     """
-    data, offsets, times, sizes = lines.data, lines.offsets, lines.times, lines.sizes
+    offsets, times, sizes = lines.offsets, lines.times, lines.sizes
     i = lines.counters.done
     while i < offsets.shape[0] - 1:
         if state.counters.due < 0:
-            size, key, n = fold_line(
-                data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
-            )
+            size, key, n = _fold(scratch, lines.data, lines.masked, offsets[i], offsets[i + 1])
             sizes[i] = n
             row = lines.answers[i]
             line = look_up(state.by_line, key)
@@ -305,15 +317,14 @@ def score(
     scratch: Scratch,
     terms: Terms,
     data: np.ndarray,
+    masked: np.ndarray,
     offsets: np.ndarray,
     answers: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
     """Answer lines without learning anything; the label is -1 where a new template is likelier than any."""
     for i in range(offsets.shape[0] - 1):
-        size, key, n = fold_line(
-            data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
-        )
+        size, key, n = _fold(scratch, data, masked, offsets[i], offsets[i + 1])
         sizes[i] = n
         row = answers[i]
         line = look_up(state.by_line, key)

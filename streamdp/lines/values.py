@@ -15,6 +15,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, row_type, rows
+from streamdp.lines.closing import SHUT
 from streamdp.lines.merge import current
 from streamdp.lines.scan import MOST, closed, code_of, fold_line
 from streamdp.lines.state import Scratch, State, Table, has_room, look_up, new_table, put
@@ -263,7 +264,7 @@ def _count_line(state: State, seen: Seen, line: int, data: np.ndarray, stop: int
                 end -= 1
             _count(seen, _hole_of(seen, cluster, token), line, data, begin, end, begin)
             held += 1
-        elif first >= 0:
+        elif first >= 0 and state.text[state.tokens[state.slots[slot + token].founder].start] != SHUT:
             _count(seen, _hole_of(seen, cluster, token), line, data, first, last, first)
             held += 1
         token += 1

@@ -125,6 +125,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             allowed="NAME=REGEX, once for each",
         ),
     ] = ()
+    split_by: Annotated[
+        tuple[Literal["status", "method", "level", "state"], ...],
+        _log(
+            "what tells templates of log lines apart wherever it stands, comma-separated",
+            when=_LINES,
+            allowed="of status, method, level, state",
+        ),
+    ] = ()
     max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
     stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"

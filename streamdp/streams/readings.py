@@ -20,7 +20,7 @@ class Readings:
         self.shown: dict[int, str] = {}
         self.written: dict[int, bytes] = {}
         """As answers have it, in JSON."""
-        self._holes: dict[int, list[bool]] = {}
+        self._holes: dict[int, list[bool | None]] = {}
         self._marker = Marker(masks)
 
     def found(self, cluster: int, text: str) -> bool:

@@ -53,8 +53,10 @@ class TemplateStream(Stream):
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
         super().__init__(settings, order, LineAnnouncer(Retained(settings.retain), final_only=final_only))
         self.announcer.open_for = settings.retain
-        self.masks = template_masks(settings)
-        self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings), masks=self.masks)
+        self.masks, split = template_masks(settings), settings.split_by
+        self.lines = LineStream(
+            template_terms(settings), bounds=template_bounds(settings), masks=self.masks, split=split
+        )
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
         self._read = Readings(self.masks)
 
@@ -342,7 +344,9 @@ class TemplateStream(Stream):
         templates = stored["templates"]
         arrays = {name: unpack(array) for name, array in templates["stream"].items()}
         check_lines(arrays)
-        self.lines = LineStream.load(self.lines.terms, arrays, self.lines.bounds, self.masks)
+        self.lines = LineStream.load(
+            self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
+        )
         load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
         self._read.pieces = dict(templates["pieces"])
