@@ -26,10 +26,12 @@ from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, 
 from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
+from streamdp.state.corrections import Correction
 from streamdp.state.retained import Labelled, Retained, pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.readings import Readings, alive, label_of
+from streamdp.streams.rules import Rules
 from streamdp.streams.stream import Stream
 from streamdp.streams.telling import Telling
 
@@ -59,6 +61,7 @@ class TemplateStream(Stream):
         )
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
         self._read = Readings(self.masks)
+        self._rules = Rules()
 
     @property
     def seq(self) -> int:
@@ -236,6 +239,38 @@ class TemplateStream(Stream):
             events.append(merged)
             self.note([merged])
 
+    # ---------------------------------------------------------------- corrections
+
+    def constrain(self, correction: Correction, answers: Answers) -> None:
+        """Merge two templates, or close a hole of one: from the next line on. Raises CorrectionError."""
+        if correction.what == "merge":
+            self.corrections.begin(correction)
+            older, younger = sorted(correction.stories)
+            self.lines.state.clusters["older"][younger] = older
+            time = self.retained.time if self.order.dated else None
+            events = answers.events if self.with_events else None
+            self._one_label(younger, older, self.seq - 1, time, answers.lines, events)
+        elif correction.what in ("split", "close"):
+            rule = self._rules.of(self.lines.state, correction)
+            self.corrections.begin(correction)
+            self._rules.add(correction.number, rule)
+            self.lines.close(self._rules.all())
+            self._rates.forget(np.array(correction.stories))
+        else:
+            super().constrain(correction, answers)
+
+    def lift(self, number: int) -> Correction:
+        """Lines go where they went before it; those of templates that are merged only if both live."""
+        lifted = super().lift(number)
+        if lifted.what in ("split", "close"):
+            self._rules.end(number)
+            self.lines.close(self._rules.all())
+        elif lifted.what == "merge":
+            younger, rows = max(lifted.stories), self.lines.state.clusters
+            if rows["alive"][[*lifted.stories]].all():
+                rows["older"][younger] = younger
+        return lifted
+
     def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
         rows = self.lines.state.clusters
@@ -337,7 +372,8 @@ class TemplateStream(Stream):
         """All state of its own, as plain values."""
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
         templates = {"stream": stored, "pieces": list(self._read.pieces.items()), "rates": self._rates.dump()}
-        return {"templates": templates | {"history": stored_history(self.lines.history)}}
+        closed = {"closed": rules} if (rules := self._rules.dump()) else {}
+        return {"templates": templates | {"history": stored_history(self.lines.history)} | closed}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
@@ -347,6 +383,8 @@ class TemplateStream(Stream):
         self.lines = LineStream.load(
             self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
         )
+        self._rules.load(templates.get("closed", []))
+        self.lines.close(self._rules.all())
         load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
         self._read.pieces = dict(templates["pieces"])
