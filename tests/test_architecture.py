@@ -66,7 +66,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 358,
+    "files": 364,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 191,
@@ -183,7 +183,7 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
     found = counts(tmp_path)
     assert (found["files"], found["lines of source"], found["functions"]) == (3, 10, 2)
     assert {name: found[name] for name in LIMITS} == {
-        "files": 358,
+        "files": 364,
         "functions of more than 60 lines": 0,
         "functions of 10 parameters or more": 1,
         "arrows between rooms": 191,
