@@ -188,8 +188,8 @@ class Stories(list[Story]):
         """Their themes, largest first, where :meth:`themed` has looked for them."""
         self._stated = stated
 
-    def like(self, stories: Iterable[Story]) -> Stories:
-        """Some of the same."""
+    def like(self, stories: Iterable[Story], stated: Callable[[], Stated | None] | None = None) -> Stories:
+        """Some of the same; ``stated`` gives what themes are made of, where something else is to."""
         return Stories(
             stories,
             self.clock,
@@ -197,17 +197,25 @@ class Stories(list[Story]):
             kind=self.kind,
             remembered=self.remembered,
             warnings=self.warnings,
-            stated=self._stated,
+            stated=stated or self._stated,
             themes=self.themes,
         )
 
-    def themed(self, themes: int | None = None) -> Stories:
+    def settled(self) -> Stories:
+        """The same stories, whose themes may be asked for when the next records have come."""
+        stated = None if self._stated is None else self._stated()
+        return self.like(self, lambda: stated)
+
+    def themed(self, themes: int | None = None, before: Sequence[Theme] = ()) -> Stories:
         """The same stories with their themes: a level above them, of fewer groups.
 
         Parameters
         ----------
         themes
             How many are wanted, >= 1. None: stories are united for as long as the model gains by it.
+        before
+            The themes that were found the last time: each new one that has most records of one of these in
+            common keeps its number.
 
         Of an engine, ask before the next records come. Templates, and what says nothing about words, have no
         themes.
@@ -222,7 +230,9 @@ class Stories(list[Story]):
         for story in self:
             if story.label in group:
                 parts[group[story.label]].append(story)
-        found = sorted(map(_theme, parts.values()), key=lambda theme: (-theme.records, theme.theme))
+        numbers = _numbers([*parts.values()], before)
+        made = (_theme(own, numbers[i]) for i, own in enumerate(parts.values()))
+        found = sorted(made, key=lambda theme: (-theme.records, theme.theme))
         number = {label: theme.theme for theme in found for label in theme.stories}
         replaced = (msgspec.structs.replace(story, theme=number.get(story.label)) for story in self)
         themed = self.like(replaced)
@@ -293,7 +303,33 @@ class Stories(list[Story]):
         return table(COLUMNS, self[:SHOWN].cells(), self.caption)
 
 
-def _theme(stories: list[Story]) -> Theme:
+def _numbers(parts: Sequence[list[Story]], before: Sequence[Theme]) -> list[int]:
+    """A number for each theme: of those found before that with which it has most records in common.
+
+    One that has none is numbered by the label of its largest story that is no number yet.
+    """
+    was = {label: theme.theme for theme in before for label in theme.stories}
+    shared = Counter[tuple[int, int]]()
+    for i, own in enumerate(parts):
+        for story in own:
+            if story.label in was:
+                shared[i, was[story.label]] += story.size
+    numbers, taken = dict[int, int](), set[int]()
+    for (i, number), _ in sorted(shared.items(), key=lambda item: (-item[1], item[0][1], item[0][0])):
+        if i not in numbers and number not in taken:
+            numbers[i] = number
+            taken.add(number)
+    taken.update(was.values())
+    for i, own in enumerate(parts):
+        if i not in numbers:
+            labels = [story.label for story in sorted(own, key=ORDERS["size"])]
+            free = (label for label in labels if label not in taken)
+            numbers[i] = next(free, max(taken, default=0) + 1)
+            taken.add(numbers[i])
+    return [numbers[i] for i in range(len(parts))]
+
+
+def _theme(stories: list[Story], number: int) -> Theme:
     """The theme of some stories."""
     own = sorted(stories, key=ORDERS["size"])
     words = Counter[str]()
@@ -301,7 +337,7 @@ def _theme(stories: list[Story]) -> Theme:
         words.update(dict.fromkeys(story.keywords, story.size))
     now, before = sum(story.now for story in own), sum(story.before for story in own)
     return Theme(
-        theme=own[0].label,
+        theme=number,
         title=own[0].title,
         keywords=[word for word, _ in words.most_common(KEYWORDS)],
         stories=[story.label for story in own],

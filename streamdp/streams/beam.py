@@ -219,13 +219,13 @@ class BeamStream(Stream):
         titled = entitle(self.memory.titles, search, *kept)
         answers.events.extend(titled if self.with_events else ())
 
-    def constrain(self, correction: Correction, answers: Answers) -> None:
-        """Hold what a correction says of records, from now on. Raises CorrectionError."""
+    def constrain(self, correction: Correction, answers: Answers | None) -> None:
+        """Hold what a correction says of records; without ``answers`` only see whether it could be."""
         from streamdp.streams.constraints import hold  # which needs much of the offline passes
 
         stream = self.refinable()
         outputs = hold(stream, self.corrections, self.announcer, correction, self.with_events)
-        if stream is not None:
+        if stream is not None and answers is not None:
             self._revise(stream.search, outputs, answers)
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:
