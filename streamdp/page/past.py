@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -101,7 +101,7 @@ class Further:
             allow(self._api.made)
             stories = await self._api.ask(lambda engine: engine.stories(records=False).settled())
             began = time.monotonic()
-            made: Stories = await asyncio.to_thread(_make, stories, wanted, found.themes)
+            made: Stories = await asyncio.to_thread(_make, stories, wanted, found.theme_numbers or None)
             now = time.monotonic()
             self._themes[wanted] = now + max(LEAST, SHARE * (now - began)), made
             while len(self._themes) > 8:
@@ -109,7 +109,7 @@ class Further:
         return made
 
 
-def _make(stories: Stories, wanted: int | None, before: Sequence[Theme]) -> Stories:
+def _make(stories: Stories, wanted: int | None, before: Mapping[int, int] | None) -> Stories:
     """In a thread: the first time a kernel may have to be compiled, and nobody waits for that."""
     with beside():
         return stories.themed(wanted, before=before)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import msgspec
@@ -165,6 +166,8 @@ class Stories(list[Story]):
         Gives what themes are made of; None where that is not known.
     themes
         Themes that were found.
+    numbers
+        Of the theme of each story by label, as of the stream's last look at themes.
     """
 
     def __init__(
@@ -178,6 +181,7 @@ class Stories(list[Story]):
         warnings: Sequence[str] = (),
         stated: Callable[[], Stated | None] | None = None,
         themes: Sequence[Theme] = (),
+        numbers: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(stories)
         self.clock = clock or Clock(0.0, 1.0, dated=False)
@@ -186,7 +190,7 @@ class Stories(list[Story]):
         """What is doubtful about them all."""
         self.themes = list(themes)
         """Their themes, largest first, where :meth:`themed` has looked for them."""
-        self._stated = stated
+        self._stated, self._numbers = stated, numbers
 
     def like(self, stories: Iterable[Story], stated: Callable[[], Stated | None] | None = None) -> Stories:
         """Some of the same; ``stated`` gives what themes are made of, where something else is to."""
@@ -199,14 +203,20 @@ class Stories(list[Story]):
             warnings=self.warnings,
             stated=stated or self._stated,
             themes=self.themes,
+            numbers=self._numbers,
         )
+
+    @property
+    def theme_numbers(self) -> dict[int, int]:
+        """The number of the theme of each story that has one, by label."""
+        return {label: theme.theme for theme in self.themes for label in theme.stories}
 
     def settled(self) -> Stories:
         """The same stories, whose themes may be asked for when the next records have come."""
         stated = None if self._stated is None else self._stated()
         return self.like(self, lambda: stated)
 
-    def themed(self, themes: int | None = None, before: Sequence[Theme] = ()) -> Stories:
+    def themed(self, themes: int | None = None, before: Mapping[int, int] | None = None) -> Stories:
         """The same stories with their themes: a level above them, of fewer groups.
 
         Parameters
@@ -214,24 +224,24 @@ class Stories(list[Story]):
         themes
             How many are wanted, >= 1. None: stories are united for as long as the model gains by it.
         before
-            The themes that were found the last time: each new one that has most records of one of these in
-            common keeps its number.
+            Numbers of the themes that were found the last time, by label (``theme_numbers``): their
+            stories stay together, what is new joins one of them or makes another, and each keeps its number.
+            None: those that the stream keeps up to date (the setting ``themes``), {}: all are found anew.
 
         Of an engine, ask before the next records come. Templates, and what says nothing about words, have no
         themes.
         """
-        from streamdp.story.tree import tree_of
+        from streamdp.story.themes import themes_of
 
         stated = None if self._stated is None else self._stated()
         if stated is None:
             return self
-        parts = defaultdict[int, list[Story]](list)
-        group = tree_of(stated).cut(themes)
+        known = self._numbers if before is None else before
+        parts, numbers = defaultdict[int, list[Story]](list), themes_of(stated, themes, known)
         for story in self:
-            if story.label in group:
-                parts[group[story.label]].append(story)
-        numbers = _numbers([*parts.values()], before)
-        made = (_theme(own, numbers[i]) for i, own in enumerate(parts.values()))
+            if story.label in numbers:
+                parts[numbers[story.label]].append(story)
+        made = (_theme(own, number) for number, own in parts.items())
         found = sorted(made, key=lambda theme: (-theme.records, theme.theme))
         number = {label: theme.theme for theme in found for label in theme.stories}
         replaced = (msgspec.structs.replace(story, theme=number.get(story.label)) for story in self)
@@ -301,32 +311,6 @@ class Stories(list[Story]):
 
     def _repr_html_(self) -> str:
         return table(COLUMNS, self[:SHOWN].cells(), self.caption)
-
-
-def _numbers(parts: Sequence[list[Story]], before: Sequence[Theme]) -> list[int]:
-    """A number for each theme: of those found before that with which it has most records in common.
-
-    One that has none is numbered by the label of its largest story that is no number yet.
-    """
-    was = {label: theme.theme for theme in before for label in theme.stories}
-    shared = Counter[tuple[int, int]]()
-    for i, own in enumerate(parts):
-        for story in own:
-            if story.label in was:
-                shared[i, was[story.label]] += story.size
-    numbers, taken = dict[int, int](), set[int]()
-    for (i, number), _ in sorted(shared.items(), key=lambda item: (-item[1], item[0][1], item[0][0])):
-        if i not in numbers and number not in taken:
-            numbers[i] = number
-            taken.add(number)
-    taken.update(was.values())
-    for i, own in enumerate(parts):
-        if i not in numbers:
-            labels = [story.label for story in sorted(own, key=ORDERS["size"])]
-            free = (label for label in labels if label not in taken)
-            numbers[i] = next(free, max(taken, default=0) + 1)
-            taken.add(numbers[i])
-    return [numbers[i] for i in range(len(parts))]
 
 
 def _theme(stories: list[Story], number: int) -> Theme:

@@ -9,6 +9,7 @@ of stories suffice; those of words are compared along the postings of the words 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -101,15 +102,28 @@ def work_of(stated: Stated) -> Work:
     return work
 
 
-def tree_of(stated: Stated) -> Tree:
-    """Unite the two stories, or unions of stories, that gain most by it, until one is left."""
+def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
+    """Unite the two stories, or unions of stories, that gain most by it, until one is left.
+
+    ``together`` are numbers by label: stories of one number are united before all others.
+    """
     stated = stated.largest()
     work = work_of(stated)
     if len(stated.labels) > 1:
         store, log_alpha = store_of(stated), math.log(stated.concentration)
         weigh_all(store, work, log_alpha)
-        _unite_all(store, work, log_alpha)
+        left = _unite_given(store, work, _places(stated.labels, together or {}), log_alpha)
+        _unite_all(store, work, log_alpha, left)
     return Tree(list(stated.labels), work.into, work.gone, work.gains)
+
+
+def _places(labels: Sequence[int], together: Mapping[int, int]) -> np.ndarray:
+    """For each story the place of the first that it is together with."""
+    first, places = dict[int, int](), np.arange(len(labels))
+    for place, label in enumerate(labels):
+        if label in together:
+            places[place] = first.setdefault(together[label], place)
+    return places
 
 
 def store_of(stated: Stated) -> WordStore | VectorStore:
@@ -225,12 +239,31 @@ def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
 
 
 @entry
-def _unite_all(store: Any, work: Work, log_alpha: float) -> None:
-    """Unite the best pair until one story is left."""
-    n, live = work.sizes.shape[0], work.live
-    for k in range(n):
-        work.best[k] = _partner(work, k, n)
-    for step in range(n - 1):
+def _unite_given(store: Any, work: Work, places: np.ndarray, log_alpha: float) -> int:
+    """Unite each story with the one in its place; how many are left."""
+    n, step = 0, 0
+    for k in range(work.sizes.shape[0]):
+        if places[k] == k:
+            work.live[n] = FIRST_SLOT + k
+            n += 1
+            continue
+        work.into[step], work.gone[step], work.gains[step] = places[k], k, np.inf
+        step += 1
+        unite_slots(store, FIRST_SLOT + k, FIRST_SLOT + places[k], work.labels)
+        work.sizes[places[k]] += work.sizes[k]
+    if step > 0:
+        for j in range(n):
+            _weigh(store, work, log_alpha, work.live[j] - FIRST_SLOT, n)
+    return n
+
+
+@entry
+def _unite_all(store: Any, work: Work, log_alpha: float, left: int) -> None:
+    """Unite the best pair until one of the stories that are left is left."""
+    n, live = left, work.live
+    for j in range(n):
+        work.best[live[j] - FIRST_SLOT] = _partner(work, live[j] - FIRST_SLOT, n)
+    for step in range(work.sizes.shape[0] - left, work.sizes.shape[0] - 1):
         a, b = _best_pair(work, n)
         work.into[step], work.gone[step], work.gains[step] = a, b, work.joint[a, b]
         unite_slots(store, FIRST_SLOT + b, FIRST_SLOT + a, work.labels)
