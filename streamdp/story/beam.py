@@ -24,7 +24,7 @@ from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 THEMES_EVERY = 2 * REVIEW_EVERY
 """Records between two looks at themes, where a stream keeps them up to date."""
 
-ANEW = 4
+ANEW = 6
 """At every so many looks themes are made anew, so that what was united early does not hold for ever."""
 
 
@@ -69,8 +69,9 @@ def stated_of(search: BeamSearch) -> Stated | None:
 
 def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool) -> None:
     """Bring so many themes up to date, where that is due; 0 are none."""
-    if wanted and (last or search.seq % THEMES_EVERY == 0):
-        anew = not last and search.seq // THEMES_EVERY % ANEW == 0
+    early = search.seq < THEMES_EVERY
+    if wanted and (last or early or search.seq % THEMES_EVERY == 0):
+        anew = not last and not early and search.seq // THEMES_EVERY % ANEW == 0
         memory.look_at_themes(stated_of(search), wanted, anew=anew)
 
 
