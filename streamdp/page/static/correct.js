@@ -60,7 +60,7 @@ export class Corrections {
         button("Rename", () => this.rename(told), "give it a title that stays"),
         told.template ? null : button("Merge…", () => this.choose(told, "Merge with", (to) => this.send({ what: "merge", stories: [label, to.cluster] }, `Merged with ${to.name}.`)), "its records and those of another stay together from now on"),
         told.template ? null : button("Keep apart…", () => this.choose(told, "Keep apart from", (to) => this.send({ what: "keep-apart", stories: [label, to.cluster] }, `Kept apart from ${to.name}.`)), "no record of it and of another are ever together"),
-        told.template || told.figures?.pinned ? null : button("Pin", () => this.send({ what: "pin", stories: [label] }, "Pinned."), "it never becomes part of another, and never closes"),
+        told.template || told.figures?.pinned ? null : button("Pin", () => this.send({ what: "pin", stories: [label] }, "Pinned."), "it never becomes part of another"),
         button("Mute", () => this.send({ what: "mute", stories: [label] }, "Muted: it is left out from now on."), "no events of it, and lists leave it out")),
       this.said(),
     ];
