@@ -62,6 +62,7 @@ class Snapshots:
         self.look(wait=True)
         began = time.perf_counter()
         self._watch.stages.enter("snapshot")
+        self._watch.saving(engine)
         sinks.flush(sync=False)
         positions = source.positions()
         header = Header(

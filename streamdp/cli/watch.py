@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp_connectors.protocol import share_of
 
+from streamdp.answers.describe import KINDS
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.reading import Reader
@@ -19,7 +20,8 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
-from streamdp.monitor.metrics import Arrivals, Metrics, Stages
+from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.safe_files import warn_of_readers
@@ -54,6 +56,12 @@ class Watch:
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
+    def decided(self, answers: Answers) -> None:
+        """There are answers, which are written next."""
+
+    def saving(self, engine: Engine) -> None:
+        """A snapshot is taken next: what it covers is not seen again."""
+
     def answered(self, answers: Answers, held_back: int) -> None:
         """Answers were written; ``held_back`` records wait for theirs."""
 
@@ -68,6 +76,9 @@ class Watch:
 
     def ending(self) -> None:
         """The run ends, and answers nothing more."""
+
+    def leaving(self) -> None:
+        """The state is let go of next: another process may go on with it."""
 
     def close(self) -> None:
         """Stop serving."""
@@ -103,12 +114,13 @@ class Measured(Watch):
     def __init__(self, busy: Callable[[], str | None] = lambda: None) -> None:
         super().__init__()
         try:
-            self.metrics = Metrics(reasons=reasons(), stages=self.stages)
+            self.metrics = Metrics(reasons=reasons(), stages=self.stages, events=KINDS)
         except ImportError:
             raise HealthError("metrics need one more package: pip install prometheus-client") from None
         self._arrivals = Arrivals()
         self._answered = 0
         self._looked = -LAGS_EVERY
+        self._pace = Pace()
         # the clock stands still while kernels compile: a run that compiles has not stalled
         self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
         self.server = self.open_health()
@@ -128,8 +140,13 @@ class Measured(Watch):
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Report liveness, and the counters of engine and source."""
         self.server.beat()
+        if not engine.with_events:
+            engine.report_events()
+        with self._pace as due:
+            self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
         adapted = engine.adapted
         counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
+        counts["corrections"] = engine.corrections.taken
         self.metrics.update(counts, None if adapted is None else adapted[:2])
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
@@ -158,6 +175,8 @@ class Measured(Watch):
             self.metrics.event_ages.observe(now - first.time, fresh)
         self.metrics.observe_advance(advance)
         self.metrics.observe_batch(total)
+        for event in answers.events:
+            self.metrics.happened(event.event, template=isinstance(event.template, str))
 
     def snapshot(self, seconds: float, size: int) -> None:
         """Report a snapshot."""
@@ -204,6 +223,22 @@ EVERY = 1.0
 
 SHARE = 33.0
 """The wait for the next tick is this many times the duration of one: ticks cost at most 3 %."""
+
+
+class Pace:
+    """Says when something is due that is done now and then: its share of the time is bounded."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+
+    def __enter__(self) -> bool:
+        self._began = time.monotonic()
+        return self._began >= self._due
+
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        if self._began >= self._due:
+            self._due = now + max(EVERY, SHARE * (now - self._began))
 
 
 def token_in(path: str | None) -> str | None:
@@ -254,7 +289,7 @@ class LivePage(Watch):
         super().__init__()
         self._linger = at.page_linger
         self.page = open_page(at, stream, chosen, **how)
-        self._due = 0.0
+        self._pace = Pace()
         self._begun = False
 
     def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
@@ -265,11 +300,9 @@ class LivePage(Watch):
             self.page.view.chosen = automatic(engine.settings)  # of a state, where there is one
             self.page.view.begin(engine)
         self.page.questions.answer(engine)
-        now = time.monotonic()
-        if now >= self._due:
-            self.tick(engine, _behind(reader))
-            took = time.monotonic() - now
-            self._due = now + max(EVERY, SHARE * took)
+        with self._pace as due:
+            if due:
+                self.tick(engine, _behind(reader))
 
     def tick(self, engine: Engine, more: dict[str, Any]) -> None:
         """Update pages."""
