@@ -38,14 +38,14 @@ def program(folder: Path) -> str:
 
 
 class Alertmanager:
-    """A server of its own, its data in ``folder``, that tells nobody of its alerts."""
+    """A server of its own, its data in ``folder``; without a ``config`` it tells nobody of its alerts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: str | None = None) -> None:
         self._program = program(folder)
         self._folder, (self.port, _) = folder, free_ports()
         self.url = f"http://127.0.0.1:{self.port}"
-        config = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
-        (folder / "alertmanager.yml").write_text(json.dumps(config))  # which is YAML too
+        nobody = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
+        (folder / "alertmanager.yml").write_text(config or json.dumps(nobody))  # which is YAML too
 
     def __enter__(self) -> Alertmanager:
         with (self._folder / "alertmanager.log").open("wb") as log:
