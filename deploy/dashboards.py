@@ -270,6 +270,15 @@ def model() -> build.Dashboard:
                     about="Words held, and those dropped per second: they ask for a higher max_words.",
                 ),
             ],
+            "Stories": [
+                lines(
+                    "What happens",
+                    "events",
+                    about="Events by kind: a new template, a surge or silence deserve a look at the page.",
+                ),
+                lines("Doubtful, corrected", "doubts", "corrections"),
+                lines("Alerts", "alerts_delivered", "alert_failures", "alerts_dropped", "alerts_waiting"),
+            ],
             "How well it predicts": [
                 lines(
                     "Log predictive of a record",

@@ -151,6 +151,8 @@ def sessions(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines(keepends=True)
         end = next(i for i, line in enumerate(lines) if not line.endswith("\\\n")) + 1
+        if "<<'END'" in lines[end - 1]:  # a file that is typed
+            end = lines.index("END\n") + 1
         yield "".join(lines[:end]), "".join(lines[end:])
 
 

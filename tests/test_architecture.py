@@ -36,7 +36,7 @@ LAYERS = (
     "offline.handover",
     "offline.refine offline.fit",
     "sharding",
-    "estimators scoring monitor demo plots page spark streamdp_connectors",
+    "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
     "reports",
     "serve",
     "cli",
@@ -66,10 +66,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 372,
+    "files": 380,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 194,
+    "arrows between rooms": 201,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,
@@ -183,10 +183,10 @@ def test_a_checkout_is_counted(tmp_path: Path) -> None:
     found = counts(tmp_path)
     assert (found["files"], found["lines of source"], found["functions"]) == (3, 10, 2)
     assert {name: found[name] for name in LIMITS} == {
-        "files": 372,
+        "files": 380,
         "functions of more than 60 lines": 0,
         "functions of 10 parameters or more": 1,
-        "arrows between rooms": 194,
+        "arrows between rooms": 201,
         "circles of imports": 1,
         "`meta[...]`": 2,
         "`isinstance(prior, ...)` outside priors/": 1,

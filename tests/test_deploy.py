@@ -242,7 +242,7 @@ def test_what_the_image_installs_is_locked(name: str) -> None:
             locked[found[1]] = found[2]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"]
-    wanted = project["project"]["dependencies"] + extras["kafka"] + extras["metrics"]
+    wanted = project["project"]["dependencies"] + extras["kafka"] + extras["metrics"] + extras["page"]
     if "build" in name:
         wanted = project["build-system"]["requires"]
     for line in wanted:

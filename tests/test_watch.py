@@ -15,7 +15,7 @@ from streamdp_connectors.protocol import Lag
 from streamdp.cli.reading import Reader
 from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
-from streamdp.monitor.metrics import STAGES
+from streamdp.monitor.stages import STAGES
 from streamdp.records import Answers, Assignment, Final, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.places import Input

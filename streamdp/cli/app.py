@@ -12,6 +12,7 @@ from streamdp.cli.app_state import State, state_app
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
+from streamdp.settings.alerts import Alerting
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
 from streamdp.story.story import Sort
@@ -74,6 +75,7 @@ def consume(
     outputs: Outputs,
     settings: Settings,
     serving: Serving,
+    alerting: Alerting,
     written: frozenset[str],
     log_format: Lines = "plain",
 ) -> int:
@@ -85,7 +87,7 @@ def consume(
         return share(input, outputs, serving)
     from streamdp.cli.consume import consume
 
-    return consume(settings, written, input, outputs, serving)
+    return consume(settings, written, input, outputs, serving, alerting)
 
 
 @app.command()
@@ -94,6 +96,7 @@ def serve(
     outputs: Outputs,
     settings: Settings,
     service: Service,
+    alerting: Alerting,
     written: frozenset[str],
     log_format: Lines = "plain",
 ) -> int:
@@ -101,7 +104,7 @@ def serve(
     _share(outputs)
     from streamdp.cli.serve import serve
 
-    return serve(settings, written, outputs, service)
+    return serve(settings, written, outputs, service, alerting)
 
 
 @app.command()

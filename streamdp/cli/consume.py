@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-import msgspec
 from streamdp_connectors.protocol import Replayable, SinkClosed
 
+from streamdp.cli.alerts import Alarm, watches
 from streamdp.cli.board import Board, is_terminal
-from streamdp.cli.config import automatic
 from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
@@ -23,16 +22,15 @@ from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
-from streamdp.cli.snapshots import Snapshots, continued, wait_for_turn, with_modes
+from streamdp.cli.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
 from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
-from streamdp.cli.watch import LivePage, Served, Together, Watch
+from streamdp.cli.watch import Watch
 from streamdp.cli.writing import (
     Sinks,
     UndeliveredError,
     check_outputs,
-    default_state,
+    completed,
     refuse_double_use,
-    report_change,
     rotation_of,
 )
 from streamdp.engine import Engine
@@ -42,6 +40,7 @@ from streamdp.records import Answers
 from streamdp.records.columns import Texts
 from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
+from streamdp.settings.alerts import Alerting
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.erasing import ErasedFile
@@ -78,7 +77,7 @@ class Run:
             header, before = open_snapshot(outputs.start_from)
             settings = continued(settings, written, header, f"{outputs.start_from}: was", "leave them out")
         unnamed = outputs.state is None
-        outputs = _completed(input, outputs, written)
+        outputs = completed(input, outputs, written)
         self.board = Board() if outputs.output == NOWHERE else None
         self.rotation = rotation_of(outputs.rotate)
         refuse_double_use(input, outputs)
@@ -101,8 +100,8 @@ class Run:
         goes_on = resumed is not None and not self.reader.seek(resumed.positions)
         if resumed is None and unnamed and outputs.state is not None:
             say(f"the state is in {outputs.state}, unless --state names another folder")
-        replayed = not goes_on or (resumed is not None and resumed.ended)
-        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": replayed}
+        self.replayed = not goes_on or (resumed is not None and resumed.ended)
+        how: dict[str, Any] = {"keep": further_columns(self.settings), "replayed": self.replayed}
         self.sinks = Sinks(input, outputs, resumed, self.settings, waiting=self._wait, **how)
         if resumed is not None:
             say(f"resuming from record {resumed.seq:,} of {outputs.state}")
@@ -271,6 +270,7 @@ class Run:
         advanced = time.perf_counter() - began
         self.watch.stages.enter("write")
         self._check()
+        self.watch.decided(answers)
         self.sinks.write(answers)
         self.sinks.flush(sync=False)
         self.watch.stages.enter("other")
@@ -311,6 +311,7 @@ class Run:
         if not self.frozen and not (stopped and self.folder is not None):
             last = self.engine.finish()
             self.sinks.ending()
+            self.watch.decided(last)
             self.sinks.write(last)
             self.sinks.flush(sync=True)
             self.watch.answered(last, 0)
@@ -321,17 +322,13 @@ def _place(positions: Mapping[str, Any]) -> object:
     return positions.get("topic"), positions.get("partitions")
 
 
-def _completed(input: Input, outputs: Outputs, written: Container[str]) -> Outputs:
-    """Where answers and the state go unless the user has said so."""
-    if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
-        outputs = msgspec.structs.replace(outputs, output=NOWHERE)
-    if input.topic is not None and outputs.state is None:
-        outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
-    return outputs
-
-
 def consume(
-    settings: Settings, written: Container[str], input: Input, outputs: Outputs, serving: Serving
+    settings: Settings,
+    written: Container[str],
+    input: Input,
+    outputs: Outputs,
+    serving: Serving,
+    alerting: Alerting,
 ) -> int:
     """Run until the source ends, the reader of the output goes away, or a signal comes.
 
@@ -340,10 +337,8 @@ def consume(
     if input.partition is not None:
         speak_of(f"partition {input.partition}: ")
     speak_warnings()
-    watch = Watch() if serving.metrics_port is None else Served(serving.metrics_host, serving.metrics_port)
+    watch, alarm = watches(serving, alerting, input.label, settings)
     try:
-        if serving.page is not None:
-            watch = Together(watch, LivePage(serving, input.label, automatic(settings)))
         resumable = input.topic is not None or outputs.state is not None
         limit = None if input.topic is None else LIMIT
         with contextlib.ExitStack() as ending:
@@ -354,15 +349,17 @@ def consume(
                 found = wait_for_turn(state, input.session_timeout, input.waits, watch)
                 return ending.enter_context(contextlib.closing(found))
 
-            return run_to_end(Run(settings, written, input, outputs, watch, interrupt, hold), interrupt)
+            run = Run(settings, written, input, outputs, watch, interrupt, hold)
+            return run_to_end(run, interrupt, alarm)
     finally:
         watch.close()
 
 
-def run_to_end(run: Run, interrupt: Interrupt) -> int:
+def run_to_end(run: Run, interrupt: Interrupt, alarm: Alarm) -> int:
     """Run until the source ends, or a signal comes."""
     started = working_time()
     try:
+        alarm.attach(run.engine, run.settings, run.folder, replayed=run.replayed, frozen=run.frozen)
         above = None if run.board is None else run.board.shown
         with Display(run.line, above):  # not before all is open: a wrong file name is reported at once
             run.watch.ready()
@@ -393,5 +390,6 @@ def run_to_end(run: Run, interrupt: Interrupt) -> int:
         run.source.close()
         with contextlib.suppress(SinkClosed):
             run.sinks.close()
+        run.watch.leaving()
         if run.folder is not None:
             run.folder.close()

@@ -28,7 +28,8 @@ from streamdp.decode.log_reader import LogReader
 from streamdp.decode.texts import TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.errors import ConfigError, Exit
-from streamdp.monitor.metrics import PartitionLag, Stages
+from streamdp.monitor.metrics import PartitionLag
+from streamdp.monitor.stages import Stages
 from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws

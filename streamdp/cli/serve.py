@@ -13,6 +13,7 @@ from streamdp_connectors.files.resume import Rotation
 from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
 
+from streamdp.cli.alerts import Alarm
 from streamdp.cli.config import automatic
 from streamdp.cli.consume import Run, run_to_end
 from streamdp.cli.errors import speak_warnings
@@ -23,6 +24,7 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.settings import Settings
+from streamdp.settings.alerts import Alerting
 from streamdp.settings.places import NOWHERE, Input, Outputs, Service, Serving
 from streamdp.state.snapshot import Header, headers
 from streamdp.web import is_loopback
@@ -197,7 +199,9 @@ def _checked(outputs: Outputs, written: Container[str]) -> Outputs:
     return outputs if "output" in written else msgspec.structs.replace(outputs, output=NOWHERE)
 
 
-def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Service) -> int:
+def serve(
+    settings: Settings, written: Container[str], outputs: Outputs, at: Service, alerting: Alerting
+) -> int:
     """Serve until a signal comes. Returns the exit code."""
     outputs = _checked(outputs, written)
     token, tls, keep = _token(at), _tls(at), _size(at.keep_journal)
@@ -226,7 +230,8 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
         door = DoorWatch(at.answer_within, keep, live, made[0])
-        watch = Together(measured, live, door)
+        alarm = Alarm(alerting.all, measured.metrics, live.page.site)
+        watch = Together(measured, live, door, alarm)
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
             interrupt.opened = False
@@ -235,7 +240,7 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
             run.board = None
             door.attach(run, outputs)
             doors.append(door)
-            return run_to_end(run, interrupt)
+            return run_to_end(run, interrupt, alarm)
     finally:
         measured.close()
         live.close()

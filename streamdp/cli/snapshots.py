@@ -16,6 +16,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, resumed
+from streamdp.settings.places import NOWHERE, Outputs
 from streamdp.state.claim import LOOK, Claim, Standby
 from streamdp.state.snapshot import Header, Saving, SnapshotError, StateFolder
 
@@ -62,6 +63,7 @@ class Snapshots:
         self.look(wait=True)
         began = time.perf_counter()
         self._watch.stages.enter("snapshot")
+        self._watch.saving(engine)
         sinks.flush(sync=False)
         positions = source.positions()
         header = Header(
@@ -145,3 +147,16 @@ def wait_for_turn(state: str, patience: float, waits: bool, watch: Watch) -> Cla
         time.sleep(LOOK)
     watch.stand_by(False)
     return claim
+
+
+def report_change(outputs: Outputs, resumed: Header) -> None:
+    """Report where earlier answers are, if the new ones go elsewhere."""
+    output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
+    if NOWHERE in (output, before):
+        if output != before:
+            whose = "from now on" if output == NOWHERE else f"to the first {seq:,} records"
+            say(f"the answers {whose} are not written (--output names a file, or -)")
+    elif output == "-" and before not in (None, "-"):
+        say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
+    elif output != "-" and before == "-" and seq:
+        say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamdp_connectors.protocol import share_of
 
+from streamdp.answers.describe import KINDS
 from streamdp.cli.config import automatic
 from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_warnings
@@ -19,7 +20,8 @@ from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
-from streamdp.monitor.metrics import Arrivals, Metrics, Stages
+from streamdp.monitor.metrics import Metrics
+from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.reports.paged import PagedStore
@@ -58,6 +60,12 @@ class Watch:
     def batch(self, answers: Answers, answered: int, held_back: int, advance: float, total: float) -> None:
         """A batch was answered; ``advance`` and ``total`` are the seconds of the engine and of all."""
 
+    def decided(self, answers: Answers) -> None:
+        """There are answers, which are written next."""
+
+    def saving(self, engine: Engine) -> None:
+        """A snapshot is taken next: what it covers is not seen again."""
+
     def answered(self, answers: Answers, held_back: int) -> None:
         """Answers were written; ``held_back`` records wait for theirs."""
 
@@ -72,6 +80,9 @@ class Watch:
 
     def ending(self) -> None:
         """The run ends, and answers nothing more."""
+
+    def leaving(self) -> None:
+        """The state is let go of next: another process may go on with it."""
 
     def close(self) -> None:
         """Stop serving."""
@@ -107,12 +118,13 @@ class Measured(Watch):
     def __init__(self, busy: Callable[[], str | None] = lambda: None) -> None:
         super().__init__()
         try:
-            self.metrics = Metrics(reasons=reasons(), stages=self.stages)
+            self.metrics = Metrics(reasons=reasons(), stages=self.stages, events=KINDS)
         except ImportError:
             raise HealthError("metrics need one more package: pip install prometheus-client") from None
         self._arrivals = Arrivals()
         self._answered = 0
         self._looked = -LAGS_EVERY
+        self._pace = Pace()
         # the clock stands still while kernels compile: a run that compiles has not stalled
         self._how: dict[str, Any] = {"clock": working_time, "busy": lambda: busy() or _busy()}
         self.server = self.open_health()
@@ -132,8 +144,13 @@ class Measured(Watch):
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Report liveness, and the counters of engine and source."""
         self.server.beat()
+        if not engine.with_events:
+            engine.report_events()
+        with self._pace as due:
+            self.metrics.doubts = len(engine.doubts()) if due else self.metrics.doubts
         adapted = engine.adapted
         counts = {**engine.counters(), **engine.refined(), **engine.levels(), "records": answered}
+        counts["corrections"] = engine.corrections.taken
         self.metrics.update(counts, None if adapted is None else adapted[:2])
         self.metrics.source_up = None if reader.watched is None else reader.watched.up()
         self.metrics.passed(reader.passed)
@@ -162,6 +179,8 @@ class Measured(Watch):
             self.metrics.event_ages.observe(now - first.time, fresh)
         self.metrics.observe_advance(advance)
         self.metrics.observe_batch(total)
+        for event in answers.events:
+            self.metrics.happened(event.event, template=isinstance(event.template, str))
 
     def snapshot(self, seconds: float, size: int) -> None:
         """Report a snapshot."""
@@ -208,6 +227,26 @@ EVERY = 1.0
 
 SHARE = 33.0
 """The wait for the next tick is this many times the duration of one: ticks cost at most 3 %."""
+
+
+class Pace:
+    """Says when something is due that is done now and then: its share of the time is bounded."""
+
+    def __init__(self) -> None:
+        self._due = 0.0
+
+    def hurry(self) -> None:
+        """It is due at once."""
+        self._due = 0.0
+
+    def __enter__(self) -> bool:
+        self._began = time.monotonic()
+        return self._began >= self._due
+
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        if self._began >= self._due:
+            self._due = now + max(EVERY, SHARE * (now - self._began))
 
 
 def token_in(path: str | None) -> str | None:
@@ -258,7 +297,7 @@ class LivePage(Watch):
         super().__init__()
         self._linger, self._corrects = at.page_linger, at.page_corrections
         self.page = open_page(at, stream, chosen, **how)
-        self._due = 0.0
+        self._pace = Pace()
         self._begun = self._ended = False
 
     def opened(self, store: str | None, corrector: Corrector | None) -> None:
@@ -277,7 +316,7 @@ class LivePage(Watch):
         def give(engine: Engine, correction: Correction) -> Correction:
             if self._ended:
                 raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
-            self._due = 0.0  # what comes of it is shown at once
+            self._pace.hurry()  # what comes of it is shown at once
             return held.give(engine, correction)
 
         view.desk = Desk(give if self._corrects else None, lambda: held.listed)
@@ -290,11 +329,9 @@ class LivePage(Watch):
             self.page.view.chosen = automatic(engine.settings)  # of a state, where there is one
             self.page.view.begin(engine)
         self.page.questions.answer(engine)
-        now = time.monotonic()
-        if now >= self._due:
-            self.tick(engine, _behind(reader))
-            took = time.monotonic() - now
-            self._due = now + max(EVERY, SHARE * took)
+        with self._pace as due:
+            if due:
+                self.tick(engine, _behind(reader))
 
     def tick(self, engine: Engine, more: dict[str, Any]) -> None:
         """Update pages."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from streamdp_connectors.protocol import Marked, Sink, SinkError
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds, Corrected
 
-from streamdp.cli.errors import say
+from streamdp.cli.board import is_terminal
 from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
@@ -72,6 +73,15 @@ def _rejects_path(outputs: Outputs, left: Mapping[str, Any] | None = None) -> st
         before = os.path.realpath(left["path"])
         return next((name for name in names if os.path.realpath(name) == before), names[0])
     return names[0]
+
+
+def completed(input: Input, outputs: Outputs, written: Container[str]) -> Outputs:
+    """Where answers and the state go unless the user has said so."""
+    if not outputs.has_output and "output" not in written and is_terminal(sys.stdout):
+        outputs = msgspec.structs.replace(outputs, output=NOWHERE)
+    if input.topic is not None and outputs.state is None:
+        outputs = msgspec.structs.replace(outputs, state=default_state(input.topic, input.partition))
+    return outputs
 
 
 def refuse_double_use(input: Input, outputs: Outputs) -> None:
@@ -378,16 +388,3 @@ def _delivery(
         partition=input.partition or 0,
     )
     return delivery, {"delivery": delivery, "epoch": new, "anew": outputs.new_output}
-
-
-def report_change(outputs: Outputs, resumed: Header) -> None:
-    """Report where earlier answers are, if the new ones go elsewhere."""
-    output, before, seq = outputs.output, resumed.outputs["output"].get("path"), resumed.seq
-    if NOWHERE in (output, before):
-        if output != before:
-            whose = "from now on" if output == NOWHERE else f"to the first {seq:,} records"
-            say(f"the answers {whose} are not written (--output names a file, or -)")
-    elif output == "-" and before not in (None, "-"):
-        say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
-    elif output != "-" and before == "-" and seq:
-        say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")

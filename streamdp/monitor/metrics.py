@@ -9,16 +9,14 @@ subtracted. Two gauges describe the stream since it began.
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import platform
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from streamdp._version import __version__
+from streamdp.monitor.stages import Ages, Stages
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -64,6 +62,7 @@ TOTALS = (
     _counter("second_looks", "Records and clusters that were looked at again."),
     _counter("records_moved", "Records that a second look has moved."),
     _counter("clusters_merged", "Clusters that a second look made part of others."),
+    _counter("corrections", "Corrections by hand that this process has taken."),
 )
 """What every engine counts, of this process from 0."""
 
@@ -122,11 +121,21 @@ ADVANCE = _histogram(
     "Seconds the engine took to advance.",
     buckets=(1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
 )
+EVENTS = _counter("events", "What happened to stories, or to templates, by kind.", ("event", "of"))
+DOUBTS = _gauge("doubts", "Reasons for which the stories of texts are doubtful.")
+_ALERT = ("alert",)
+DELIVERED = _counter("alerts_delivered", "Alerts that a receiver has taken.", _ALERT)
+UNDELIVERED = _counter(
+    "alert_failures", "Messages that a receiver did not take; they are sent again.", _ALERT
+)
+DROPPED = _counter("alerts_dropped", "Alerts given up: too many waited, or they were refused.", _ALERT)
+OUTBOX = _gauge("alerts_waiting", "Alerts that wait for their receiver.", _ALERT)
 BUILD = _gauge("build_info", "1, with the versions of streamdp and Python.", ("version", "python"))
 
 OF_RUN = (
     *(LAG, LAG_SECONDS, EVENT_AGE, ARRIVAL_AGE, SOURCE_UP, STANDING_BY, REJECTS, GAP, SNAPSHOTS),
     *(SNAPSHOT_BYTES, SNAPSHOT_FAILURES, SNAPSHOT_AGE, STAGE, BATCH, ADVANCE, BUILD),
+    *(EVENTS, DOUBTS, DELIVERED, UNDELIVERED, DROPPED, OUTBOX),
 )
 """What a run reports by itself."""
 
@@ -134,6 +143,15 @@ OF_RUN = (
 def metrics() -> dict[str, Declared]:
     """All of them, by name."""
     return {metric.name: metric for metric in (*TOTALS, *WHERE_KNOWN, *OF_RUN)}
+
+
+class AlertCounts(NamedTuple):
+    """What has become of the alerts of one name: in this process, and now."""
+
+    delivered: int
+    failures: int
+    dropped: int
+    waiting: int
 
 
 class PartitionLag(NamedTuple):
@@ -149,8 +167,8 @@ class Metrics:
     """The metrics of one run, in a registry of their own. One thread reports and others scrape.
 
     The run sets ``ready`` (it can take records), ``source_up`` (its source answers, None without meaning),
-    ``standing_by`` (another process runs with the same state) and ``lags`` of every partition. ``reasons``
-    are those of all possible rejects.
+    ``standing_by`` (another process runs with the same state), ``lags`` of every partition, ``doubts``, and
+    what gives the counts of ``alerts``. ``reasons`` and ``events`` are all that rejects and events may have.
     """
 
     registry: CollectorRegistry
@@ -159,6 +177,7 @@ class Metrics:
         self,
         *,
         reasons: Iterable[str] = (),
+        events: Iterable[str] = (),
         stages: Stages | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -174,6 +193,8 @@ class Metrics:
         self.source_up: bool | None = None
         self.lags: tuple[PartitionLag, ...] = ()
         self.event_ages, self.arrival_ages = Ages(), Ages()
+        self.doubts = 0
+        self.alerts: Callable[[], Mapping[str, AlertCounts]] = dict
         self._stages = stages or Stages()
         self._clock = clock
         self._first: dict[str, float] | None = None
@@ -185,6 +206,10 @@ class Metrics:
         self._rejects = counter(REJECTS)
         for reason in reasons:
             self._rejects.labels(reason)
+        self._events = counter(EVENTS)
+        for kind in events:
+            for of in ("story", "template"):
+                self._events.labels(kind, of)  # from 0 on, so that the first one is an increase
         self._gap = counter(GAP)
         self._passed = 0
         self._snapshots = histogram(SNAPSHOTS)
@@ -207,6 +232,10 @@ class Metrics:
     def rejected(self, reason: str) -> None:
         """Count a record that could not be used, under a short stable code."""
         self._rejects.labels(reason).inc()
+
+    def happened(self, kind: str, *, template: bool) -> None:
+        """Count an event of a story, or of a template."""
+        self._events.labels(kind, "template" if template else "story").inc()
 
     def passed(self, total: int) -> None:
         """Take how many records this process has passed over in all, because they were gone."""
@@ -246,6 +275,10 @@ class Metrics:
 
         yield _family(BUILD, {(__version__, platform.python_version()): 1})
         yield _family(STANDING_BY, {(): int(self.standing_by)})
+        yield _family(DOUBTS, {(): self.doubts})
+        counts = self.alerts()
+        for at, metric in enumerate((DELIVERED, UNDELIVERED, DROPPED, OUTBOX)):
+            yield _family(metric, {(name,): each[at] for name, each in counts.items()})
         if self._figures is not None:
             totals, levels = self._figures
             for metric in (*TOTALS, *WHERE_KNOWN):
@@ -302,78 +335,3 @@ def _quality(text: str) -> float:
         return float(text)
     except ValueError:
         return 0.0
-
-
-AGE_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3600.0)
-
-STAGES = ("fetch", "decode", "encode", "kernel", "announce", "write", "snapshot", "other")
-"""The way of a batch: asking and waiting for records, bytes to records, records to arrays, the search, its
-answers, handing them over; and what is between the batches."""
-
-
-class Ages:
-    """Counts records by their age in seconds."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(AGE_BUCKETS) + 1)
-        self._total = 0.0
-
-    def observe(self, age: float, records: int) -> None:
-        """Count records answered at an age; ages below 0, of a clock that is behind, count as 0."""
-        age = max(0.0, age)
-        self._counts[bisect.bisect_left(AGE_BUCKETS, age)] += records
-        self._total += age * records
-
-    def counts(self) -> tuple[list[tuple[str, float]], float]:
-        """Records up to each age, the last of which is infinite, and the sum of all ages."""
-        bounds = [*(repr(bound) for bound in AGE_BUCKETS), "+Inf"]
-        reached = itertools.accumulate(self._counts)
-        return list(zip(bounds, map(float, reached), strict=True)), self._total
-
-
-class Arrivals:
-    """Arrivals of the records that wait for answers: the n-th answer is matched with the n-th arrival.
-
-    This is exact if records are answered in the order of their arrival, and otherwise on average.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[int, float]] = deque()  # records up to and with a batch, and its arrival
-        self._taken = self._answered = 0
-
-    def take(self, records: int, arrival: float) -> None:
-        """Add a batch, whose first record came at ``arrival``."""
-        self._taken += records
-        self._waiting.append((self._taken, arrival))
-
-    def answer(self, outstanding: int) -> list[tuple[float, int]]:
-        """Arrivals of what was answered since the last call, each with its number of records."""
-        answered = max(self._answered, self._taken - outstanding)
-        found = []
-        while self._waiting and self._answered < answered:
-            through, arrival = self._waiting[0]
-            found.append((arrival, min(through, answered) - self._answered))
-            self._answered = min(through, answered)
-            if through <= answered:
-                self._waiting.popleft()
-        return found
-
-
-class Stages:
-    """Seconds by stage, each from its beginning to that of the next."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._stage = "other"
-        self._since = clock()
-        self._seconds = dict.fromkeys(STAGES, 0.0)
-
-    def enter(self, stage: str) -> None:
-        """Begin a stage, and end the one before."""
-        now = self._clock()
-        self._seconds[self._stage] += now - self._since
-        self._stage, self._since = stage, now
-
-    def seconds(self) -> dict[str, float]:
-        """Seconds by stage, up to the beginning of the current one."""
-        return dict(self._seconds)

@@ -115,6 +115,11 @@ class Page:
         scheme = "https" if self._tls else "http"
         return f"{scheme}://{named}:{self.port}/{shown}"
 
+    @property
+    def site(self) -> str:
+        """The address without any token."""
+        return self.address.partition("?")[0]
+
     def _run(self) -> None:
         async def serve() -> None:
             self.hub.begin()

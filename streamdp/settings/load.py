@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import ConfigError, Exit
+from streamdp.settings.alerts import TABLES, Alerting, alerts_of
 from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
 from streamdp.settings.schema import Classes, Settings, setting_fields
@@ -33,7 +34,7 @@ _FREE_TO_CHANGE = frozenset(
 )
 
 
-LAYERED: tuple[type[msgspec.Struct], ...] = (Classes, Settings, Input, Outputs, Serving)
+LAYERED: tuple[type[msgspec.Struct], ...] = (Classes, Settings, Input, Outputs, Serving, Alerting)
 """Structs whose options come from the environment and the file too, where a command takes them."""
 
 
@@ -63,10 +64,13 @@ def gather(
         known = {each.name: each for kind in LAYERED for each in options_of(kind)}
         file = CONFIG_FILE if path is None else path
         table = {} if path is None and not Path(file).exists() else _read_toml(file)
+        tables = table.pop(TABLES) if isinstance(table.get(TABLES), list | dict) else []
+        alerts = alerts_of(tables, file)
         keys = [(key, key.replace("-", "_"), value) for key, value in table.items()]
         found = _read(f"{file}, key", keys, known, lambda option: option.name, warn, strict=True)
         variables = _variables(environ)
         found |= _read("environment variable", variables, known, lambda option: option.variable, warn)
+        found |= {"tables": alerts} if alerts else {}
     given = []
     for name, value in flags.items():
         option = flagged.get(name.replace("-", "_"))

@@ -108,14 +108,15 @@ def _allowed(kind: inspect.Type) -> str:
 
 @cache
 def options_of(kind: type[msgspec.Struct]) -> tuple[Option, ...]:
-    """Every option that a struct declares, in its order."""
+    """Every option that a struct declares, in its order; a field without metadata is none."""
     struct = inspect.type_info(kind)
     hints = get_type_hints(kind, include_extras=True)
     assert isinstance(struct, inspect.StructType)
     found = []
     for field in struct.fields:
         about = field.type
-        assert isinstance(about, inspect.Metadata)
+        if not isinstance(about, inspect.Metadata):
+            continue  # it comes from elsewhere: tables of the settings file
         said = {
             "flag": "--" + field.name.replace("_", "-"),
             "allowed": _allowed(about),

@@ -117,6 +117,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
         return self.topic is not None
 
     @property
+    def kept(self) -> bool:
+        """Whether the stream has a state, though none was named."""
+        return self.of_topic
+
+    @property
     def one_stream(self) -> bool:
         """Whether this process runs one stream, and not one for each partition."""
         return self.scope == "topic"
@@ -225,6 +230,11 @@ class Outputs(Results, frozen=True, kw_only=True):
     def stored(self) -> bool:
         """Whether there is a store."""
         return self.store is not None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the stream has a state."""
+        return self.state is not None
 
     @property
     def learns(self) -> bool:

@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from broker.process import free_ports
 
 VERSION = "2.42.0+ds-5+deb12u1"
 SHA256 = {"amd64": "81d59a24fce84f7fbe97a45a4f2914b6a5881b5cd1db2a6a0e129e515e1a5f55"}
-INSTALL = "the tests of metrics and rules need Prometheus: apt install prometheus"
+INSTALL = "tests need Prometheus and its Alertmanager: apt install prometheus prometheus-alertmanager"
 
 
 class PrometheusError(Exception):
@@ -32,27 +33,32 @@ class Programs(NamedTuple):
 
 
 def programs() -> Programs:
-    """Those that are installed, else those of the pinned package, fetched on first use and not installed."""
-    installed = [shutil.which(name) for name in Programs._fields]
-    if installed[0] and installed[1]:
-        return Programs(installed[0], installed[1])
-    folder = Path.home() / ".cache" / "streamdp-tests" / f"prometheus-{VERSION}"
+    """Those that are installed, else those of the pinned package."""
+    return Programs(*fetched("prometheus", VERSION, SHA256, Programs._fields))
+
+
+def fetched(package: str, version: str, sums: dict[str, str], names: Sequence[str]) -> list[str]:
+    """Programs that are installed, else those of a package, fetched on first use and not installed."""
+    installed = [shutil.which(name) for name in names]
+    if all(installed):
+        return [str(path) for path in installed]
+    folder = Path.home() / ".cache" / "streamdp-tests" / f"{package}-{version}"
     if not folder.is_dir():
-        _fetch(folder)
-    return Programs(*(str(folder / "usr" / "bin" / name) for name in Programs._fields))
+        _fetch(folder, package, version, sums)
+    return [str(folder / "usr" / "bin" / name) for name in names]
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(folder: Path, package: str, version: str, sums: dict[str, str]) -> None:
     fresh = folder.with_name(f"{folder.name}.{os.getpid()}")
     fresh.mkdir(parents=True)
     try:
-        _run(["apt-get", "download", f"prometheus={VERSION}"], fresh)
-        (package,) = fresh.glob("prometheus_*.deb")
-        architecture = package.stem.rpartition("_")[2]
-        if hashlib.sha256(package.read_bytes()).hexdigest() != SHA256.get(architecture):
-            raise PrometheusError(f"{package.name} is not the package that was pinned; {INSTALL}")
-        _run(["dpkg-deb", "-x", package.name, "."], fresh)
-        package.unlink()
+        _run(["apt-get", "download", f"{package}={version}"], fresh)
+        (file,) = fresh.glob(f"{package}_*.deb")
+        architecture = file.stem.rpartition("_")[2]
+        if hashlib.sha256(file.read_bytes()).hexdigest() != sums.get(architecture):
+            raise PrometheusError(f"{file.name} is not the package that was pinned; {INSTALL}")
+        _run(["dpkg-deb", "-x", file.name, "."], fresh)
+        file.unlink()
         fresh.rename(folder)
     except OSError as error:
         if not folder.is_dir():  # or else another process was faster

@@ -1,0 +1,345 @@
+"""What is to be told and was not delivered yet: lines of JSON in a file of the state's folder.
+
+The file ``alerts.jsonl`` is only appended to, and now and then written anew without what is done. A line is
+something to be told (``Told``), or says which of these were delivered or given up. Each has the name of its
+alert and nothing of its receiver: no address and no token.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from streamdp.safe_files import create, open_regular
+
+_log = logging.getLogger("streamdp")
+
+NAME = "alerts.jsonl"
+"""The file in a state's folder."""
+
+MOST = 10_000
+"""What may wait for one alert; beyond, the oldest is given up."""
+
+KNOWN = 10_000
+"""Keys of an alert that are remembered after delivery, so that what is read again is not told again."""
+
+DEAD = 2_000
+"""Lines without a use from which the file is written anew, where they are more than the others."""
+
+MOST_BYTES = 256 << 20
+"""Bytes of the file that are read."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that somebody is told: an event of a story, or what was seen by looking at all of them.
+
+    ``alert`` is the name of the alert and ``key`` that of this; two of one key are the same. ``at`` is the
+    clock when it was noticed, ``time`` the event time. ``seq`` and ``record`` are number and id of the record
+    that caused it, ``story`` is a label, ``other`` another one; ``lines`` and ``usual`` are as of an event.
+    """
+
+    alert: str
+    key: str
+    event: str
+    at: float
+    story: int | None = None
+    title: str = ""
+    template: bool = False
+    other: int | None = None
+    size: int | None = None
+    time: float | None = None
+    seq: int | None = None
+    record: str | int | None = None
+    lines: int | None = None
+    usual: float | None = None
+    level: str | None = None
+    text: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Keys of what was delivered, or given up; ``forgotten`` are told again when they come again."""
+
+    alert: str
+    delivered: list[str] = []
+    dropped: list[str] = []
+    forgotten: list[str] = []
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """Which of the two a line is."""
+
+    alert: str
+    key: Annotated[str, Meta(min_length=1)] | None = None
+
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class Waiting:
+    """What waits for one alert, in order, and the keys that are known of it."""
+
+    def __init__(self) -> None:
+        self.queue: deque[Told] = deque()
+        self.known: dict[str, None] = {}
+        self.dropped = 0
+
+    def add(self, one: Told) -> bool:
+        """Take one in; False where its key is known."""
+        if one.key in self.known:
+            return False
+        self.known[one.key] = None
+        self.queue.append(one)
+        return True
+
+    def settle(self, keys: Sequence[str]) -> None:
+        """These wait no more."""
+        gone = set(keys)
+        while self.queue and self.queue[0].key in gone:
+            self.queue.popleft()
+        if gone & {one.key for one in self.queue}:
+            self.queue = deque(one for one in self.queue if one.key not in gone)
+        for key in keys:
+            self.known[key] = None
+        while len(self.known) > KNOWN + len(self.queue):
+            del self.known[next(iter(self.known))]
+
+
+class Outbox:
+    """The outbox of a state's folder; one process at a time. It may be used from several threads.
+
+    What it cannot write it keeps in memory, and tries again: a full disk stops no stream. ``mine`` says
+    whether the folder is this process's still: the file of another is left alone.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        names: Iterable[str],
+        mine: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.path, self._mine = Path(folder) / NAME, mine
+        self.changed = threading.Condition()
+        self._by = {name: Waiting() for name in names}
+        self._unwritten: list[Told | Done] = []
+        self._lines, self._failing = 0, False
+        with self.changed:
+            for name, waiting in self._read().items():
+                if name in self._by:
+                    self._by[name] = waiting
+                elif waiting.queue:
+                    self._by[name] = waiting  # nobody is told: the table may come back
+            self._write_anew()
+
+    # ---------------------------------------------------------------- what waits
+
+    def add(self, told: Iterable[Told]) -> None:
+        """Take in what is to be told; what is known already is left out."""
+        with self.changed:
+            fresh: list[Told | Done] = [one for one in told if self._by[one.alert].add(one)]
+            if not fresh:
+                return
+            for name in dict.fromkeys(one.alert for one in fresh):
+                waiting = self._by[name]
+                gone = [waiting.queue[i].key for i in range(max(len(waiting.queue) - MOST, 0))]
+                if gone:
+                    fresh.append(self._give_up(name, gone, f"{MOST:,} others wait"))
+            self._append(fresh)
+            self.changed.notify_all()
+
+    def _give_up(self, name: str, keys: Sequence[str], why: str) -> Done:
+        waiting = self._by[name]
+        if not waiting.dropped or why != f"{MOST:,} others wait":
+            _log.warning("alert %s: the oldest are given up: %s", name, why)
+        waiting.dropped += len(keys)
+        waiting.settle(keys)
+        return Done(alert=name, dropped=list(keys))
+
+    def next(self, name: str, most: int) -> list[Told]:
+        """What waits longest for an alert, so many at most."""
+        with self.changed:
+            queue = self._by[name].queue
+            return [queue[i] for i in range(min(most, len(queue)))]
+
+    def delivered(self, name: str, told: Sequence[Told]) -> None:
+        """These have arrived."""
+        with self.changed:
+            keys = [one.key for one in told]
+            self._by[name].settle(keys)
+            self._append([Done(alert=name, delivered=keys)])
+            self.changed.notify_all()
+
+    def give_up(self, name: str, told: Sequence[Told], why: str) -> None:
+        """These will never arrive."""
+        with self.changed:
+            self._append([self._give_up(name, [one.key for one in told], why)])
+            self.changed.notify_all()
+
+    def forget_from(self, seq: int) -> None:
+        """Records from this number on are others than before: what is said of them is new."""
+        with self.changed:
+            for name, waiting in self._by.items():
+                later = [key for key in waiting.known if _number(key) >= seq]
+                for key in later:
+                    del waiting.known[key]
+                if later:
+                    self._append([Done(alert=name, forgotten=later)])
+
+    def remove(self, gone: Callable[[Told], bool]) -> int:
+        """Remove what waits, for good and from the file too; how many were removed."""
+        with self.changed:
+            removed = 0
+            for waiting in self._by.values():
+                kept = deque(one for one in waiting.queue if not gone(one))
+                removed += len(waiting.queue) - len(kept)
+                waiting.queue = kept
+            self._unwritten = []
+            self._write_anew()
+            self.changed.notify_all()
+        return removed
+
+    def waiting(self) -> dict[str, int]:
+        """How many wait, by alert."""
+        with self.changed:
+            return {name: len(each.queue) for name, each in self._by.items()}
+
+    def dropped(self) -> dict[str, int]:
+        """How many this process has given up, by alert."""
+        with self.changed:
+            return {name: each.dropped for name, each in self._by.items()}
+
+    # ---------------------------------------------------------------- the file
+
+    def sync(self) -> None:
+        """Wait until what was taken in outlives the machine, as far as it can be written."""
+        with self.changed:
+            self._append([])
+            with contextlib.suppress(OSError):
+                file = open_regular(self.path, os.O_WRONLY)
+                try:
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+
+    def _append(self, lines: Sequence[Told | Done]) -> None:
+        self._unwritten += lines
+        if not self._unwritten or not self._mine():
+            return
+        try:
+            file = open_regular(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            try:
+                _write_whole(file, _encode_lines(self._unwritten))
+            finally:
+                os.close(file)
+        except OSError as error:
+            if not self._failing:
+                _log.warning("%s: cannot be written: %s", self.path, error.strerror or error)
+            self._failing = True
+            return
+        self._lines += len(self._unwritten)
+        self._unwritten, self._failing = [], False
+        live = sum(len(each.queue) for each in self._by.values())
+        if self._lines - live > DEAD and self._lines > 2 * live:
+            self._write_anew()
+
+    def _write_anew(self) -> None:
+        """Leave out what is done, but for the keys."""
+        if not self._mine() or (not self.path.exists() and not any(w.known for w in self._by.values())):
+            return
+        fresh = self.path.with_name(f"{NAME}.tmp")
+        lines = list(self._live())
+        try:
+            fresh.unlink(missing_ok=True)
+            file = create(fresh)
+            try:
+                _write(file, _encode_lines(lines))
+                os.fsync(file)
+            finally:
+                os.close(file)
+            fresh.rename(self.path)
+        except OSError as error:
+            _log.warning("%s: cannot be written anew: %s", self.path, error.strerror or error)
+            return
+        self._lines, self._unwritten = len(lines), []
+
+    def _live(self) -> Iterator[Told | Done]:
+        for name, waiting in self._by.items():
+            here = {one.key for one in waiting.queue}
+            done = [key for key in waiting.known if key not in here]
+            if done:
+                yield Done(alert=name, delivered=done)
+            yield from waiting.queue
+
+    def _read(self) -> dict[str, Waiting]:
+        """What the file says; lines that are none are left out, as the last of a crash is."""
+        found: dict[str, Waiting] = {}
+        try:
+            with open(open_regular(self.path), "rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            return found
+        except OSError as error:
+            _log.warning("%s: cannot be read: %s", self.path, error.strerror or error)
+            return found
+        wrong = 0
+        for line in data[: data.rfind(b"\n") + 1].splitlines():
+            try:
+                self._take(line, found)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                wrong += 1
+        if wrong:
+            _log.warning("%s: %d lines are no alerts, and are left out", self.path, wrong)
+        return found
+
+    def _take(self, line: bytes, found: dict[str, Waiting]) -> None:
+        kind = msgspec.json.decode(line, type=_Line)
+        waiting = found.setdefault(kind.alert, Waiting())
+        if kind.key is not None:
+            waiting.add(msgspec.json.decode(line, type=Told))
+            return
+        done = msgspec.json.decode(line, type=Done)
+        waiting.settle([*done.delivered, *done.dropped])
+        for key in done.forgotten:
+            waiting.known.pop(key, None)
+
+
+def without(folder: str | os.PathLike[str], gone: Callable[[Told], bool]) -> int:
+    """Remove what waits in the outbox of a folder that no process runs with; how many were removed.
+
+    Examples
+    --------
+    >>> without("no/such/folder", lambda told: told.record == "n5")
+    0
+    """
+    if not (Path(folder) / NAME).exists():
+        return 0
+    return Outbox(folder, ()).remove(gone)
+
+
+def _write_whole(file: int, data: bytes) -> None:
+    """Append all of it, or nothing: half a line would spoil the next."""
+    before = os.fstat(file).st_size
+    try:
+        _write(file, data)
+    except OSError:
+        os.ftruncate(file, before)
+        raise
+
+
+def _write(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+
+
+def _number(key: str) -> int:
+    """The number of the record in the key of an event; of a key without one, a larger one than any."""
+    last = key.rpartition("@")[2]
+    return int(last) if last != key and last.isdecimal() and len(last) < 16 else 1 << 62

@@ -1,0 +1,141 @@
+"""Alerts of a run: what it tells goes to the outbox of its state before the answers are written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from streamdp.alerts.choose import Chooser
+from streamdp.alerts.outbox import Outbox
+from streamdp.alerts.send import Receiver, Sender
+from streamdp.cli.config import automatic
+from streamdp.cli.errors import warn
+from streamdp.cli.reading import Reader
+from streamdp.cli.watch import LAGS_EVERY, LivePage, Pace, Served, Together, Watch
+from streamdp.engine import Engine
+from streamdp.monitor.metrics import AlertCounts, Metrics
+from streamdp.records import Answers
+from streamdp.settings import Settings
+from streamdp.settings.alerts import Alert, Alerting
+from streamdp.settings.places import Serving
+from streamdp.state.snapshot import SnapshotError, StateFolder
+
+LAST = 5.0
+"""Seconds that an end waits for what is under way to receivers that answer."""
+
+
+class Alarm(Watch):
+    """Tells receivers what happens to stories. ConfigError where an address or a token cannot be had.
+
+    ``link`` is the address of the page, for alerts that name none.
+    """
+
+    def __init__(
+        self, alerts: Sequence[Alert], metrics: Metrics | None = None, link: str | None = None
+    ) -> None:
+        super().__init__()
+        self._alerts, self._receivers = alerts, [Receiver(alert, link) for alert in alerts]
+        self._senders: list[Sender] = []
+        self._outbox: Outbox | None = None
+        self._chooser: Chooser | None = None
+        self._pace, self._looked = Pace(), 0.0
+        if metrics is not None and alerts:
+            metrics.alerts = self.counts
+
+    def attach(
+        self, engine: Engine, settings: Settings, folder: StateFolder | None, *, replayed: bool, frozen: bool
+    ) -> None:
+        """The run is open. ``replayed`` says that records come again which it has answered before."""
+        if not self._alerts:
+            return
+        if folder is None or frozen:
+            warn("nobody is told of alerts: that needs --state FOLDER, and a stream that learns")
+            return
+        self._chooser = Chooser(self._alerts, settings)
+
+        def mine() -> bool:
+            try:
+                folder.check()
+            except SnapshotError:
+                return False
+            return True
+
+        self._outbox = Outbox(folder.folder, [alert.name for alert in self._alerts], mine)
+        if not replayed or engine.seq == 0:
+            self._outbox.forget_from(engine.seq)
+        engine.report_events()
+        self._chooser.look(engine)  # what there is already is not told
+        made = zip(self._alerts, self._receivers, strict=True)
+        self._senders = [Sender(alert, receiver, self._outbox) for alert, receiver in made]
+
+    def decided(self, answers: Answers) -> None:
+        """Note events: whatever becomes of the answers, these are told."""
+        if self._outbox is not None and self._chooser is not None:
+            self._outbox.add(self._chooser.of_answers(answers))
+
+    def saving(self, engine: Engine) -> None:
+        """Note what the snapshot covers, and wait until that outlives the machine."""
+        if self._outbox is not None and self._chooser is not None:
+            self._outbox.add(self._chooser.look(engine))
+            self._outbox.sync()
+
+    def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
+        """Look at all stories now and then, and how far reading is behind."""
+        if self._outbox is None or self._chooser is None:
+            return
+        with self._pace as due:
+            if due:
+                self._outbox.add(self._chooser.look(engine))
+        now = time.monotonic()
+        if now - self._looked >= LAGS_EVERY:
+            self._looked = now
+            lags = reader.lags(time.time())
+            self._outbox.add(self._chooser.behind(lag.seconds for lag in lags if lag.seconds is not None))
+
+    def leaving(self) -> None:
+        """Wait a little for what is under way, and say what stays in the outbox."""
+        outbox, self._outbox = self._outbox, None
+        if outbox is None:
+            return
+        names = [alert.name for alert in self._alerts]
+        end = time.monotonic() + LAST
+        with outbox.changed:
+            while self._under_way(outbox, names) and (left := end - time.monotonic()) > 0:
+                outbox.changed.wait(min(left, 0.1))
+        for sender in self._senders:
+            sender.end()
+        for name in names:
+            if waits := outbox.waiting()[name]:
+                warn(f"alert {name}: {waits:,} wait in {outbox.path}: the next run delivers them")
+
+    def _under_way(self, outbox: Outbox, names: Sequence[str]) -> bool:
+        waiting = outbox.waiting()
+        return any(
+            waiting[name] and not sender.failing for name, sender in zip(names, self._senders, strict=True)
+        )
+
+    def counts(self) -> dict[str, AlertCounts]:
+        """What has become of alerts, by name."""
+        outbox = self._outbox
+        waiting, dropped = ({}, {}) if outbox is None else (outbox.waiting(), outbox.dropped())
+        return {
+            sender.name: AlertCounts(*sender.counts, dropped.get(sender.name, 0), waiting.get(sender.name, 0))
+            for sender in self._senders
+        }
+
+
+def watches(serving: Serving, alerting: Alerting, label: str, settings: Settings) -> tuple[Watch, Alarm]:
+    """All that watches a run of ``consume``, and of it what tells alerts. Raises StreamdpError."""
+    watch, link = Watch(), None
+    if serving.metrics_port is not None:
+        watch = Served(serving.metrics_host, serving.metrics_port)
+    metrics = getattr(watch, "metrics", None)
+    try:
+        if serving.page is not None:
+            live = LivePage(serving, label, automatic(settings))
+            watch, link = Together(watch, live), live.page.site
+        alarm = Alarm(alerting.all, metrics, link)
+    except BaseException:
+        watch.close()
+        raise
+    return Together(watch, alarm), alarm

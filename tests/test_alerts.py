@@ -1,0 +1,411 @@
+"""Alerts: which events are told to whom, from the settings file to a receiver, whatever happens to a run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alertmanager import Alertmanager
+from commands import call, fail, start, succeed, wait_for, write_headlines
+from receiver import Handler, Webhook, hang, unused_port
+from serving import Served
+
+from streamdp.alerts import choose
+from streamdp.alerts.choose import Chooser
+from streamdp.alerts.outbox import NAME, Outbox, Told
+from streamdp.engine import Engine
+from streamdp.errors import ConfigError
+from streamdp.records import Answers, Record
+from streamdp.settings import Settings
+from streamdp.settings.alerts import Alert, alerts_of
+from streamdp.settings.load import gather
+
+LIVES = ["born", "split", "merged", "vanished", "closed", "retired", "titled", "renamed"]
+
+
+def table(**keys: Any) -> str:
+    """An alert of a settings file."""
+    return "[[alert]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def log_lines(n: int, extra: dict[int, str] | None = None) -> bytes:
+    """A log of two templates, a line every two seconds, and others behind some of them."""
+    lines = []
+    for i in range(n):
+        moment = f"2024-05-01 {10 + i // 1800:02}:{i // 30 % 60:02}:{i % 30 * 2:02}"
+        lines.append(f"{moment} INFO user {i % 17} logged in from 10.0.0.{i % 250}")
+        if i % 3 == 0:
+            lines.append(f"{moment} INFO cache refreshed in {i % 40} ms")
+        if extra and i in extra:
+            lines.append(f"{moment} {extra[i]}")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+# ---------------------------------------------------------------- the settings file
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[alert]\nname = 'a'", "an alert begins with [[alert]], in double brackets"),
+        ("[[alert]]\nurl = 'http://h'", "alert 1: name is missing"),
+        (table(name="a b", url="http://h"), "alert 1: name: "),
+        (table(name="a"), "alert 1: say one of url, url_file, url_env"),
+        (table(name="a", url="http://h", url_env="X"), "alert 1: say one of url, url_file, url_env"),
+        (table(name="a", url="http://h", urll="secret"), "alert 1: urll: no such key, did you mean url?"),
+        (table(name="a", url="file:///secret"), "alert 1: url: an address begins with http:// or https://"),
+        (table(name="a", url="ftp://secret"), "alert 1: url: an address begins with http:// or https://"),
+        (table(name="a", url="http://"), "alert 1: url: an address begins with http:// or https://"),
+        (table(name="a", url="http://h/a secret"), "alert 1: url: an address begins with"),
+        (table(name="a", url="http://h:99999/secret"), "alert 1: url: an address begins with"),
+        (table(name="a", url="http://me:secret@h"), "alert 1: url: an address holds no name and password"),
+        (table(name="a", url="http://h", format="secret"), "format: must be of json, slack, alertmanager"),
+        (table(name="a", url="http://h", on=["bron"]), "alert 1: on: must be of born, split"),
+        (table(name="a", url="http://h", on=[]), "alert 1: on names no event"),
+        (table(name="a", url="http://h", every="secret"), "alert 1: every: expected"),
+        (table(name="a", url="http://h", template="("), "alert 1: template is no regular expression"),
+        (table(name="a", url="http://h") * 2, "two alerts are called a: names are unique"),
+        (table(name="a", url="http://h", token_env="A", token_file="b"), "say one of token_file, token_env"),
+    ],
+)
+def test_a_table_that_makes_no_sense_is_refused_in_a_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "streamdp.toml").write_text(text)
+    code, message = fail(tmp_path, "config")
+    assert code == 78
+    assert message.startswith("streamdp: streamdp.toml")
+    assert said in message
+    assert "secret" not in message
+
+
+def test_every_command_accepts_a_file_with_alerts(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm over the coast"}\n{"text": "coast storm"}\n')
+    succeed(tmp_path, "consume", "--file", "in.jsonl", "--state", "st", "--output", "out")
+    url = "https://hooks.example/secret"
+    (tmp_path / "streamdp.toml").write_text(table(name="chat", url=url, format="slack", words=["storm"]))
+    for command in (
+        ("config",),
+        ("check", "in.jsonl"),
+        ("fit", "in.jsonl", "--budget", "2", "--output", "fit"),
+        ("refine", "st", "--budget", "1"),
+        ("show", "st"),
+        ("state", "verify", "st"),
+        ("correct", "st", "list"),
+        ("consume", "--file", "in.jsonl", "--output", "other"),
+    ):
+        done = call(tmp_path, *command)
+        assert done.returncode == 0, done.stderr
+        assert b"secret" not in done.stdout + done.stderr
+    assert b"nobody is told of alerts: that needs --state FOLDER" in done.stderr
+
+
+def test_what_is_not_written_has_defaults_and_the_flag_adds_one(tmp_path: Path) -> None:
+    (one,) = alerts_of([{"name": "a", "url": "http://h"}], "f")
+    assert (one.format, one.on, one.every, one.words) == ("json", ("born", "surged", "silent"), 1.0, ())
+    from streamdp.settings.alerts import Alerting
+
+    (tmp_path / "f.toml").write_text(table(name="a", url="http://h"))
+    chosen = gather((Alerting,), {"alert": "http://other"}, {}, str(tmp_path / "f.toml"))
+    assert [(each.name, each.url) for each in Alerting(**chosen).all] == [
+        ("alert", "http://other"),
+        ("a", "http://h"),
+    ]
+    assert gather((Alerting,), {}, {"STREAMDP_ALERT": "http://v"}, None)["alert"] == "http://v"
+    (tmp_path / "f.toml").write_text(table(name="alert", url="http://h"))
+    chosen = gather((Alerting,), {"alert": "http://other"}, {}, str(tmp_path / "f.toml"))
+    with pytest.raises(ConfigError, match="is called alert"):
+        _ = Alerting(**chosen).all
+
+
+def test_the_flag_needs_a_state_and_a_stream_that_learns(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm"}\n')
+    code, message = fail(tmp_path, "consume", "--file", "in.jsonl", "--alert", "http://h/secret")
+    assert (code, "--alert needs --state FOLDER" in message) == (64, True)
+    run = ("consume", "--file", "in.jsonl", "--state", "st", "--alert")
+    code, message = fail(tmp_path, *run, "http://h/secret", "--frozen")
+    assert (code, "leave --frozen out" in message) == (64, True)
+    code, message = fail(tmp_path, *run, "file:///secret")
+    assert (code, "secret" in message) == (78, False)
+    assert not (tmp_path / "st").exists()
+
+
+# ---------------------------------------------------------------- what is told
+
+
+def chosen(settings: Settings, records: list[Any], *alerts: dict[str, Any], at: int = 100) -> list[Told]:
+    """What alerts tell of records that come in batches."""
+    engine = Engine(settings, with_events=True)
+    made = [Alert(**{"name": f"a{i}", "url": "http://h", **keys}) for i, keys in enumerate(alerts)]
+    chooser = Chooser(made, settings, clock=lambda: 7.0)
+    found = list(chooser.look(engine))
+    for start_ in range(0, len(records), at):
+        found += chooser.of_answers(engine.advance(records[start_ : start_ + at]))
+        found += chooser.look(engine)
+    found += chooser.of_answers(engine.finish())
+    return found
+
+
+STORMS = ["storm over the coast", "coast storm hits", "late goal wins the match", "storm at the coast"] * 30
+
+
+def test_events_are_told_by_kind_and_by_words() -> None:
+    settings = Settings(beam=4)
+    found = chosen(settings, STORMS, {"on": ["born"]}, {"on": ["born"], "words": ["GOAL", "quake"]}, {})
+    first = [each for each in found if each.alert == "a0"]
+    assert {each.title for each in first} == {"storm over the coast", "late goal wins match the"}
+    assert [each.title for each in found if each.alert == "a1"] == ["late goal wins match the"]
+    assert [each.key for each in found if each.alert == "a2"] == [each.key for each in first]
+    assert all(each.at == 7.0 and each.size == 1 for each in first)
+
+
+def test_an_event_says_which_record_has_caused_it() -> None:
+    records = [Record(text, {"line": i}, id=f"n{i}") for i, text in enumerate(STORMS)]
+    found = chosen(Settings(beam=4), records, {"on": LIVES})
+    assert [each.record for each in found if each.seq is not None] == [f"n{each.seq}" for each in found]
+
+
+def test_keys_are_those_of_events_however_records_are_batched() -> None:
+    alerts = {"on": LIVES}
+    keys = [[each.key for each in chosen(Settings(beam=4), STORMS, alerts, at=at)] for at in (1, 7, 1000)]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys[0])) == len(keys[0]) > 3
+
+
+def test_a_story_that_grew_tenfold_is_told_once_for_each_power_of_ten() -> None:
+    found = chosen(Settings(beam=4), ["storm over the coast"] * 250, {"on": ["grew"]}, at=30)
+    assert [(each.key, each.size) for each in found] == [("grew:0^10", 30), ("grew:0^100", 120)]
+
+
+def test_what_there_was_before_is_not_told() -> None:
+    engine = Engine(Settings(beam=4), with_events=True)
+    engine.advance(["storm over the coast"] * 50)
+    chooser = Chooser([Alert(name="a", url="http://h", on=("grew", "theme"))], Settings())
+    assert chooser.look(engine) == []
+    engine.advance(["storm over the coast"] * 60)
+    assert [each.key for each in chooser.look(engine)] == ["grew:0^100"]
+
+
+def test_a_new_theme_is_told_and_what_joins_one_is_not() -> None:
+    texts = [f"storm over the coast {i % 3}" for i in range(60)]
+    goals = [f"late goal wins match {i % 3}" for i in range(60)]
+    found = chosen(Settings(beam=4), texts + goals, {"on": ["theme"]}, at=20)
+    assert [each.event for each in found] == ["theme"] * len(found)
+    titles = " ".join(each.title for each in found)
+    assert "storm" in titles
+    assert "goal" in titles
+    assert len({each.key for each in found}) == len(found)
+
+
+def test_doubts_are_told_once_until_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[list[str]] = [[], ["61% are alone"], ["63% are alone"], [], ["70% are alone"]]
+    monkeypatch.setattr(Engine, "doubts", lambda self: said.pop(0))
+    engine = Engine(Settings(beam=4))
+    chooser = Chooser([Alert(name="a", url="http://h", on=("doubtful",))], Settings())
+    assert [[each.text for each in chooser.look(engine)] for _ in range(5)] == [
+        [], ["61% are alone"], [], [], ["70% are alone"],
+    ]  # fmt: skip
+
+
+def test_lag_is_told_once_until_most_of_it_is_gone() -> None:
+    chooser = Chooser([Alert(name="a", url="http://h", on=("lag",), lag=60.0)], Settings(), lambda: 5.0)
+    told = [[each.text for each in chooser.behind([seconds])] for seconds in (0, 61, 90, 40, 70, 20, 70)]
+    assert told == [[], ["reading is 61 s behind"], [], [], [], [], ["reading is 70 s behind"]]
+    assert list(chooser.behind([])) == []
+
+
+def test_templates_are_told_by_pattern_and_level() -> None:
+    settings = Settings(format="log", likelihood="template", keep=("level",))
+    lines = [
+        Record(f"user {i} logged in", {"line": i}, time=60.0 * i, keep={"level": "INFO"}) for i in range(30)
+    ]
+    lines.append(Record("disk sda is full", {"line": 30}, time=1800.0, keep={"level": "ERROR"}))
+    lines.append(Record("disk sdb is slow today", {"line": 31}, time=1801.0, keep={"level": "WARN"}))
+    found = chosen(
+        settings,
+        lines,
+        {"on": ["born"], "level": ["ERROR", "FATAL"]},
+        {"on": ["born"], "template": "^disk .* (slow|gone)"},
+        {"on": ["born"], "words": ["disk"]},
+    )
+    told = [(each.alert, each.title, each.level) for each in found]
+    assert told == [
+        ("a0", "disk sda is full", "ERROR"),
+        ("a2", "disk sda is full", "ERROR"),
+        ("a1", "disk sdb is slow today", "WARN"),
+        ("a2", "disk sdb is slow today", "WARN"),
+    ]
+
+
+def test_a_level_that_is_not_kept_cannot_be_chosen() -> None:
+    with pytest.raises(ConfigError, match="level is of lines whose level is kept"):
+        Chooser([Alert(name="a", url="http://h", level=("ERROR",))], Settings())
+
+
+def test_only_stories_of_a_theme() -> None:
+    alert = Alert(name="a", url="http://h", theme=3)
+    chooser = Chooser([alert], Settings())
+    chooser._themes = {3: 1, 4: 1, 5: 2}
+    told = [Told(alert="", key="k", event="born", at=0.0, story=story) for story in (3, 4, 5, 6)]
+    assert [each.story for one in told for each in chooser._to_all(one, ())] == [3, 4]
+
+
+def test_a_batch_without_events_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose, "_answers_to", None)
+    assert Chooser([Alert(name="a", url="http://h")], Settings()).of_answers(Answers([], [], [])) == []  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- runs
+
+
+def events_of(path: Path) -> list[str]:
+    """The keys of a file of events."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    return [f"{each['event']}:{each['cluster']}@{each['seq']}" for each in found]
+
+
+def test_a_receiver_that_is_dead_stops_nothing_and_gets_all_once_it_lives(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 2000)
+    port = unused_port()
+    (tmp_path / "streamdp.toml").write_text(table(name="ops", url=f"http://127.0.0.1:{port}/x", on=LIVES))
+    run = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "st")
+    plain = succeed(tmp_path, *run[:3], "--output", "plain", "--config", "/dev/null")
+    done = call(tmp_path, *run)
+    assert (done.returncode, plain) == (0, b"")
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "plain").read_bytes()
+    wanted = events_of(tmp_path / "events")
+    assert f"alert ops: {len(wanted):,} wait in st/{NAME}: the next run delivers them" in done.stderr.decode()
+    with Webhook() as hook:
+        (tmp_path / "streamdp.toml").write_text(table(name="ops", url=hook.url, on=LIVES, every=0))
+        succeed(tmp_path, *run)
+        assert hook.keys == wanted
+        succeed(tmp_path, *run)
+        assert hook.keys == wanted
+
+
+def test_a_receiver_that_hangs_stops_nothing(tmp_path: Path) -> None:
+    write_headlines(tmp_path / "in.jsonl", 1000)
+    with Webhook(hang) as hook, Webhook() as other:
+        (tmp_path / "streamdp.toml").write_text(
+            table(name="stuck", url=hook.url, on=LIVES) + table(name="well", url=other.url, on=["born"])
+        )
+        succeed(tmp_path, "consume", "--file", "in.jsonl", "--output", "out", "--state", "st")
+        assert other.keys
+        assert hook.server.attempts
+    waiting = Outbox(tmp_path / "st", ["stuck", "well"]).waiting()
+    assert waiting["stuck"] > waiting["well"] == 0
+
+
+def test_a_run_that_is_killed_again_and_again_tells_every_event(tmp_path: Path) -> None:
+    """And in order; what was told twice has the same key."""
+    write_headlines(tmp_path / "in.jsonl", 6000)
+    common = ("consume", "--file", "in.jsonl", "--output")
+    succeed(tmp_path, *common, "whole", "--events", "events", "--state", "whole-st")
+    wanted = events_of(tmp_path / "events")
+    times = [0]
+
+    def now_and_then(handler: Handler) -> None:
+        times[0] += 1
+        handler.take() if times[0] % 3 else handler.refuse(503)
+
+    with Webhook(now_and_then) as hook:
+        (tmp_path / "streamdp.toml").write_text(
+            table(name="ops", url=hook.url, on=LIVES, every=0) + table(name="other", url=hook.url)
+        )
+        run = (*common, "out", "--state", "st", "--snapshot-every", "700", "--follow")
+        for kill in range(4):
+            process = start(tmp_path, *run)
+            size = (kill + 1) * 200_000
+            wait_for(lambda size=size: _size(tmp_path / "out") > size, process)  # type: ignore[misc]
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        hook.server.behaviour = Handler.take
+        succeed(tmp_path, *run[:-1])
+        messages = [each for each in hook.server.taken if each["alert"] == "ops"]
+    keys = [event["key"] for message in messages for event in message["events"]]
+    assert list(dict.fromkeys(keys)) == wanted
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_a_new_stream_in_the_same_folder_tells_anew(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "storm over the coast"}\n')
+    with Webhook() as hook:
+        run = ("consume", "--file", "in.jsonl", "--output", "out", "--state", "st", "--alert", hook.url)
+        succeed(tmp_path, *run)
+        for path in (tmp_path / "st").glob("*.sdp"):
+            path.unlink()
+        succeed(tmp_path, *run, "--overwrite")
+        assert hook.keys == ["born:0@0", "born:0@0"]
+
+
+def test_a_service_tells_of_a_template_while_it_runs_with_a_link_and_metrics(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-token-of-ours")
+    (tmp_path / "token").chmod(0o600)
+    with Webhook() as hook:
+        (tmp_path / "streamdp.toml").write_text(
+            'format = "log"\nkeep = ["level"]\n'
+            + table(name="errors", url=hook.url, level=["ERROR"], token_file="token")
+            + table(name="gone", url=f"http://127.0.0.1:{unused_port()}/hidden-path")
+        )
+        made = Served(tmp_path)
+        made.ask("POST", "/v1/records", log_lines(50), "text/plain")
+        late = b"2024-05-01 11:00:00 ERROR disk sda is full\n" * 2
+        made.ask("POST", "/v1/records", late + log_lines(3), "text/plain")
+        wait_for(lambda: hook.keys)
+        (event,) = hook.events
+        label = event["story"]
+        assert event["sentence"] == f"new template {label}: disk sda is full"
+        assert event["link"] == f"http://127.0.0.1:{made.port}/#cluster/{label}"
+        assert hook.server.attempts[0][1]["Authorization"] == "Bearer a-token-of-ours"
+        wait_for(lambda: 'alert_failures_total{alert="gone"}' in made.ask("GET", "/metrics")[1])
+        metrics = made.ask("GET", "/metrics")[1]
+        assert 'streamdp_alerts_delivered_total{alert="errors"} 1.0' in metrics
+        assert 'streamdp_alerts_waiting{alert="errors"} 0.0' in metrics
+        assert 'streamdp_alerts_dropped_total{alert="errors"} 0.0' in metrics
+        assert 'streamdp_events_total{event="born",of="template"} 3.0' in metrics
+        assert made.stop() == 0
+    said = made.said.decode()
+    assert "alert gone: not delivered: Connection refused; it is tried again" in said
+    assert "Traceback" not in said
+    for secret in ("a-token-of-ours", "hidden-path", hook.url):
+        assert secret not in said + metrics
+        held = [
+            path.name
+            for path in tmp_path.rglob("*")
+            if path.is_file() and secret.encode() in path.read_bytes()
+        ]
+        assert {*held} <= {"streamdp.toml", "token"}
+
+
+# ---------------------------------------------------------------- a real Alertmanager
+
+
+def test_an_alertmanager_shows_the_alert_of_a_new_template(tmp_path: Path) -> None:
+    (tmp_path / "am").mkdir()
+    with Alertmanager(tmp_path / "am") as manager:
+        (tmp_path / "streamdp.toml").write_text(
+            'format = "log"\nkeep = ["level"]\n'
+            + table(name="NewError", url=manager.url, format="alertmanager", level=["ERROR"])
+        )
+        (tmp_path / "app.log").write_bytes(log_lines(300, {200: "ERROR disk sda is full"}))
+        succeed(tmp_path, "consume", "--file", "app.log", "--output", "out", "--state", "st")
+        wait_for(lambda: manager.alerts(), seconds=30)
+        (alert,) = manager.alerts()
+        assert alert["labels"] == {
+            "alertname": "NewError", "event": "born", "source": "streamdp", "story": "2", "level": "ERROR",
+        }  # fmt: skip
+        assert alert["annotations"]["summary"] == "new template 2: disk sda is full"
+        assert alert["status"]["state"] == "active"
+        assert time.time() - 600 < 1.0 * _seconds(alert["startsAt"]) < time.time() + 600
+
+
+def _seconds(text: str) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
