@@ -215,12 +215,14 @@ def correct(
     what: Annotated[
         str,
         typer.Argument(
-            help="rename, merge, split, move, keep-apart, pin, mute, undo or list", metavar="WHAT"
+            help="rename, merge, split, move, keep-apart, pin, mute, close, undo or list", metavar="WHAT"
         ),
     ],
     given: Annotated[
         list[str] | None,
-        typer.Argument(help="labels of stories; ids of records, or seq:N; a title", metavar="..."),
+        typer.Argument(
+            help="labels of stories; ids of records, or seq:N; a title; hole N VALUE", metavar="..."
+        ),
     ] = None,
     who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
 ) -> None:

@@ -59,7 +59,7 @@ WAIT = 0.2
 class Run:
     """One run of ``consume``. ``written`` names the settings that the user has written.
 
-    ``hold`` waits until a state that is shared may be gone on with.
+    ``hold`` waits until a state that is shared may be gone on with; without it, one in use is refused.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Run:
         outputs: Outputs,
         watch: Watch,
         interrupt: Interrupt,
-        hold: Callable[[str], Hold],
+        hold: Callable[[str], Hold] | None = None,
     ) -> None:
         self.watch, self.interrupt = watch, interrupt
         before = None
@@ -87,7 +87,7 @@ class Run:
         self.folder: StateFolder | None = None
         if outputs.state is not None:
             shared = input.topic is not None and not self.frozen
-            held = hold(outputs.state) if shared else None
+            held = hold(outputs.state) if shared and hold is not None else None
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.erased = ErasedFile(outputs.state)
         self.silences: list[object] = []

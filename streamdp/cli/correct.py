@@ -18,7 +18,8 @@ from streamdp.settings.schema import Classes
 from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
-keep-apart STORY STORY..., pin STORY, mute STORY, undo NUMBER, list"""
+keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,
+list"""
 
 
 def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
@@ -29,6 +30,12 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
     if what == "rename":
         stories, rest = stories[:1], stories[1:]
         parts["title"] = " ".join(rest)
+    elif what == "close" or (what == "split" and len(given) == 4 and given[1] == "hole"):
+        stories, rest = stories[:1], stories[1:]
+        if rest[:1] != ["hole"] or len(rest) != (2 if what == "close" else 3):
+            raise CorrectionError("close names a story and a hole: close 7 hole 2", Exit.USAGE)
+        (parts["hole"],) = _numbers(rest[1:2])
+        parts["value"] = rest[2] if what == "split" else None
     elif what == "split":
         stories, rest = stories[:1], stories[1:]
     elif what == "move":
@@ -39,7 +46,7 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
             raise CorrectionError("undo names the number of one correction", Exit.USAGE)
     elif what not in get_args(What):
         raise CorrectionError(f"{what!r} is no correction: {' '.join(USAGE.split())}", Exit.USAGE)
-    if what in ("split", "move"):
+    if what in ("split", "move") and "hole" not in parts:
         parts["records"] = tuple(rest)
     try:
         return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]

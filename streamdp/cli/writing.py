@@ -19,7 +19,7 @@ from streamdp_connectors.store.sink import StoreLeft, StoreSink
 from streamdp_connectors.store.tables import Bounds, Corrected
 
 from streamdp.cli.errors import say
-from streamdp.cli.lines import JsonLines, LineFormat, lines_for
+from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Record, Reject
@@ -196,10 +196,10 @@ class Sinks:
         self._rejects_topic = outputs.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
-        place = ("file", "line") if input.topic is None else ("topic", "partition", "offset")
-        self._lines: LineFormat = JsonLines()
+        place = ["file", "line"] if input.topic is None else ["topic", "partition", "offset"]
+        place += ["record"] if settings.format == "otlp" else []
+        self._lines = lines_for(outputs, settings, place, keep)
         if outputs.output_topic is None:
-            self._lines = lines_for(outputs.output, outputs.output_format, place, keep)
             left, beginnings = kept.get("output"), self._lines.beginnings
             self.output = FileSink(outputs.output, left, beginnings=beginnings, **how)
         else:
