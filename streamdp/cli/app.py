@@ -326,9 +326,10 @@ def page(
     port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
 ) -> None:
     """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
-    from streamdp.cli.watch import serve_state
+    from streamdp.cli.state_page import serve_state
 
-    serving = Serving(page=port, page_host=address.page_host, page_token=address.page_token)
+    where = {name: getattr(address, name) for name in address.__struct_fields__}
+    serving = Serving(page=port, **where)
     serve_state(state, serving, classes)
 
 

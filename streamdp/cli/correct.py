@@ -105,6 +105,10 @@ class Corrector:
         self._coming = self._file.since(engine.corrections.taken)
         self._last = self._file.last
         self._looked = 0.0
+        self.listed: list[tuple[Correction, int | None]] = []
+        """All corrections of the file, and where each was applied: a new list when there is more."""
+        self._noted = 0
+        self._list()
 
     def look(self) -> None:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
@@ -122,18 +126,38 @@ class Corrector:
             if at is None:
                 at = self._engine.seq
                 self._file.mark(self._coming[0].number, at)
+                self._list()
             self._take(self._coming.pop(0), at)
+
+    def give(self, engine: Engine, correction: Correction) -> Correction:
+        """Take a correction of somebody who waits for it. Raises CorrectionError, and then takes nothing.
+
+        Those of others come first; it is noted like theirs.
+        """
+        self._read()
+        self.look()
+        engine.correct(correction, check=True)
+        made = self._file.append(correction)
+        self._read()
+        self.look()
+        return made
 
     def _read(self) -> None:
         """Read what others have appended."""
-        if not self._file.changed():
-            return
         try:
-            self._file.read()
-            self._coming += self._file.since(self._last)
+            if self._file.changed():
+                self._file.read()
+            self._coming += self._file.since(self._last)  # to note a position reads what is new, too
             self._last = self._file.last
         except CorrectionError as error:
             warn(f"{error.message}; no correction is taken until that is repaired")
+        self._list()
+
+    def _list(self) -> None:
+        marks = self._file.marks
+        if len(self.listed) < len(self._file.corrections) or self._noted < len(marks):
+            self.listed = [(each, marks.get(each.number)) for each in self._file.corrections]
+            self._noted = len(marks)
 
     def _take(self, correction: Correction, at: int) -> None:
         self._waiting[correction.number] = correction, at

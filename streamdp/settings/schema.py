@@ -241,6 +241,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_clusters: Annotated[
         Count | None, _any_search("live clusters beyond which the least recently used retires")
     ] = None
+    themes: Annotated[Whole, _search("themes of stories whose numbers the state keeps, 0 for none")] = 0
     seed: Annotated[Annotated[int, Meta(ge=0, le=2**32 - 1)], _any_search("seed of every random choice")] = 0
 
     max_lateness: Annotated[NonNegative, _time("seconds a record may be late and still be put in order")] = (

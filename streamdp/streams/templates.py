@@ -240,34 +240,32 @@ class TemplateStream(Stream):
 
     # ---------------------------------------------------------------- corrections
 
-    def constrain(self, correction: Correction, answers: Answers) -> None:
+    def constrain(self, correction: Correction, answers: Answers | None) -> None:
         """Merge two templates, or close a hole of one: from the next line on. Raises CorrectionError."""
-        if correction.what == "merge":
-            self.corrections.begin(correction)
-            older, younger = sorted(correction.stories)
-            self.lines.state.clusters["older"][younger] = older
-            time = self.retained.time if self.order.dated else None
-            events = answers.events if self.with_events else None
-            self._one_label(younger, older, self.seq - 1, time, answers.lines, events)
-        elif correction.what in ("split", "close"):
-            rule = self._rules.of(self.lines.state, correction)
-            self.corrections.begin(correction)
+        if correction.what not in ("merge", "split", "close"):
+            super().constrain(correction, answers)
+        merge, clusters = correction.what == "merge", self.lines.state.clusters
+        rule = None if merge else self._rules.of(self.lines.state, correction)
+        self.corrections.begin(correction)
+        if answers is not None and rule is not None:
             self._rules.add(correction.number, rule)
             self.lines.close(self._rules.all())
             self._rates.forget(np.array(correction.stories))
-        else:
-            super().constrain(correction, answers)
+        elif answers is not None:
+            older, younger = sorted(correction.stories)
+            clusters["older"][younger] = older
+            time, events = self.retained.time if self.order.dated else None, answers.events
+            said = events if self.with_events else None
+            self._one_label(younger, older, self.seq - 1, time, answers.lines, said)
 
-    def lift(self, number: int) -> Correction:
+    def lift(self, number: int, *, check: bool) -> Correction:
         """Lines go where they went before it; those of templates that are merged only if both live."""
-        lifted = super().lift(number)
-        if lifted.what in ("split", "close"):
+        lifted, rows = super().lift(number, check=check), self.lines.state.clusters
+        if not check and lifted.what in ("split", "close"):
             self._rules.end(number)
             self.lines.close(self._rules.all())
-        elif lifted.what == "merge":
-            younger, rows = max(lifted.stories), self.lines.state.clusters
-            if rows["alive"][[*lifted.stories]].all():
-                rows["older"][younger] = younger
+        elif not check and lifted.what == "merge" and rows["alive"][[*lifted.stories]].all():
+            rows["older"][max(lifted.stories)] = max(lifted.stories)
         return lifted
 
     def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
