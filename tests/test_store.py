@@ -184,6 +184,7 @@ def test_a_store_is_bounded(quiet: Path, tmp_path: Path, bound: Sequence[str]) -
     assert rows(tmp_path / "news.db", "SELECT sum(size) FROM stories") == [(11_987,)]
     found = rows(tmp_path / "news.db", "SELECT rowid FROM records_text WHERE records_text MATCH 'the'")
     assert all(rowid >= 11_987 - count for (rowid,) in found)
+    assert rows(tmp_path / "news.db", "SELECT min(seq) FROM events") >= [(11_987 - count,)]
     assert b"from number" in call(tmp_path, "stories", "news.db").stderr
 
 

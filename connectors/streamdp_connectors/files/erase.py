@@ -25,7 +25,9 @@ OWN = (b'{"seq":', b'{"final_through":', b'{"position":', b'{"event":', b"seq,")
 _OF_RECORDS = ("id", "params")
 """Columns of a table of answers that are the record's own, beside kept fields."""
 
-_PLACE = ("file", "line", "topic", "partition", "offset")
+_PLACE = {"file": 2, "topic": 3}
+"""How many columns a position has, by the first of them; kept fields follow."""
+
 _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 
@@ -48,9 +50,11 @@ class Table(NamedTuple):
     def of(cls, header: bytes) -> Table:
         """By the first line of a file."""
         columns = tuple(next(csv.reader([header.decode("utf-8", "replace")]), []))
-        known = {"seq", "id", "time", "cluster", "probability", "new_probability", "lasting_probability"}
-        known |= {"new", "link", "log_predictive", "novelty", "revision", "template", *_PLACE}
-        own = [i for i, name in enumerate(columns) if name in _OF_RECORDS or name not in known]
+        first = next((i for i, name in enumerate(columns) if name in _PLACE), len(columns))
+        kept = first + _PLACE.get(columns[first], 0) if first < len(columns) else first
+        own = [
+            i for i, name in enumerate(columns) if name in _OF_RECORDS or (i >= kept and name != "template")
+        ]
         return cls(columns, tuple(own))
 
     def cells(self, line: bytes) -> list[str] | None:

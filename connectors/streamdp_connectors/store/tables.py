@@ -163,7 +163,7 @@ class Tables:
         )
 
     def remove_old(self, bounds: Bounds) -> None:
-        """Remove records beyond the bounds; stories keep their counts."""
+        """Remove records and events beyond the bounds; stories keep their counts."""
         (newest,) = self._store.execute("SELECT coalesce(max(seq), 0) FROM records").fetchone()
         through = -1
         if bounds.days is not None:
@@ -183,6 +183,7 @@ class Tables:
             )
         self._store.execute("DELETE FROM records WHERE seq <= ?", (through,))
         self._store.execute("DELETE FROM answers WHERE seq <= ?", (through,))
+        self._store.execute("DELETE FROM events WHERE seq <= ?", (through,))
 
     # ---------------------------------------------------------------- the end of an input
 
