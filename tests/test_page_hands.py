@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.test_page_browser import Run, Told, answers, visit
 
+expect.set_options(timeout=30_000)
+
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
