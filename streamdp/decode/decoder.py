@@ -114,6 +114,11 @@ class Decoder:
         named = None if self._categories is None else self._categories.all
         self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
 
+    @property
+    def roles(self) -> list[str]:
+        """Of a table, what the cells of a row are for (see :class:`Columns`)."""
+        return [] if self._columns is None else self._columns.roles
+
     def decode(self, raw: Raw) -> Record | Reject:
         """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""
         data = raw.data
