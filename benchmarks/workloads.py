@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -246,12 +245,21 @@ def median_of(runs: int, measure: Callable[[], float]) -> float:
     return median(measure() for _ in range(runs))
 
 
-def child_cpu_seconds(command: Sequence[str], **options: Any) -> float:
-    """User and system CPU seconds of a child process, its start-up included."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, **options)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+class Used(NamedTuple):
+    """CPU seconds of a child process, its start-up included, and the most MiB that it ever held."""
+
+    seconds: float
+    peak: float
+
+
+def child_used(command: Sequence[str], **options: Any) -> Used:
+    """What a child process uses, and no other; CalledProcessError where it fails."""
+    process = subprocess.Popen(command, **options)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Used(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def clean_environment(**more: str) -> dict[str, str]:
