@@ -66,7 +66,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 344,
+    "files": 345,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 184,
