@@ -9,13 +9,13 @@ checkout in turn with this one, ``--topic`` adds a Kafka topic.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -126,7 +126,7 @@ def learner(peer: str) -> Callable[[bytes], object]:
     return lambda line: model.learn_one(words.transform_one(decode(line)["text"]))
 
 
-@cache
+@functools.cache
 def peer_seconds(peer: str, path: Path, records: int) -> float:
     """CPU seconds a record of a peer, for the first records of a file; NaN where it is not installed."""
     try:
@@ -163,30 +163,46 @@ def measured(checkouts: Sequence[Path], cache: str, case: Case, runs: int) -> li
     return [Used(median(u.seconds for u in each), median(u.peak for u in each)) for each in found]
 
 
-def row_of(case: Case, used: Sequence[Used], peer_records: int) -> tuple[object, ...]:
-    """A line of the table."""
+def row_of(
+    case: Case, checkouts: Sequence[Path], cache: str, runs: int, peer_records: int
+) -> tuple[object, ...]:
+    """Records, microseconds of each checkout, MiB; the peer, its microseconds, and the ratio."""
+    used = measured(checkouts, cache, case, runs)
     figures = [f"{1e6 * each.seconds / case.records:.1f}" for each in used]
     last = used[-1].seconds / case.records
     theirs = peer_seconds(case.peer, case.path, min(peer_records, case.records)) if case.peer else 0.0
     beside = (case.peer, f"{1e6 * theirs:,.0f}", f"{theirs / last:.1f}") if case.peer else ("", "", "")
-    return (case.name, case.records, *figures, f"{used[-1].peak:.0f}", *beside)
+    return (case.records, *figures, f"{used[-1].peak:.0f}", *beside)
 
 
-def alone(checkouts: Sequence[Path], cache: str, tweets: Path) -> Iterator[tuple[object, ...]]:
-    """One record at a time from Python, a line for each beam."""
+def alone(checkouts: Sequence[Path], cache: str, tweets: Path, beam: int) -> tuple[object, ...]:
+    """Records one at a time from Python."""
+    case = before.Case("", "tweets_t", 20_000, 1, beam)
+    found = [before.run(each, cache, str(tweets), case, {}) for each in checkouts]
+    slow = " / ".join(f"{found[-1][part]:.2f}" for part in ("p50", "p99", "p99.9"))
+    return (*(f"{each['rate']:,.0f}" for each in found), slow)
+
+
+def first(checkouts: Sequence[Path], case: compile_time.Case) -> tuple[object, ...]:
+    """The first answer without compiled kernels."""
+    return (*(f"{compile_time.measured(each, case, 1).cpu:.1f}" for each in checkouts), "")
+
+
+def others(
+    checkouts: Sequence[Path], cache: str, tweets: Path
+) -> Iterator[tuple[str, Callable[[], tuple[object, ...]]]]:
+    """What is no run from file to file: names, and how each is measured."""
     for beam in (1, DEFAULT):
-        case = before.Case("", "tweets_t", 20_000, 1, beam)
-        found = [before.run(each, cache, str(tweets), case, {}) for each in checkouts]
-        rates = [f"{each['rate']:,.0f}" for each in found]
-        slow = " / ".join(f"{found[-1][part]:.2f}" for part in ("p50", "p99", "p99.9"))
-        yield (f"one at a time, beam {beam}: records / CPU s", *rates, slow)
-
-
-def first(checkouts: Sequence[Path]) -> Iterator[tuple[object, ...]]:
-    """The first answer without compiled kernels: CPU seconds."""
+        name = f"one at a time, beam {beam}: records / CPU s"
+        yield name, functools.partial(alone, checkouts, cache, tweets, beam)
     for case in compile_time.CASES[:3]:
-        costs = [compile_time.measured(each, case, 1) for each in checkouts]
-        yield (f"{case.name}, no kernels: CPU s", *(f"{each.cpu:.1f}" for each in costs), "")
+        yield f"{case.name}, no kernels: CPU s", functools.partial(first, checkouts, case)
+
+
+def seen(name: str, row: Sequence[object]) -> tuple[object, ...]:
+    """A line of a table, said at once, since all take long."""
+    sys.stderr.write(f"{name}: {', '.join(map(str, row))}\n")
+    return (name, *row)
 
 
 def main() -> None:
@@ -206,14 +222,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [
-            row_of(case, measured(checkouts, f"{name}/cache", case, options.runs), options.peer_records)
+            seen(case.name, row_of(case, checkouts, f"{name}/cache", options.runs, options.peer_records))
             for case in cases(folder, options.times)
             if any(word in case.name for word in options.only)
         ]
-        title = f"CPU us a record, file to file, start-up included; TextClust's ratio is to be {GOAL}"
-        show(title, ("", "records", *named, "MiB", "peer", "its us", "ratio"), rows)
-        if options.only == [""]:
-            more = [*alone(checkouts, f"{name}/cache", folder / "tweets_t.jsonl"), *first(checkouts)]
+        if rows:
+            title = f"CPU us a record, file to file, start-up included; TextClust's ratio is to be {GOAL}"
+            show(title, ("", "records", *named, "MiB", "peer", "its us", "ratio"), rows)
+        more = [
+            seen(what, measure())
+            for what, measure in others(checkouts, f"{name}/cache", folder / "tweets_t.jsonl")
+            if any(word in what for word in options.only)
+        ]
+        if more:
             heads = ["here"] if len(checkouts) == 1 else ["before", "after"]
             show("from Python, and cold", ("", *heads, "p50 / p99 / p99.9 ms"), more)
     if options.topic:
