@@ -146,7 +146,7 @@ def calibration(told: Told, wanted: np.ndarray) -> list[str]:
 
 
 def stability(told: Told) -> list[str]:
-    """The share of answers that stayed, the calibration error of ``stability``, its mean square and theirs."""
+    """Of ``stability``: the share of answers that stayed, its calibration error, and two mean squares."""
     stayed = ~told.revised
     squares = [float(np.mean((p - stayed) ** 2)) for p in (told.stability, stayed.mean())]
     error = calibration_error(told.stability, stayed)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamdp.cli.memory import warn_of_memory
-from streamdp.decode.decoder import LONGEST_ID
+from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
 from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer

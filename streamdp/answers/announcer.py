@@ -20,6 +20,7 @@ from streamdp.beam.data.state import REVISION, Output
 from streamdp.kernels.rows import new_rows
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
+from streamdp.records.erased import Erased
 from streamdp.state.retained import Retained
 
 SURE = 0.999
@@ -248,6 +249,22 @@ class Announcer:
         settled = [self._open.pop(seq) for seq in range(first, through + 1)]
         if self.final_only:
             lines.extend(settled)
+
+    def erase(self, gone: Erased) -> None:
+        """Let go of what records say that are erased; answers to them may still be revised."""
+        held, self._final = self.undecided, self.final
+        self._lines = None
+        nothing: dict[str, Any] = {"id": None, "keep": msgspec.UNSET, "params": msgspec.UNSET}
+        for seq in gone.seqs & held.keys():
+            answer = msgspec.structs.replace(held[seq], **nothing)
+            if isinstance(answer.template, str) and gone.said(answer.template):
+                answer = msgspec.structs.replace(answer, template="")
+            held[seq] = answer
+        self._open = held
+        self.samples.erase(gone.seqs)
+        ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
+        self.ended.clear()
+        self.ended.extend(ended)
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""

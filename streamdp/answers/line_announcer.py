@@ -14,6 +14,7 @@ from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
+from streamdp.records.erased import Erased
 from streamdp.state.retained import Retained
 
 
@@ -93,6 +94,11 @@ class LineAnnouncer(Announcer):
             if not self.final_only:
                 lines.append(newer)
         self.samples.unite(before, after)
+
+    def erase(self, gone: Erased) -> None:
+        """The same, of lines."""
+        super().erase(gone)
+        self._listed = -1
 
     def _list(self) -> None:
         """Put what is open in lists by label."""

@@ -80,12 +80,19 @@ def _told(correction: Correction, at: int | None) -> str:
 class Corrector:
     """Gives an engine the corrections of its state's folder, each at the position that is noted.
 
-    ``answer`` is called with what makes answers, which it writes. Raises CorrectionError where the file
-    cannot be used.
+    ``answer`` is called with what makes answers, which it writes; ``note`` with each correction, its position
+    and why it was refused. Raises CorrectionError where the file cannot be used.
     """
 
-    def __init__(self, folder: Path, engine: Engine, answer: Callable[[Callable[[], Answers]], None]) -> None:
-        self._engine, self._answer = engine, answer
+    def __init__(
+        self,
+        folder: Path,
+        engine: Engine,
+        answer: Callable[[Callable[[], Answers]], None],
+        note: Callable[[Correction, int, str | None], None],
+    ) -> None:
+        self._engine, self._answer, self._note = engine, answer, note
+        self._waiting: dict[int, tuple[Correction, int]] = {}
         self._file = CorrectionsFile(folder, engine.corrections.taken)
         self._file.read()
         self._coming = self._file.since(engine.corrections.taken)
@@ -96,7 +103,8 @@ class Corrector:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
         held = self._engine.corrections
         while held.refused:
-            warn(held.refused.pop(0))
+            number, why = held.refused.pop(0)
+            self._refuse(*self._waiting.pop(number), why)
         if time.monotonic() - self._looked >= SECONDS:
             self._looked = time.monotonic()
             self._read()
@@ -121,10 +129,16 @@ class Corrector:
             warn(f"{error.message}; no correction is taken until that is repaired")
 
     def _take(self, correction: Correction, at: int) -> None:
+        self._waiting[correction.number] = correction, at
         try:
             self._answer(lambda: self._engine.correct(correction, at))
+            self._note(correction, at, None)
         except CorrectionError as error:
-            warn(f"correction {correction.number}: {error.message}")
+            self._refuse(correction, at, error.message)
+
+    def _refuse(self, correction: Correction, at: int, why: str) -> None:
+        warn(f"correction {correction.number}: {why}")
+        self._note(correction, at, why)
 
 
 SECONDS = 0.1

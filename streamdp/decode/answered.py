@@ -52,8 +52,8 @@ class _Line(_Said, frozen=True, gc=False):
 
 
 _FIELDS = Answer.__struct_fields__
-_PLACE = ("file", "line", "topic", "partition", "offset")
-_NUMBERS = ("line", "partition", "offset")
+_PLACE = ("file", "line", "topic", "partition", "offset", "record")
+_NUMBERS = ("line", "partition", "offset", "record")
 _OTHER = ("link", "lasting_probability", "stability", "log_predictive", "params", "keep", "position")
 
 

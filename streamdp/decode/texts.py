@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from streamdp.decode.columns import DELIMITERS
-from streamdp.decode.decoder import LONGEST_ID, Decoder
-from streamdp.decode.fields import PER_SECOND
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.fields import LONGEST_ID, PER_SECOND
 from streamdp.decode.grammar import INEXACT, decimal
 from streamdp.decode.scan import FEATURES, ID, KEPT, SCANNED, TIME, Found, Names, scan
 from streamdp.decode.table_scan import Table, scan_table

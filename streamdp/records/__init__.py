@@ -18,7 +18,7 @@ Kind = Literal["texts", "categories", "vectors", "lines"]
 
 Position = dict[str, Any]
 """Where a record stands in its source, as it is printed: ``{"file": ..., "line": n}`` or
-``{"topic": ..., "partition": p, "offset": o}``."""
+``{"topic": ..., "partition": p, "offset": o}``; with ``"record": k`` where several stand there."""
 
 
 class Raw(msgspec.Struct, frozen=True, gc=False):

@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular
 
 NAME = "corrections"
@@ -129,6 +130,24 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             named = [*map(str, self.stories), *self.records]
         named = [*named[:4], "..."] if len(named) > 4 else named
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
+
+
+def without(correction: Correction, gone: Erased, numbers: Mapping[str, int]) -> Correction:
+    """A correction without ids of records that are erased (their ``numbers``, for these), and their texts.
+
+    Examples
+    --------
+    >>> print(without(Correction(what="move", records=("a", "b"), stories=(7,)), Erased(ids={"a"}), {"a": 3}))
+    move seq:3 b 7
+    """
+    records = tuple(
+        f"seq:{numbers[name]}" if name in numbers else "erased" if gone.named(name) else name
+        for name in correction.records
+    )
+    title = correction.title
+    if title is not None and gone.said(title):
+        title = "(erased)"
+    return msgspec.structs.replace(correction, records=records, title=title)
 
 
 class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -248,6 +267,19 @@ class CorrectionsFile:
         """Note durably at which position a correction is applied."""
         with self._open() as file:
             self._append(file, Mark(number, at))
+
+    def scrubbed(self, gone: Erased, numbers: Mapping[str, int]) -> bytes | None:
+        """The whole file, each correction as ``without`` leaves it; None where all stay as they are."""
+        self.read()
+        left = [without(each, gone, numbers) for each in self.corrections]
+        if left == self.corrections:
+            return None
+        with open(open_regular(self.path), "rb") as file:
+            lines = self._whole(file).splitlines()
+        found, fresh = [lines[0]], iter(left)
+        for line in lines[1:]:
+            found.append(line if b'"at"' in line[:40] else msgspec.json.encode(next(fresh)))
+        return b"\n".join(found) + b"\n"
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:

@@ -158,7 +158,7 @@ class Stream(ABC):
             try:
                 self.correct(correction, answers)
             except CorrectionError as error:
-                self.corrections.refused.append(f"correction {correction.number}: {error.message}")
+                self.corrections.refused.append((correction.number, error.message))
 
     def _hear(self, answers: Answers, since: int) -> None:
         """Leave out the events, from one on, that nobody wants to hear of."""

@@ -55,7 +55,7 @@ class TemplateStream(Stream):
         self.announcer.open_for = settings.retain
         self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings))
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
-        self._pieces: dict[int, list[str]] = {}
+        self.pieces: dict[int, list[str]] = {}
         self._holes: dict[int, list[bool]] = {}
         self._shown: dict[int, str] = {}
         self._written: dict[int, bytes] = {}
@@ -172,9 +172,9 @@ class TemplateStream(Stream):
         Returns the label of one that became an older one at once, so that it is never told; else -1.
         """
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
-        founded = cluster not in self._pieces
+        founded = cluster not in self.pieces
         if founded:
-            self._pieces[cluster] = pieces_of(text, self._marker)
+            self.pieces[cluster] = pieces_of(text, self._marker)
         self._let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
         self._show(self._alive(cluster))
         return cluster if founded and not part.answers["founded"][-1] else -1
@@ -182,7 +182,7 @@ class TemplateStream(Stream):
     def _show(self, cluster: int) -> None:
         """Make out how a template reads now: lines before the next change are reported so."""
         self._holes[cluster] = holes(self.lines.state, cluster)
-        self._shown[cluster] = template_of(self.lines.state, cluster, self._pieces[cluster])
+        self._shown[cluster] = template_of(self.lines.state, cluster, self.pieces[cluster])
         self._written[cluster] = as_template(self._shown[cluster])
 
     def _alive(self, cluster: int) -> int:
@@ -272,7 +272,7 @@ class TemplateStream(Stream):
     def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
         rows = self.lines.state.clusters
-        gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
+        gone = [cluster for cluster in self.pieces if not rows["alive"][cluster]]
         families = self._families(gone)
         self._rates.forget(np.array(list(families)))
         if events is not None:
@@ -287,7 +287,7 @@ class TemplateStream(Stream):
     def _let_go(self, clusters: Iterable[int]) -> None:
         """Forget how templates that are gone read."""
         for cluster in clusters:
-            for held in (self._pieces, self._holes, self._shown, self._written):
+            for held in (self.pieces, self._holes, self._shown, self._written):
                 held.pop(cluster, None)
 
     def _turned(
@@ -342,7 +342,7 @@ class TemplateStream(Stream):
 
     def past(self) -> Past:
         """What the log was like, hour by hour."""
-        return past_of(self.lines.state, self.lines.history, self._pieces)
+        return past_of(self.lines.state, self.lines.history, self.pieces)
 
     def census(self) -> Census:
         """Figures of all labels, without their templates."""
@@ -375,7 +375,7 @@ class TemplateStream(Stream):
     def dump(self) -> dict[str, Any]:
         """All state of its own, as plain values."""
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
-        templates = {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
+        templates = {"stream": stored, "pieces": list(self.pieces.items()), "rates": self._rates.dump()}
         return {"templates": templates | {"history": stored_history(self.lines.history)}}
 
     def load(self, stored: dict[str, Any]) -> None:
@@ -386,9 +386,9 @@ class TemplateStream(Stream):
         self.lines = LineStream.load(self.lines.terms, arrays, self.lines.bounds)
         load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
-        self._pieces = dict(templates["pieces"])
+        self.pieces = dict(templates["pieces"])
         living = self._living()
-        require(sorted(self._pieces) == living, "templates are shown otherwise")
+        require(sorted(self.pieces) == living, "templates are shown otherwise")
         for cluster in living:
             self._show(cluster)
         check_labelled(self.retained.collect(), self.seq, len(arrays["clusters"]))
