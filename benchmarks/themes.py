@@ -9,8 +9,8 @@ records have in the end, are united in four ways:
 * average: average linkage of the log Bayes factors of pairs, for each token of the smaller one.
 
 *others choose* is the way that has the best mean over the other corpora. *kept* is the share of records
-whose story is of the theme (of 20, by its number) that it was of at the look before; looks are every 1,000
-records.
+whose story is of the theme (of 20, by its number, kept up to date by the stream) that it was of at the look
+before; looks are every 1,000 records.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ WAYS = {"joint": joint, "evidence": evidence, "per token": per_token, "average":
 
 def kept(corpus: list[Document]) -> float:
     """Share of records whose story keeps its theme from one look to the next."""
-    engine, records = Engine(Settings()), records_of(corpus)
+    engine, records = Engine(Settings(themes=THEMES)), records_of(corpus)
     looks = []
     for start in range(0, len(records), CHUNK):
         engine.advance(records[start : start + CHUNK])

@@ -141,11 +141,11 @@ class Engine:
         (made,) = all_plain([record])
         return made if isinstance(made, Reject) else self._stream.whereto(made, most)
 
-    def correct(self, correction: Correction, at: int | None = None) -> Answers:
+    def correct(self, correction: Correction, at: int | None = None, *, check: bool = False) -> Answers:
         """Take a correction by hand; return the answers that it revises, and events.
 
-        Raises CorrectionError, in which case nothing has changed, where it makes no sense or contradicts an
-        earlier one. ``at``: when so many records have been absorbed; None: now.
+        Raises CorrectionError, and changes nothing, where it makes no sense or contradicts an earlier one.
+        ``at``: when so many records have been absorbed; None: now. ``check``: only see whether it could be.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class Engine:
         ['The storm']
         """
         answers = Answers(Lines(), [], [])
-        self._stream.correct_at(correction, self.seq if at is None else at, answers)
+        self._stream.correct_at(correction, self.seq if at is None else at, answers, check=check)
         return answers
 
     def erase(self, gone: Erased) -> Erased:

@@ -19,12 +19,15 @@ from starlette.routing import Route
 from streamdp.engine import Engine
 from streamdp.page import graph, shown, table
 from streamdp.page.api import Api, in_detail, where_to
+from streamdp.page.desk import row_of
 from streamdp.page.graph import BINS, SLOTS, Colours, Timeline
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, Hub, Questions
+from streamdp.page.past import retained, theme_row
 from streamdp.page.view import View
 from streamdp.records import Answers, Assignment, Event, Record, Reject
 from streamdp.settings import Settings
+from streamdp.state.corrections import Correction
 
 BATCHES = st.lists(
     st.lists(st.tuples(st.floats(0.0, 1e6), st.integers(-1, 9)), min_size=1, max_size=30), max_size=12
@@ -302,6 +305,11 @@ def documented(title: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
+def named(title: str) -> set[str]:
+    """All names in a section."""
+    return set(re.findall(r"`(\w+)`", API.split(f"\n### {title}\n")[1].split("\n### ")[0]))
+
+
 def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) -> None:
     engine, view = run
     later = {"lag", "read", "written"}
@@ -318,6 +326,17 @@ def test_the_api_page_says_what_the_program_answers(run: tuple[Engine, View]) ->
     assert set(one) | set(detail) == documented("One cluster")
     assert set(view.latest(None, 1)[0]) == documented("Records")
     assert set(view.events(0, 1)[0]) == documented("Events")
+    label = one["cluster"]
+    assert set(retained(engine, label, 0, 5)[1][0]) <= named("All records of a story")
+    stories = engine.stories(records=False).settled().themed(3)
+    theme = theme_row(stories.themes[0], stories)
+    assert set(theme) | set(theme["stories"][0]) | {"slot"} == documented("Themes") | {"cluster"}
+    last = View("closed")
+    last.lives.remember([(engine.clusters()[0], "storm")])
+    assert set(last.ended(["storm"], 0, 1)[1][0]) == documented("Ended")
+    assert last.ended(["goal"], 0, 1) == (0, [])
+    made = row_of(Correction(what="rename", stories=(label,), title="x"), None)
+    assert set(made) | {"in_force"} == documented("Corrections")
     assert set(where_to(engine, "storm")["candidates"][0]) | {"name", "slot"} == documented("Scores")
     paths = {re.sub(r":\w+", "", path) for path in api_paths()}
     told = re.findall(r"^\| `(?:GET|POST) (/api/[^`]+)`", API, flags=re.M)

@@ -32,7 +32,7 @@ from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
 from streamdp_connectors.store.sink import StoreSink
 
-from streamdp.page.api import AskError
+from streamdp.page.errors import AskError
 from streamdp.records import Answers, Lines, Record, Reject
 from streamdp.serve import door as door_module
 from streamdp.serve.bodies import MOST, records_of, unpacked

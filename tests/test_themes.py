@@ -6,14 +6,17 @@ import csv
 import io
 import json
 import math
+import pickle
+import random
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from commands import fail, parsed, succeed
+from feeds import headlines
 
 import streamdp
 from streamdp import Engine, Settings
@@ -28,6 +31,7 @@ from streamdp.likelihoods import (
 )
 from streamdp.story.stated import Stated
 from streamdp.story.story import Stories, Story, Theme
+from streamdp.story.themes import themes_of
 from streamdp.story.tree import Tree, tree_of
 from streamdp.story.words import Bag
 
@@ -273,3 +277,84 @@ def test_a_theme_is_called_by_its_largest_story() -> None:
     assert (theme.theme, theme.title, theme.stories, theme.records) == (8, "t8", [8, 3], 10)
     assert theme.keywords[0] == "w"
     assert (theme.now, theme.before, theme.trend) == (31, 4, "growing")
+
+
+# ---------------------------------------------------------------- from one look to the next
+
+
+def kept(looks: list[dict[int, tuple[int, int]]]) -> float:
+    """The share of records whose story keeps the number of its theme."""
+    same = total = 0
+    for before, after in pairwise(looks):
+        for label in before.keys() & after.keys():
+            size, number = after[label]
+            total += size
+            same += size * (before[label][1] == number)
+    return same / total
+
+
+def test_stories_that_were_together_stay_together_and_numbers_stay() -> None:
+    rng = np.random.default_rng(4)
+    bags = [Bag.of(np.sort(rng.choice(40, 6, replace=False)), rng.integers(1, 5, 6)) for _ in range(9)]
+    stated = Stated([*range(10, 19)], [5, 9, 2, 7, 1, 3, 8, 2, 4], HierarchicalDirichlet(), 2.0, bags)
+    before = {10: 40, 11: 40, 12: 41, 13: 41, 14: 42, 15: 42, 99: 43}
+    found = themes_of(stated, 4, before)
+    assert len(set(found.values())) == 4
+    for a, b in ((10, 11), (12, 13), (14, 15)):
+        assert found[a] == found[b]
+    parts = {number: {k for k, of in found.items() if of == number} for number in found.values()}
+    for number, own in parts.items():
+        shared = {before[label] for label in own if label in before}
+        assert number in shared or not shared & {*parts}
+    tree = tree_of(stated, {label: before[label] for label in stated.labels if label in before})
+    assert np.isinf(tree.gains[:3]).all()
+    free = tree_of(stated)
+    assert themes_of(stated, 9, before).keys() == set(stated.labels)  # more than were left together
+    assert len(set(themes_of(stated, 9, before).values())) == 9
+    anew = themes_of(stated, 4, before, anew=True)
+    cut = free.cut(4)
+    assert {frozenset(k for k in anew if anew[k] == n) for n in anew.values()} == {
+        frozenset(k for k in cut if cut[k] == n) for n in cut.values()
+    }
+
+
+def test_a_stream_keeps_its_themes_in_its_state() -> None:
+    records = headlines(6000, 3)
+    engine, looks = Engine(Settings(beam=1, themes=6)), []
+    for start in range(0, 6000, 1024):
+        engine.advance(records[start : start + 1024])
+        found = engine.stories(records=False).themed(6)
+        looks.append({s.label: (s.size, s.theme) for s in found if s.theme is not None})
+    assert kept(looks) >= 0.9
+    again = Engine.loads(engine.dumps(), engine.settings)
+    assert again.stories(records=False).themed(6).theme_numbers == found.theme_numbers
+    assert again.dumps() == engine.dumps()
+    whole = Engine(Settings(beam=1, themes=6))
+    whole.advance(records[:4500])
+    whole.advance(records[4500:])
+    assert whole.dumps() == engine.dumps()
+    plain = Engine(Settings(beam=1))
+    plain.advance(records)
+    assert b"themes" not in plain.dumps()
+
+
+def test_river_answers_themes() -> None:
+    chance = random.Random(2)
+    model, fine = streamdp.StreamDP(beam=2, themes=2), streamdp.StreamDP(beam=2)
+    centres = [(0.0, 0.0), (0.0, 9.0), (40.0, 0.0), (40.0, 9.0)]
+    for i in range(400):
+        x, y = centres[i % 4]
+        row = {"x": chance.gauss(x, 0.3), "y": chance.gauss(y, 0.3)}
+        model.learn_one(row)
+        fine.learn_one(row)
+    rows = [{"x": x, "y": y} for x, y in centres]
+    assert len({fine.predict_one(row) for row in rows}) == 4
+    found = [model.predict_one(row) for row in rows]
+    assert found[0] == found[1] != found[2] == found[3]
+    assert sum(model.predict_proba_one(rows[0]).values()) == pytest.approx(1.0)
+    assert max(model.predict_proba_one(rows[0]).items(), key=lambda each: each[1])[0] == found[0]
+    before = model.__getstate__()
+    model.predict_one(rows[0])
+    again = pickle.loads(pickle.dumps(model))
+    assert again.__getstate__() == before == model.__getstate__()
+    assert [again.predict_one(row) for row in rows] == found

@@ -215,12 +215,14 @@ def correct(
     what: Annotated[
         str,
         typer.Argument(
-            help="rename, merge, split, move, keep-apart, pin, mute, undo or list", metavar="WHAT"
+            help="rename, merge, split, move, keep-apart, pin, mute, close, undo or list", metavar="WHAT"
         ),
     ],
     given: Annotated[
         list[str] | None,
-        typer.Argument(help="labels of stories; ids of records, or seq:N; a title", metavar="..."),
+        typer.Argument(
+            help="labels of stories; ids of records, or seq:N; a title; hole N VALUE", metavar="..."
+        ),
     ] = None,
     who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
 ) -> None:
@@ -324,9 +326,10 @@ def page(
     port: Annotated[int, typer.Option(min=0, help="port, 0 for any free one")] = 8080,
 ) -> None:
     """Serve a page of a snapshot, and of each newer one, until Ctrl-C."""
-    from streamdp.cli.watch import serve_state
+    from streamdp.cli.state_page import serve_state
 
-    serving = Serving(page=port, page_host=address.page_host, page_token=address.page_token)
+    where = {name: getattr(address, name) for name in address.__struct_fields__}
+    serving = Serving(page=port, **where)
     serve_state(state, serving, classes)
 
 

@@ -122,6 +122,7 @@ class Run:
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
+        watch.opened(outputs.store, self.corrector)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""

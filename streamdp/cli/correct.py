@@ -18,7 +18,8 @@ from streamdp.settings.schema import Classes
 from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
-keep-apart STORY STORY..., pin STORY, mute STORY, undo NUMBER, list"""
+keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,
+list"""
 
 
 def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
@@ -29,6 +30,12 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
     if what == "rename":
         stories, rest = stories[:1], stories[1:]
         parts["title"] = " ".join(rest)
+    elif what == "close" or (what == "split" and len(given) == 4 and given[1] == "hole"):
+        stories, rest = stories[:1], stories[1:]
+        if rest[:1] != ["hole"] or len(rest) != (2 if what == "close" else 3):
+            raise CorrectionError("close names a story and a hole: close 7 hole 2", Exit.USAGE)
+        (parts["hole"],) = _numbers(rest[1:2])
+        parts["value"] = rest[2] if what == "split" else None
     elif what == "split":
         stories, rest = stories[:1], stories[1:]
     elif what == "move":
@@ -39,7 +46,7 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
             raise CorrectionError("undo names the number of one correction", Exit.USAGE)
     elif what not in get_args(What):
         raise CorrectionError(f"{what!r} is no correction: {' '.join(USAGE.split())}", Exit.USAGE)
-    if what in ("split", "move"):
+    if what in ("split", "move") and "hole" not in parts:
         parts["records"] = tuple(rest)
     try:
         return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]
@@ -98,6 +105,10 @@ class Corrector:
         self._coming = self._file.since(engine.corrections.taken)
         self._last = self._file.last
         self._looked = 0.0
+        self.listed: list[tuple[Correction, int | None]] = []
+        """All corrections of the file, and where each was applied: a new list when there is more."""
+        self._noted = 0
+        self._list()
 
     def look(self) -> None:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
@@ -115,18 +126,38 @@ class Corrector:
             if at is None:
                 at = self._engine.seq
                 self._file.mark(self._coming[0].number, at)
+                self._list()
             self._take(self._coming.pop(0), at)
+
+    def give(self, engine: Engine, correction: Correction) -> Correction:
+        """Take a correction of somebody who waits for it. Raises CorrectionError, and then takes nothing.
+
+        Those of others come first; it is noted like theirs.
+        """
+        self._read()
+        self.look()
+        engine.correct(correction, check=True)
+        made = self._file.append(correction)
+        self._read()
+        self.look()
+        return made
 
     def _read(self) -> None:
         """Read what others have appended."""
-        if not self._file.changed():
-            return
         try:
-            self._file.read()
-            self._coming += self._file.since(self._last)
+            if self._file.changed():
+                self._file.read()
+            self._coming += self._file.since(self._last)  # to note a position reads what is new, too
             self._last = self._file.last
         except CorrectionError as error:
             warn(f"{error.message}; no correction is taken until that is repaired")
+        self._list()
+
+    def _list(self) -> None:
+        marks = self._file.marks
+        if len(self.listed) < len(self._file.corrections) or self._noted < len(marks):
+            self.listed = [(each, marks.get(each.number)) for each in self._file.corrections]
+            self._noted = len(marks)
 
     def _take(self, correction: Correction, at: int) -> None:
         self._waiting[correction.number] = correction, at

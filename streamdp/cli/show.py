@@ -100,7 +100,10 @@ def _as_it_ended(state: str, classes: Classes) -> tuple[Header, Engine]:
 
 def view(header: Header, engine: Engine, top: int, sort: Sort) -> Group:
     """What a snapshot holds, for people."""
-    stories = engine.stories(records=False).by(sort)
+    stories = engine.stories(records=False)
+    if wanted := engine.settings.themes:
+        stories = stories.themed(wanted)
+    stories = stories.by(sort)
     several = stories.like(story for story in stories if story.size > 1)
     alone, counts = len(stories) - len(several), engine.counters()
     begun = counts.get("clusters_created", 0)

@@ -31,6 +31,7 @@ from streamdp.kernels.prebuilt import mismatch
 from streamdp.offline.chain import Chain
 from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
+from streamdp.records import SMALL
 from streamdp.settings import Settings
 from streamdp.state.snapshot import StateFolder
 from streamdp.story.story import noun_of
@@ -70,6 +71,13 @@ def live_of(engine: Engine) -> str:
     """How many stories, templates or clusters live: ``2 live stories``."""
     live = engine.counters().get("clusters_live", 0)
     return f"{live:,} live {noun_of(engine.kind, live)}"
+
+
+def larger_of(engine: Engine) -> str:
+    """How many of them have more than three records; of templates nothing."""
+    if engine.kind == "lines":
+        return ""
+    return f" ({int((engine.census().size > SMALL).sum()):,} of more than three records)"
 
 
 class Status:
@@ -151,10 +159,12 @@ def print_summary(run: Run, seconds: float) -> None:
     elif records or not run.sinks.refused:
         begun = counters.get("clusters_created", 0)
         say(
-            f"{counted(records, 'record')}{rate}; {live}, {begun:,} since the stream began; "
-            f"log evidence {run.engine.log_evidence:,.1f} nats"
+            f"{counted(records, 'record')}{rate}; {live}{larger_of(run.engine)}, "
+            f"{begun:,} since the stream began; log evidence {run.engine.log_evidence:,.1f} nats"
         )
     if not run.frozen:
+        if records and not run.engine.dated and run.reader.decoder.format not in ("text", "log"):
+            say(f"times: none (there is no {run.settings.time_field!r}); records count as they come")
         for doubt in run.engine.doubts():
             warn(doubt)
         for line in filter(None, (refined_line(run.engine), adapted_line(run.engine))):

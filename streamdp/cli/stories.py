@@ -149,6 +149,9 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
     table.add_column("trend")
     table.add_column("began")
     table.add_column("last")
+    themed = any(story.theme is not None for story in stories)
+    if themed:
+        table.add_column("theme", justify="right")
     for story in stories:
         said = [story.title]
         if not story.template and story.keywords:
@@ -163,6 +166,7 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
             ARROWS[story.trend],
             iso(story.began) or f"record {story.first_seq:,}",
             iso(story.last) or f"record {story.last_seq:,}",
+            *(["" if story.theme is None else str(story.theme)] if themed else []),
         )
     return table
 

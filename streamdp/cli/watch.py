@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 from streamdp_connectors.protocol import share_of
 
 from streamdp.cli.config import automatic
+from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.reading import Reader
-from streamdp.cli.show import open_state, written_at
 from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
-from streamdp.errors import Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.kernels.compilation import compiling, working_time
 from streamdp.monitor.health import Health, HealthError, HealthServer
 from streamdp.monitor.metrics import Arrivals, Metrics, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
+from streamdp.reports.paged import PagedStore
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
-from streamdp.settings.schema import Classes
+from streamdp.state.corrections import Correction, CorrectionError
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page
@@ -39,8 +40,11 @@ class Watch:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
+    def opened(self, store: str | None, corrector: Corrector | None) -> None:
+        """Source and outputs are open. Raises StreamdpError where what was asked for needs others."""
+
     def ready(self) -> None:
-        """Everything is open, and the run begins to answer."""
+        """The run begins to answer."""
 
     def stand_by(self, waits: bool) -> None:
         """Whether another process runs with the state, and this one waits for its turn."""
@@ -252,10 +256,31 @@ class LivePage(Watch):
 
     def __init__(self, at: Serving, stream: str, chosen: Sequence[str], **how: Any) -> None:
         super().__init__()
-        self._linger = at.page_linger
+        self._linger, self._corrects = at.page_linger, at.page_corrections
         self.page = open_page(at, stream, chosen, **how)
         self._due = 0.0
-        self._begun = False
+        self._begun = self._ended = False
+
+    def opened(self, store: str | None, corrector: Corrector | None) -> None:
+        """What the store knows may be asked, and stories corrected where that was asked for."""
+        from streamdp.page.desk import Desk  # which needs what pages need
+
+        view = self.page.view
+        if store is not None:
+            view.source = PagedStore(store)
+        if corrector is None:
+            if self._corrects:
+                raise ConfigError("--page-corrections: corrections are kept in a --state", Exit.USAGE)
+            return
+        held = corrector
+
+        def give(engine: Engine, correction: Correction) -> Correction:
+            if self._ended:
+                raise CorrectionError("the input has ended: streamdp correct takes it", Exit.USAGE)
+            self._due = 0.0  # what comes of it is shown at once
+            return held.give(engine, correction)
+
+        view.desk = Desk(give if self._corrects else None, lambda: held.listed)
 
     def beat(self, engine: Engine, reader: Reader | None, answered: int) -> None:
         """Answer questions of pages, and update them once a second."""
@@ -285,6 +310,7 @@ class LivePage(Watch):
 
     def ended(self, engine: Engine, asked: Callable[[], bool]) -> None:
         """Update pages; with ``page_linger`` keep serving until an end is asked for."""
+        self._ended = True
         self.tick(engine, {"state": "ended"})
         if not self._linger:
             return
@@ -308,43 +334,3 @@ def _behind(reader: Reader | None) -> dict[str, Any]:
         return {"lag": {"records": sum(lag.records for lag in lags), "seconds": max(seconds, default=None)}}
     share = share_of(reader.source)
     return {} if share is None else {"read": round(share, 4)}
-
-
-LOOK = 2.0
-"""Seconds between two looks for a newer snapshot."""
-
-
-def serve_state(state: str, at: Serving, classes: Classes) -> None:
-    """Serve the newest snapshot until a signal comes."""
-    seen = written_at(state)
-    header, engine = open_state(state, classes)
-    page = open_page(at, state, automatic(engine.settings))
-    try:
-        figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
-        _publish(page, engine, figures)
-        looked = ticked = time.monotonic()
-        while True:
-            page.questions.answer(engine)
-            time.sleep(0.05)
-            now = time.monotonic()
-            if now - looked >= LOOK:
-                looked = now
-                if seen != (seen := written_at(state)):
-                    header, engine = open_state(state, classes)
-                    figures["written"] = header.written
-                    page.view.restart()
-                    _publish(page, engine, figures)
-            if now - ticked >= 10 * EVERY:  # what was not described yet is, by and by
-                ticked = now
-                page.hub.publish(page.view.look(engine, now, figures))
-    finally:
-        page.close()
-
-
-def _publish(page: Page, engine: Engine, figures: dict[str, Any]) -> None:
-    page.view.begin(engine)
-    for _ in range(50):  # what a run describes over some time is described at once
-        tick = page.view.look(engine, time.monotonic(), figures)
-        if not page.view.table.behind:
-            break
-    page.hub.publish(tick)

@@ -29,6 +29,7 @@ from streamdp.estimators.reading import (
     numbers_of,
     records_of,
 )
+from streamdp.estimators.themes import ThemeNumbers
 from streamdp.estimators.vectors import Vectors
 from streamdp.records import ClusterSummary, Event, Record, Value, holds_categories
 from streamdp.settings import Settings
@@ -97,6 +98,9 @@ class StreamDP(Clusterer):
     time
         Name of a feature that is the event time in seconds, and no feature otherwise. None: records have no
         times, but for the ``t`` of ``learn_one``.
+    themes
+        What labels are. None: clusters; K: K themes, which unite clusters that are likest under the model and
+        keep their numbers as the stream goes on.
     settings
         All other settings. None: the defaults.
 
@@ -136,6 +140,7 @@ class StreamDP(Clusterer):
         forget: float | None = None,
         warmup: int | None = None,
         time: str | None = None,
+        themes: int | None = None,
         settings: Settings | None = None,
     ) -> None:
         self.likelihood = likelihood
@@ -145,7 +150,9 @@ class StreamDP(Clusterer):
         self.forget = forget
         self.warmup = warmup
         self.time = time
+        self.themes = themes
         self.settings = settings
+        self._above = ThemeNumbers(themes or 0)
         self._undecided: list[Any] = []
         self._words: Engine | None = None
         self._kind = WORDS
@@ -163,6 +170,11 @@ class StreamDP(Clusterer):
 
     def learn_predict_one(self, x: Value, t: float | None = None) -> int | None:
         """Let a record join; the label that it was given."""
+        label = self._learn(x, t)
+        self._above.look(self.engine)
+        return self._above.of(label)
+
+    def _learn(self, x: Value, t: float | None) -> int | None:
         if self.time is not None and isinstance(x, Mapping):
             given: Any = x.get(self.time, t)
             t, x = given, self._without_time(x)
@@ -247,16 +259,19 @@ class StreamDP(Clusterer):
     def predict_one(self, x: Value) -> int | None:  # type: ignore[override, unused-ignore]
         """The label that a record would be given now; None where that is not known."""
         if self._vectors is not None:
-            return self._vectors.predict(self._without_time(x))
-        return self._score_words(x)[0]
+            return self._above.of(self._vectors.predict(self._without_time(x)))
+        return self._above.of(self._score_words(x)[0])
 
     def predict_proba_one(self, x: Value) -> dict[int, float]:
         """Posterior of every live cluster, and of a new one by the label that it would have; {} for none.
 
         Under the best clustering: they sum to one.
         """
-        search = self._score(x)
-        return {} if search is None else shares_of_head(search)
+        search, found = self._score(x), dict[int, float]()
+        for label, share in ({} if search is None else shares_of_head(search)).items():
+            above = self._above.numbers.get(label, label)
+            found[above] = found.get(above, 0.0) + share
+        return found
 
     def score_one(self, x: Value) -> float:
         """Novelty: the negative log predictive density or probability of a record, in nats; 0 before any."""
@@ -365,6 +380,7 @@ class StreamDP(Clusterer):
             "words": None if self._words is None else self._words.dumps(),
             "kind": self._kind,
             "vectors": None if self._vectors is None else self._vectors.dump(),
+            "themes": [self._above.looked, list(self._above.numbers.items())],
             "told": msgspec.to_builtins(list(self._events)),
         }
 
@@ -373,6 +389,8 @@ class StreamDP(Clusterer):
         type(self).__init__(self, **state["parameters"])
         self._undecided = [tuple(each) for each in state["undecided"]]
         self._events.extend(msgspec.convert(state["told"], list[Event]))
+        self._above.looked, numbers = state.get("themes", (0, ()))
+        self._above.numbers = dict(numbers)
         self._kind = state["kind"]
         if state["words"] is not None:
             self._words = self._engine(state["words"], words=True)

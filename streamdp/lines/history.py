@@ -160,10 +160,10 @@ class History:
         self._note_first(given, part)
         counters = self.seen.counters  # the same ones whatever grows
         counters.done, counters.stop = part.start, part.stop
-        self._count_values((state, self.seen, scratch), *given)
+        self._count_values((state, self.seen, scratch, given))
         while counters.done < part.stop:
             self._make_room(state)
-            self._count_values((state, self.seen, scratch), *given)
+            self._count_values((state, self.seen, scratch, given))
 
     def _begin(self, *, dated: bool) -> None:
         counters, self._begun = self.seen.counters, True

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Any, get_args
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from streamdp.answers import listing
 from streamdp.engine import Engine
+from streamdp.page.desk import Corrected
+from streamdp.page.errors import AskError, Endpoint, allow, as_json, integer, json_of, number, or_error
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
+from streamdp.page.past import Further
 from streamdp.page.table import Sort, short
 from streamdp.page.view import View
 from streamdp.records import Reject
-
-_log = logging.getLogger("streamdp")
 
 SHOWN = 50
 """Clusters in the table of the page without scripts."""
@@ -45,16 +43,6 @@ PATIENCE, LESS_PATIENCE = 60.0, 10.0
 """Seconds that an answer of the stream is waited for: the first of all compiles a kernel; and where there is
 something to be answered without it."""
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class AskError(Exception):
-    """What was asked cannot be answered: a status and one line."""
-
-    def __init__(self, status: int, message: str, wait: float = 0.0) -> None:
-        super().__init__(message)
-        self.status, self.message, self.wait = status, message, wait
-
 
 class _Same:
     """Answers that are the same for all pages until the next tick: worked out once."""
@@ -67,9 +55,7 @@ class _Same:
         if self._at != self._version() or len(self._held) > 64:
             self._held, self._at = {}, self._version()
         if key not in self._held:
-            wait = self._allowance.take()
-            if wait:
-                raise AskError(429, "too many questions at once: wait a moment", wait)
+            allow(self._allowance)
             self._held[key] = msgspec.json.encode(make())
         return self._held[key]
 
@@ -86,8 +72,8 @@ class Api:
         scores: Allowance,
         made: Allowance,
     ) -> None:
-        self._view, self._hub, self._questions = view, hub, questions
-        self.drop, self._scores = drop, scores
+        self.view, self._hub, self._questions = view, hub, questions
+        self.drop, self._scores, self.made = drop, scores, made
         self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
@@ -97,24 +83,31 @@ class Api:
 
     def app(self, more: Callable[[Api], Iterable[Route]] = lambda _: ()) -> Starlette:
         """As ASGI has it; ``more`` makes further routes of these answers."""
+        corrected, further = Corrected(self, lambda: self.view.desk), Further(self)
         paths: dict[str, Endpoint] = {
             "/": self.index,
             "/api/status": self.status,
             "/api/graph": self.graph,
             "/api/clusters": self.clusters,
             "/api/clusters/{label:int}": self.cluster,
+            "/api/clusters/{label:int}/records": further.records,
+            "/api/ended": further.ended,
+            "/api/themes": further.themes,
+            "/api/corrections": corrected.show,
             "/api/records": self.records,
             "/api/events": self.events,
             "/api/stream": self.stream,
             "/{name}": self.file,
         }
         routes = [Route(path, or_error(answer), methods=["GET"]) for path, answer in paths.items()]
-        routes.insert(0, Route("/api/score", or_error(self.score), methods=["POST"]))
+        posts: dict[str, Endpoint] = {"/api/score": self.score, "/api/corrections": corrected.take}
+        for path, answer in posts.items():
+            routes.insert(0, Route(path, or_error(answer), methods=["POST"]))
         return Starlette(routes=[*more(self), *routes], exception_handlers={HTTPException: _refused})
 
     async def index(self, request: Request) -> Response:
         """The page, with a table for browsers without scripts."""
-        made = _with_table(self._files["index.html"].decode(), self._view)
+        made = _with_table(self._files["index.html"].decode(), self.view)
         return _file(made.encode(), "index.html")
 
     async def file(self, request: Request) -> Response:
@@ -126,14 +119,14 @@ class Api:
 
     async def status(self, request: Request) -> Response:
         """The state of the run."""
-        return as_json(self._same.get("status", lambda: self._view.status))
+        return as_json(msgspec.json.encode(self.view.now()))
 
     async def graph(self, request: Request) -> Response:
         """Counts of the clusters that are drawn."""
         begin, end = number(request, "from"), number(request, "to")
         bins = integer(request, "bins", 160, 1, 480)
         key = "graph", begin, end, bins
-        return as_json(self._same.get(key, lambda: self._view.drawing(begin, end, bins)))
+        return as_json(self._same.get(key, lambda: self.view.drawing(begin, end, bins)))
 
     async def clusters(self, request: Request) -> Response:
         """The table."""
@@ -147,13 +140,13 @@ class Api:
         start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
         key = "clusters", search, sort, order, start, most
         return as_json(
-            self._same.get(key, lambda: self._view.clusters(search, sort, order == "descending", start, most))
+            self._same.get(key, lambda: self.view.clusters(search, sort, order == "descending", start, most))
         )
 
     async def cluster(self, request: Request) -> Response:
         """One cluster, its words against the base."""
         label = int(request.path_params["label"])
-        found = self._view.cluster(label)
+        found = self.view.cluster(label)
         if found is None:
             raise AskError(404, f"cluster {label} is not known here")
         words = [word for word, _ in found["words"]]
@@ -166,13 +159,13 @@ class Api:
         most = integer(request, "limit", 40, 1, 40)
         label = None if cluster is None else int(cluster)
         key = "records", label, most
-        return as_json(self._same.get(key, lambda: {"records": self._view.latest(label, most)}))
+        return as_json(self._same.get(key, lambda: {"records": self.view.latest(label, most)}))
 
     async def events(self, request: Request) -> Response:
         """The latest events."""
         after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 50, 1, 200)
         key = "events", after, most
-        return as_json(self._same.get(key, lambda: {"events": self._view.events(after, most)}))
+        return as_json(self._same.get(key, lambda: {"events": self.view.events(after, most)}))
 
     async def stream(self, request: Request) -> Response:
         """Ticks, as server-sent events."""
@@ -188,35 +181,25 @@ class Api:
 
     async def score(self, request: Request) -> Response:
         """Where a text would go."""
-        return as_json(msgspec.json.encode(self._view_names(await self.where(request))))
+        return as_json(msgspec.json.encode(self._with_names(await self.where(request))))
 
     async def where(self, request: Request) -> dict[str, Any]:
         """The same without names. Raises AskError."""
-        if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-            raise AskError(415, 'send JSON: {"text": "..."}')
-        wait = self._scores.take()
-        if wait:
-            raise AskError(429, "too many texts at once: wait a moment", wait)
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > 4 * LONGEST:
-                raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
-        try:
-            text = msgspec.json.decode(body, type=dict[str, str])["text"]
-        except (msgspec.DecodeError, KeyError):
-            raise AskError(400, 'send {"text": "..."}') from None
+        large = f"a text of at most {LONGEST:,} characters is scored"
+        asked = await json_of(request, dict[str, str], 'send {"text": "..."}', self._scores, large)
+        if (text := asked.get("text")) is None:
+            raise AskError(400, 'send {"text": "..."}')
         if len(text) > LONGEST:
-            raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
+            raise AskError(413, large)
         found: dict[str, Any] = await self.ask(lambda engine: where_to(engine, text), scores=True)
         return found
 
-    def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
-        with self._view.lock:
+    def _with_names(self, found: dict[str, Any]) -> dict[str, Any]:
+        with self.view.lock:
             for candidate in found.get("candidates", ()):
                 label = candidate["cluster"]
-                candidate["name"] = self._view.table.name(label)
-                candidate["slot"] = self._view.graph.colours.of(label)
+                candidate["name"] = self.view.table.name(label)
+                candidate["slot"] = self.view.graph.colours.of(label)
         return found
 
     async def ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
@@ -243,63 +226,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     return Response(error.detail, error.status_code, error.headers, "text/plain")
 
 
-def or_error(answer: Endpoint) -> Endpoint:
-    """The same, with an AskError as JSON, and what nobody foresaw in the log."""
-
-    @wraps(answer)
-    async def answered(request: Request) -> Response:
-        try:
-            return await answer(request)
-        except AskError as error:
-            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers_of(error))
-        except ClientDisconnect:
-            return Response(status_code=400)
-        except Exception as error:
-            what = " ".join(f"{type(error).__name__}: {error}".split())
-            _log.warning("%s %s: %s", request.method, request.url.path, what)
-            return as_json(b'{"error":"the service has failed at this: its log says how"}', 500)
-
-    return answered
-
-
-def headers_of(error: AskError) -> dict[str, str]:
-    """When to ask again; of too long a body, that what is still to come is not read."""
-    headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
-    return headers | ({"connection": "close"} if error.status == 413 else {})
-
-
-def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer of JSON, which nobody stores."""
-    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
-
-
 def _file(body: bytes, name: str) -> Response:
     kind = KINDS["." + name.rpartition(".")[2]]
     return Response(body, 200, {"cache-control": "no-cache"}, kind)
-
-
-def number(request: Request, name: str) -> float | None:
-    """A number of the query; None where it has none. Raises AskError."""
-    text = request.query_params.get(name)
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise AskError(400, f"{name}: a number")
-    return value
-
-
-def integer(request: Request, name: str, default: int, least: int, most: int) -> int:
-    """A whole number of the query, within bounds. Raises AskError."""
-    value = number(request, name)
-    if value is None:
-        return default
-    if not value.is_integer() or not least <= value <= most:
-        raise AskError(400, f"{name}: a whole number from {least} to {most}")
-    return int(value)
 
 
 def _with_table(page: str, view: View) -> str:

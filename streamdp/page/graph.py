@@ -171,6 +171,9 @@ BANDS = 12
 GROWING = 3
 """Of these, so many may be there because they grow."""
 
+NEWEST = 3
+"""Of the last stretch of time, so many are drawn: its largest."""
+
 STRETCHES = 6
 """Of time, of which each has its largest cluster drawn."""
 
@@ -233,7 +236,8 @@ class Graph:
         ranked = sorted(sums, key=lambda label: (-sums[label], label))
         fast = [label for label in growing if sums[label] > 2][:GROWING]
         held = [label for label in ranked[:STAYS] if label in self.drawn and label not in fast]
-        large = [*leaders, *ranked[: BANDS // 4], *held, *ranked]
+        newest = sorted(stretches[-1], key=lambda label: (-stretches[-1][label], label))[:NEWEST]
+        large = [*leaders, *newest, *ranked[: BANDS // 4], *held, *ranked]
         chosen = list(dict.fromkeys([*fast, *large]))[:BANDS]
         self.why = {label: "growing" if label in fast else "large" for label in chosen}
         self.drawn = sorted(chosen)

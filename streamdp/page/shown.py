@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streamdp.records import Assignment, Event
+from streamdp.records import Assignment, ClusterSummary, Event
 
 LIVES = 5000
 """Clusters whose lives are kept: those to which something happened latest."""
 
 HAPPENINGS = 24
 """Events that are kept of a cluster: the first and the latest."""
+
+ENDED = ("closed", "retired")
+"""Events after which a cluster lives no more, as itself or in another."""
 
 EVENTS = 200
 """Latest events, of whatever cluster, that can be asked for."""
@@ -60,6 +63,17 @@ class Lives:
             del life[1]
         if len(self._lives) > LIVES:
             self._lives.popitem(last=False)
+
+    def remember(self, clusters: Iterable[tuple[ClusterSummary, str]]) -> None:
+        """Clusters that ended before, with their names, the latest first."""
+        for each, name in reversed([*clusters]):
+            ended = Happening(0, "closed", each.last_seq, each.last_time, each.cluster, name, each.size, None)
+            self._keep(each.cluster, ended)
+
+    def ended(self) -> list[Happening]:
+        """How clusters ended, the latest first."""
+        last = (life[-1] for label, life in reversed(self._lives.items()) if life[-1].cluster == label)
+        return [event for event in last if event.event in ENDED]
 
     def of(self, cluster: int) -> list[Happening]:
         """Events of a cluster, oldest first."""

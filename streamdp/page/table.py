@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -13,6 +13,7 @@ from streamdp.answers.describe import Census, census_of_all, known_time
 from streamdp.answers.samples import text_of
 from streamdp.records import ClusterSummary, Record
 from streamdp.story.clock import NOTHING, Figures
+from streamdp.story.titles import unique
 
 NAME = 3
 """Words of a cluster's name."""
@@ -50,7 +51,7 @@ def name_of(
 ) -> str:
     """What a cluster is called: its template, its top words, where it lies, else its number."""
     if isinstance(template, str):
-        return short(template)
+        return short(template, 300)
     if words:
         return short(" ".join(short(word, 24) for word, _ in words[:NAME]))
     if mean:
@@ -109,6 +110,10 @@ class Table:
         self._novelty: OrderedDict[int, float] = OrderedDict()
         self.figures: Mapping[int, Figures] = {}
         """Records by label in the latest stretch of the stream's time, and in the one before."""
+        self.pinned: Collection[int] = ()
+        """Those that somebody has pinned."""
+        self.levels: Mapping[int, str] = {}
+        """Of templates, the level of most of their lines."""
         self.behind = 0
         """Clusters that are to be described yet."""
 
@@ -123,8 +128,11 @@ class Table:
         while len(held) > DESCRIBED:
             held.popitem(last=False)
 
-    def take(self, census: Census) -> None:
-        """The live clusters as they are now."""
+    def take(self, census: Census, muted: Collection[int] = ()) -> None:
+        """The live clusters as they are now, but for those that are muted."""
+        if muted:
+            shown = ~np.isin(census.label, list(muted))
+            census = Census(*(column[shown] for column in census))
         if len(census.label) > MOST:
             latest = np.argpartition(-census.last_seq, MOST)[:MOST]
             census = Census(*(column[latest] for column in census))
@@ -152,6 +160,15 @@ class Table:
     def call(self, label: int, name: str) -> None:
         """What a cluster is called while nothing better is known: it may be gone before it is described."""
         _remember(self._called, label, name)
+
+    def tell_apart(self, levels: Mapping[int, str], names: Mapping[int, str]) -> None:
+        """Give each template, of which most lines have these levels, a name of its own, or that of a user."""
+        self.levels = levels
+        about = ((label, self.about.get(label)) for label in self.census.label.tolist())
+        templates = {label: held.template for label, held in about if held is not None and held.template}
+        templates |= {label: name for label, name in names.items() if label in templates}
+        for label, name in unique(templates, {label: [level] for label, level in levels.items()}).items():
+            self.entitle(label, name)
 
     def entitle(self, label: int, title: str) -> None:
         """The title of a cluster, by which it is called from now on."""
@@ -220,6 +237,8 @@ class Table:
             "words": [] if held is None else held.words,
             "samples": [] if held is None else held.samples,
             "template": None if held is None else held.template,
+            "pinned": label in self.pinned,
+            "level": self.levels.get(label),
             "mean": None if held is None else held.mean,
         }
 

@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 
 from streamdp.engine import Engine
+from streamdp.page.desk import Desk
+from streamdp.page.figures import counted, levels_of, of_kind, rounded, waits
 from streamdp.page.graph import Graph
 from streamdp.page.shown import Happening, Lives, Shown, ShownRecords, shown_of
 from streamdp.page.table import Sort, Table, beginning_of, name_of, short
@@ -39,6 +41,9 @@ WAITING = 20_000
 REPORTED = {"records": 25, "revised": 12, "events": 25}
 """Of each kind, at most so many are in a tick: the latest."""
 
+LEVELS_EVERY = 10
+"""Ticks after which the levels of templates are looked at anew."""
+
 GONE = ("merged", "vanished")
 """Events that are no news of a cluster of one record: its label was a guess that did not last."""
 
@@ -50,6 +55,12 @@ class View:
         self.lock = threading.Lock()
         self.stream, self.chosen = stream, list(chosen)
         self.version = 0
+        self.source: Any = None
+        """What knows more of the past: the store, where there is one (``page.past.Source``)."""
+        self.desk = Desk()
+        """Where corrections go."""
+        self.in_force: frozenset[int] = frozenset()
+        """Numbers of the corrections in force."""
         self.status: dict[str, Any] = {"stream": stream, "state": "starting", "chosen": self.chosen}
         self.restart()
 
@@ -67,6 +78,7 @@ class View:
         self._revised: list[Shown] = []
         self._happened: list[Happening] = []
         self._records = self._revisions = 0
+        self._levels: dict[int, str] = {}
         self._paces: list[tuple[float, int]] = []
 
     # ---------------------------------------------------------------- fed
@@ -74,11 +86,13 @@ class View:
     def begin(self, engine: Engine) -> None:
         """Show what a state remembers of the records before: the run goes on from there."""
         labels, times = engine.lately()
-        stories = engine.stories(records=False)
+        stories, closed = engine.stories(records=False), engine.closed()
         with self.lock:
             for story in stories:
                 if story.size > 1:
                     self.table.entitle(story.label, story.title)
+            self.table.describe(closed)
+            self.lives.remember((each, self.table.name(each.cluster)) for each in closed)
             if len(labels):
                 first = engine.seq - len(labels)
                 self.graph.add([None] * len(labels) if times is None else times.tolist(), first, labels)
@@ -191,22 +205,29 @@ class View:
     def look(self, engine: Engine, now: float, status: Mapping[str, Any]) -> dict[str, Any]:
         """Take a census at a time in seconds; the tick that pages are sent, with a run's own ``status``."""
         census, (labels, times) = engine.census(), engine.lately()
+        corrections = engine.corrections
         clock = Clock.of(times, engine.seq)
         with self.lock:
             self._sum_up()
-            self.table.take(census)
+            self.table.take(census, corrections.muted)
+            self.table.pinned = frozenset(corrections.pinned)
+            self.in_force = frozenset(corrections.held)
             self.table.figures = figures_of(clock, labels, times, engine.seq - len(labels))
             self.graph.choose(self.table)
             stale = self.table.stale(self.graph.drawn)
         clusters = engine.clusters(stale)
-        figures = _figures(engine)
+        figures = counted(engine)
+        if engine.kind == "lines" and self.version % LEVELS_EVERY == 0:
+            self._levels = levels_of(engine)
         with self.lock:
             self.table.describe(clusters)
+            if engine.kind == "lines":
+                self.table.tell_apart(self._levels, corrections.names)
             self.version += 1
             self._room = WHOLE
             self.status = {
                 "stream": self.stream,
-                "chosen": _of_kind(self.chosen, engine),
+                "chosen": of_kind(self.chosen, engine),
                 **figures,
                 "live": len(census.label),
                 "larger": int((census.size > SMALL).sum()),
@@ -214,10 +235,14 @@ class View:
                 "stretch": clock.words,
                 "nouns": [noun_of(engine.kind, 1), noun_of(engine.kind, 2)],
                 "warnings": engine.doubts(),
+                "corrections": len(corrections.held),
+                "corrects": self.desk.give is not None,
+                "stored": self.source is not None,
                 "revisions": self._revisions,
                 "refused": dict(sorted(self.refused.items(), key=lambda item: (-item[1], item[0]))[:12]),
                 **status,
             }
+            self.status["waits"] = waits(self.status)
             tick = {
                 "status": self.status,
                 "graph": self.graph.drawing(self.table),
@@ -249,8 +274,8 @@ class View:
             "cluster": record.cluster,
             "name": names[record.cluster],
             "slot": self.graph.colours.of(record.cluster),
-            "probability": _rounded(record.probability, 4),
-            "novelty": _rounded(record.novelty, 3),
+            "probability": rounded(record.probability, 4),
+            "novelty": rounded(record.novelty, 3),
             "new": record.new,
             "was": [{"cluster": label, "name": names[label]} for label in record.was],
         }
@@ -259,11 +284,15 @@ class View:
         other = None if event.other is None else self.table.name(event.other)
         return {**msgspec.structs.asdict(event), "other_name": other}
 
+    def now(self) -> dict[str, Any]:
+        """The state of the run, and what is waited for just now."""
+        return {**self.status, "waits": waits(self.status)}
+
     def first_tick(self) -> dict[str, Any]:
         """What a page that opens is sent: the state, and the latest of everything."""
         with self.lock:
             return {
-                "status": self.status,
+                "status": self.now(),
                 "graph": self.graph.drawing(self.table),
                 "records": [self.record_row(record) for record in reversed(self.records.latest)],
                 "revised": [],
@@ -320,6 +349,34 @@ class View:
                 "over_time": self.graph.of(label),
             }
 
+    def ended(self, words: Sequence[str], start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
+        """Clusters that ended and have all these words, as far as the page knows them, the latest first."""
+        with self.lock:
+            found = [event for event in self.lives.ended() if self._has(event, words)]
+            return len(found), [self._ended_row(event) for event in found[start : start + most]]
+
+    def _has(self, event: Happening, words: Sequence[str]) -> bool:
+        about = self.table.about.get(event.cluster)
+        text = f"{event.cluster} {event.name.lower()} {'' if about is None else about.searched}"
+        return all(word in text for word in words)
+
+    def _ended_row(self, event: Happening) -> dict[str, Any]:
+        about = self.table.about.get(event.cluster)
+        return {
+            "cluster": event.cluster,
+            "name": event.name,
+            "size": event.size,
+            "first_time": None,
+            "last_time": event.time,
+            "last_seq": event.seq,
+            "keywords": [] if about is None else [word for word, _ in about.words[:6]],
+        }
+
+    def texts(self, cluster: int) -> dict[int, str]:
+        """What the records of a cluster say that the page remembers, by number."""
+        with self.lock:
+            return {record.seq: record.text for record in self.records.of(cluster)}
+
     def latest(self, cluster: int | None, most: int) -> list[dict[str, Any]]:
         """The latest records, of one cluster or of all, the newest first."""
         with self.lock:
@@ -331,35 +388,6 @@ class View:
         with self.lock:
             found = [event for event in self.lives.latest if event.number > after]
             return [self._event_row(event) for event in reversed(found[-most:])]
-
-
-def _of_kind(chosen: Sequence[str], engine: Engine) -> list[str]:
-    """What was chosen for records like those of the stream, once it is known what they are."""
-    other = {"texts": "vectors:", "categories": "vectors:", "vectors": "texts:"}.get(engine.kind or "")
-    return [line for line in chosen if other is None or not line.startswith(other)]
-
-
-def _rounded(value: float, digits: int) -> float | None:
-    return None if np.isnan(value) else round(value, digits)
-
-
-def _figures(engine: Engine) -> dict[str, Any]:
-    """What the engine counts."""
-    counts, levels, refined = engine.counters(), engine.levels(), engine.refined()
-    adapted = engine.adapted
-    return {
-        "kind": engine.kind,
-        "records": engine.seq,
-        "announced": counts.get("clusters_created", 0),
-        "held_back": engine.held_back,
-        "agreement": round(float(levels["agreement"]), 4),
-        "not_final": int(levels.get("final_lag", 0)),
-        "moved": counts.get("records_moved", 0),
-        "refined": refined if refined.get("refinements") else None,
-        "adapted": None
-        if adapted is None
-        else {"concentration": adapted.concentration, "decay_scale": adapted.decay_scale},
-    }
 
 
 def _place(of: Record | Assignment) -> object:

@@ -144,14 +144,25 @@ class StoreStories:
 
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
-        if not self._one("SELECT count(*) FROM sqlite_master WHERE name = 'records_text'")[0]:
+        if not has_search(self._store):
             return set()
-        wanted = " ".join('"' + word.replace('"', '""') + '"' for word in words)
+        wanted = fts_of(words)
         query = (
             "SELECT DISTINCT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid "
             "WHERE records_text MATCH ?"
         )
         return {label for (label,) in self._store.execute(query, (wanted,))}
+
+
+def has_search(store: sqlite3.Connection) -> bool:
+    """Whether the texts of a store are searchable."""
+    query = "SELECT count(*) FROM sqlite_master WHERE name = 'records_text'"
+    return bool(store.execute(query).fetchone()[0])
+
+
+def fts_of(words: Sequence[str]) -> str:
+    """All of these words, as its search index takes them."""
+    return " ".join('"' + word.replace('"', '""') + '"' for word in words)
 
 
 _KIN = (

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from streamdp.page.api import Api, AskError, Endpoint, as_json, integer, or_error
+from streamdp.page.api import Api
+from streamdp.page.errors import AskError, Endpoint, as_json, integer, or_error
 from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, records_of, unpacked, whole
 from streamdp.serve.changed import Changed

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from starlette.requests import Request
 
-from streamdp.page.api import AskError
+from streamdp.page.errors import AskError
 from streamdp.serve.told import Answer
 from streamdp.web import Limits
 

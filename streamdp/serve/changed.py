@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.errors import ConfigError
-from streamdp.page.api import Api, AskError, as_json, integer
+from streamdp.page.api import Api
+from streamdp.page.errors import AskError, as_json, integer
 from streamdp.reports.diff import Diff, Told, since_in, told_of
 from streamdp.reports.marks import MarkError, since_of
 from streamdp.serve.stands import Stands

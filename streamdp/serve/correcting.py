@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import beside
-from streamdp.page.api import Api, AskError, as_json, integer
+from streamdp.page.api import Api
+from streamdp.page.errors import AskError, as_json, integer
 from streamdp.page.guard import Allowance
 from streamdp.reports.source import catch_up
 from streamdp.serve.bodies import whole

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from streamdp_connectors.journal.writer import Journal
 
-from streamdp.page.api import AskError
+from streamdp.page.errors import AskError
 from streamdp.serve.told import Answer
 
 QUEUE = 10_000

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from streamdp.decode.fields import PER_SECOND, RefusedError
 from streamdp.decode.otlp import LogRecords, Piece, pieces
-from streamdp.page.api import AskError, headers_of
+from streamdp.page.errors import AskError, headers_of
 from streamdp.serve.bodies import MOST, Shape, unpacked, whole
 from streamdp.serve.otlp import FORMS, JSON, Form
 from streamdp.serve.stands import Stands

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from streamdp.decode.fields import RefusedError
 from streamdp.decode.otlp import Piece, bounded, pieces
-from streamdp.page.api import AskError
+from streamdp.page.errors import AskError
 from streamdp.serve.bodies import MOST
 
 _encode = msgspec.json.Encoder().encode

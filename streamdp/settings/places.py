@@ -248,11 +248,17 @@ PageToken = Annotated[
 ]
 
 
+PageCorrections = Annotated[
+    bool, _page("let whoever sees the page correct stories by hand (needs a --state)")
+]
+
+
 class PageAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Where a page is served, and to whom."""
 
     page_host: PageHost = LOCAL
     page_token: PageToken = None
+    page_corrections: PageCorrections = False
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,6 +274,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     page_host: PageHost = LOCAL
     page_token: PageToken = None
+    page_corrections: PageCorrections = False
     page_linger: Annotated[bool, _page("keep serving it when the input has ended, until Ctrl-C")] = False
     metrics_port: Annotated[
         Annotated[int, Meta(ge=0)] | None,

@@ -120,6 +120,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | None,
         _log("regular expression of a log's lines, with groups time, level, component, message", when=_LOG),
     ] = None
+    mask: Annotated[
+        tuple[Annotated[str, Meta(min_length=3)], ...],
+        _log(
+            "what a regular expression matches in a line of a log becomes a hole NAME of its template",
+            when=_LINES,
+            repeated=True,
+            allowed="NAME=REGEX, once for each",
+        ),
+    ] = ()
+    split_by: Annotated[
+        tuple[Literal["status", "method", "level", "state"], ...],
+        _log(
+            "what tells templates of log lines apart wherever it stands, comma-separated",
+            when=_LINES,
+            allowed="of status, method, level, state",
+        ),
+    ] = ()
     max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
     stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"
@@ -224,6 +241,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_clusters: Annotated[
         Count | None, _any_search("live clusters beyond which the least recently used retires")
     ] = None
+    themes: Annotated[Whole, _search("themes of stories whose numbers the state keeps, 0 for none")] = 0
     seed: Annotated[Annotated[int, Meta(ge=0, le=2**32 - 1)], _any_search("seed of every random choice")] = 0
 
     max_lateness: Annotated[NonNegative, _time("seconds a record may be late and still be put in order")] = (

@@ -33,7 +33,7 @@ LONGEST = 120
 RECORDS = 10_000
 """Records that one correction names, at most."""
 
-What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "undo"]
+What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "close", "undo"]
 
 _SHAPES: dict[What, tuple[int, int, int]] = {
     "rename": (1, 1, 0),
@@ -43,6 +43,7 @@ _SHAPES: dict[What, tuple[int, int, int]] = {
     "keep-apart": (2, 100, 0),
     "pin": (1, 1, 0),
     "mute": (1, 1, 0),
+    "close": (1, 1, 0),
     "undo": (0, 0, 0),
 }
 """How many stories each names, at least and at most, and how many records at most."""
@@ -66,13 +67,16 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     Parameters
     ----------
     what
-        ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute`` or ``undo``.
+        ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute``, ``close`` or ``undo``.
     stories
         Labels: one, of ``merge`` two, of ``keep-apart`` two or more.
     records
         Of ``split`` and ``move``: ids, or ``seq:N`` for the record of that number.
     title
         Of ``rename``: one line, 120 characters at most.
+    hole, value
+        Of ``close``: the number of a template's hole, from 1 on, whose values become constants. Of ``split``
+        of a template, in the place of records: the hole, and the value whose lines are a template.
     undone
         Of ``undo``: the number of the correction that is lifted.
     number, who, when
@@ -90,6 +94,8 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     stories: tuple[int, ...] = ()
     records: tuple[str, ...] = ()
     title: str | None = None
+    hole: int | None = None
+    value: str | None = None
     undone: int | None = None
     number: int = 0
     who: str = ""
@@ -99,6 +105,11 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if self.what not in get_args(What):
             raise ValueError(f"{self.what!r} is none of {', '.join(get_args(What))}")
         least, most, records = _SHAPES[self.what]
+        if (self.hole is not None) != (self.what == "close") and (self.hole is None or self.what != "split"):
+            raise ValueError("a hole belongs to close, which needs one, and to split")
+        if (self.value is not None) != (self.what == "split" and self.hole is not None):
+            raise ValueError("a value belongs to split by a hole, which needs one")
+        records = 0 if self.hole is not None else records
         if not least <= len(self.stories) <= most:
             few = {(0, 0): "no story", (1, 1): "one story", (2, 2): "two stories"}
             raise ValueError(f"{self.what} names {few.get((least, most), 'two stories or more')}")
@@ -111,6 +122,8 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError("a title belongs to rename, which needs one")
         if (self.undone is not None) != (self.what == "undo"):
             raise ValueError("undo names the number of a correction, and nothing else does")
+        if self.value is not None and not 0 < len(self.value) <= 1000:
+            raise ValueError("a value has 1 to 1,000 characters")
         for text in (self.title, self.who, self.when):
             if text is not None and (len(text) > LONGEST or not text.isprintable()):
                 raise ValueError(f"a title, or a name, is one line of {LONGEST} characters at most")
@@ -118,13 +131,16 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError("a title says something")
         if any(not 0 < len(record) <= 1000 for record in self.records):
             raise ValueError("an id has 1 to 1,000 characters")
-        numbers = (self.number, *self.stories, self.undone or 0)
+        numbers = (self.number, *self.stories, self.undone or 0, (self.hole or 1) - 1)
         if min(numbers) < 0 or max(numbers) >= 1 << 53:
             raise ValueError("a label, or a number, is negative or too large")
 
     def __str__(self) -> str:
         if self.what == "undo":
             return f"undo {self.undone}"
+        if self.hole is not None:
+            by = "" if self.value is None else f" {self.value}"
+            return f"{self.what} {self.stories[0]} hole {self.hole}{by}"
         named = [*self.records, *map(str, self.stories)]
         if self.what == "split":
             named = [*map(str, self.stories), *self.records]

@@ -17,9 +17,16 @@ from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Labelled, Retained
+from streamdp.story.memory import Memory
 from streamdp.story.stated import Stated
 from streamdp.story.titles import Score, Titles
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
+
+THEMES_EVERY = 2 * REVIEW_EVERY
+"""Records between two looks at themes, where a stream keeps them up to date."""
+
+ANEW = 6
+"""At every so many looks themes are made anew, so that what was united early does not hold for ever."""
 
 
 def bag_of(search: BeamSearch, slot: int) -> Bag:
@@ -59,6 +66,14 @@ def stated_of(search: BeamSearch) -> Stated | None:
         return None
     bags = [bag_of(search, slot) for slot in slots.tolist()]
     return Stated(labels, sizes, family, concentration, bags, base=family.measure(search.words.learned))
+
+
+def follow_themes(memory: Memory, search: BeamSearch, wanted: int, *, last: bool) -> None:
+    """Bring so many themes up to date, where that is due; 0 are none."""
+    early = search.seq < THEMES_EVERY
+    if wanted and (last or early or search.seq % THEMES_EVERY == 0):
+        anew = not last and not early and search.seq // THEMES_EVERY % ANEW == 0
+        memory.look_at_themes(stated_of(search), wanted, anew=anew)
 
 
 def entitle(

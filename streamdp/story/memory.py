@@ -9,6 +9,7 @@ from typing import Any
 from streamdp.kernels.sound import require
 from streamdp.records import Event
 from streamdp.story.gather import RELATED, Kin
+from streamdp.story.stated import MOST, Stated
 from streamdp.story.titles import Titles
 
 
@@ -18,6 +19,8 @@ class Memory:
     def __init__(self) -> None:
         self.titles = Titles()
         self.kin: deque[Kin] = deque(maxlen=RELATED)
+        self.themes: dict[int, int] = {}
+        """The number of the theme of each story, as of the last look at them."""
 
     def happened(self, events: Iterable[Event]) -> None:
         """Remember what clusters became."""
@@ -32,9 +35,18 @@ class Memory:
         into = (kin.other for kin in reversed(self.kin) if kin[:2] == ("merged", label))
         return next(into, None)
 
+    def look_at_themes(self, stated: Stated | None, wanted: int, *, anew: bool) -> None:
+        """Bring so many themes up to date, or make them anew; numbers stay."""
+        if stated is not None:
+            from streamdp.story.themes import themes_of  # which needs kernels
+
+            self.themes = themes_of(stated, wanted, self.themes, anew=anew)
+
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""
-        return {"titles": self.titles.dump(), "kin": [tuple(each) for each in self.kin]}
+        kin = [tuple(each) for each in self.kin]
+        themes = {"themes": list(self.themes.items())} if self.themes else {}
+        return {"titles": self.titles.dump(), "kin": kin, **themes}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
@@ -45,3 +57,7 @@ class Memory:
             require(list(map(type, each)) == [str, int, int], "a split, or a merger, of another type")
             require(each.event in ("split", "merged"), "what is neither a split nor a merger")
         self.kin.extend(kin)
+        self.themes = dict(stored.get("themes", ()))
+        held = (*self.themes, *self.themes.values())
+        require(len(self.themes) <= MOST, "too many stories have themes")
+        require(all(type(each) is int and each >= 0 for each in held), "a theme of another type")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import msgspec
@@ -165,6 +166,8 @@ class Stories(list[Story]):
         Gives what themes are made of; None where that is not known.
     themes
         Themes that were found.
+    numbers
+        Of the theme of each story by label, as of the stream's last look at themes.
     """
 
     def __init__(
@@ -178,6 +181,7 @@ class Stories(list[Story]):
         warnings: Sequence[str] = (),
         stated: Callable[[], Stated | None] | None = None,
         themes: Sequence[Theme] = (),
+        numbers: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(stories)
         self.clock = clock or Clock(0.0, 1.0, dated=False)
@@ -186,10 +190,10 @@ class Stories(list[Story]):
         """What is doubtful about them all."""
         self.themes = list(themes)
         """Their themes, largest first, where :meth:`themed` has looked for them."""
-        self._stated = stated
+        self._stated, self._numbers = stated, numbers
 
-    def like(self, stories: Iterable[Story]) -> Stories:
-        """Some of the same."""
+    def like(self, stories: Iterable[Story], stated: Callable[[], Stated | None] | None = None) -> Stories:
+        """Some of the same; ``stated`` gives what themes are made of, where something else is to."""
         return Stories(
             stories,
             self.clock,
@@ -197,32 +201,48 @@ class Stories(list[Story]):
             kind=self.kind,
             remembered=self.remembered,
             warnings=self.warnings,
-            stated=self._stated,
+            stated=stated or self._stated,
             themes=self.themes,
+            numbers=self._numbers,
         )
 
-    def themed(self, themes: int | None = None) -> Stories:
+    @property
+    def theme_numbers(self) -> dict[int, int]:
+        """The number of the theme of each story that has one, by label."""
+        return {label: theme.theme for theme in self.themes for label in theme.stories}
+
+    def settled(self) -> Stories:
+        """The same stories, whose themes may be asked for when the next records have come."""
+        stated = None if self._stated is None else self._stated()
+        return self.like(self, lambda: stated)
+
+    def themed(self, themes: int | None = None, before: Mapping[int, int] | None = None) -> Stories:
         """The same stories with their themes: a level above them, of fewer groups.
 
         Parameters
         ----------
         themes
             How many are wanted, >= 1. None: stories are united for as long as the model gains by it.
+        before
+            Numbers of the themes that were found the last time, by label (``theme_numbers``): their
+            stories stay together, what is new joins one of them or makes another, and each keeps its number.
+            None: those that the stream keeps up to date (the setting ``themes``), {}: all are found anew.
 
         Of an engine, ask before the next records come. Templates, and what says nothing about words, have no
         themes.
         """
-        from streamdp.story.tree import tree_of
+        from streamdp.story.themes import themes_of
 
         stated = None if self._stated is None else self._stated()
         if stated is None:
             return self
-        parts = defaultdict[int, list[Story]](list)
-        group = tree_of(stated).cut(themes)
+        known = self._numbers if before is None else before
+        parts, numbers = defaultdict[int, list[Story]](list), themes_of(stated, themes, known)
         for story in self:
-            if story.label in group:
-                parts[group[story.label]].append(story)
-        found = sorted(map(_theme, parts.values()), key=lambda theme: (-theme.records, theme.theme))
+            if story.label in numbers:
+                parts[numbers[story.label]].append(story)
+        made = (_theme(own, number) for number, own in parts.items())
+        found = sorted(made, key=lambda theme: (-theme.records, theme.theme))
         number = {label: theme.theme for theme in found for label in theme.stories}
         replaced = (msgspec.structs.replace(story, theme=number.get(story.label)) for story in self)
         themed = self.like(replaced)
@@ -293,7 +313,7 @@ class Stories(list[Story]):
         return table(COLUMNS, self[:SHOWN].cells(), self.caption)
 
 
-def _theme(stories: list[Story]) -> Theme:
+def _theme(stories: list[Story], number: int) -> Theme:
     """The theme of some stories."""
     own = sorted(stories, key=ORDERS["size"])
     words = Counter[str]()
@@ -301,7 +321,7 @@ def _theme(stories: list[Story]) -> Theme:
         words.update(dict.fromkeys(story.keywords, story.size))
     now, before = sum(story.now for story in own), sum(story.before for story in own)
     return Theme(
-        theme=own[0].label,
+        theme=number,
         title=own[0].title,
         keywords=[word for word, _ in words.most_common(KEYWORDS)],
         stories=[story.label for story in own],

@@ -9,6 +9,7 @@ of stories suffice; those of words are compared along the postings of the words 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -76,6 +77,7 @@ class Work(NamedTuple):
     others: np.ndarray  # int64[K] scratch: those but one
     labels: np.ndarray  # int64[K] slot of each
     best: np.ndarray  # int64[K] with which it gains most
+    given: np.ndarray  # int64[K] whether it is one of those that are not united with one another yet
     out: np.ndarray  # float64[K] scratch
     into: np.ndarray  # int64[K - 1] by union
     gone: np.ndarray  # int64[K - 1]
@@ -93,6 +95,7 @@ def work_of(stated: Stated) -> Work:
         slots.copy(),
         slots.copy(),
         np.zeros(k, np.int64),
+        np.zeros(k, np.int64),
         np.zeros(k),
         np.zeros(max(k - 1, 0), np.int64),
         np.zeros(max(k - 1, 0), np.int64),
@@ -101,15 +104,31 @@ def work_of(stated: Stated) -> Work:
     return work
 
 
-def tree_of(stated: Stated) -> Tree:
-    """Unite the two stories, or unions of stories, that gain most by it, until one is left."""
+def tree_of(stated: Stated, together: Mapping[int, int] | None = None) -> Tree:
+    """Unite the two stories, or unions of stories, that gain most by it, until one is left.
+
+    ``together`` are numbers by label: stories of one number are united before all others, and then what has
+    none joins them; only after that are they united with one another.
+    """
     stated = stated.largest()
     work = work_of(stated)
     if len(stated.labels) > 1:
         store, log_alpha = store_of(stated), math.log(stated.concentration)
         weigh_all(store, work, log_alpha)
-        _unite_all(store, work, log_alpha)
+        known = together or {}
+        work.given[:] = [label in known for label in stated.labels]
+        left = _unite_given(store, work, _places(stated.labels, known), log_alpha)
+        _unite_all(store, work, log_alpha, left)
     return Tree(list(stated.labels), work.into, work.gone, work.gains)
+
+
+def _places(labels: Sequence[int], together: Mapping[int, int]) -> np.ndarray:
+    """For each story the place of the first that it is together with."""
+    first, places = dict[int, int](), np.arange(len(labels))
+    for place, label in enumerate(labels):
+        if label in together:
+            places[place] = first.setdefault(together[label], place)
+    return places
 
 
 def store_of(stated: Stated) -> WordStore | VectorStore:
@@ -185,6 +204,8 @@ def _weigh(store: Any, work: Work, log_alpha: float, k: int, n: int) -> None:
         other = others[j] - FIRST_SLOT
         prior = math.lgamma(sizes[k] + sizes[other]) - own - math.lgamma(sizes[other]) - log_alpha
         joint[k, other] = out[j] - alone + prior
+        if work.given[k] > 0 and work.given[other] > 0:
+            joint[k, other] = -np.inf
         joint[other, k] = joint[k, other]
 
 
@@ -225,13 +246,44 @@ def weigh_all(store: Any, work: Work, log_alpha: float) -> None:
 
 
 @entry
-def _unite_all(store: Any, work: Work, log_alpha: float) -> None:
-    """Unite the best pair until one story is left."""
-    n, live = work.sizes.shape[0], work.live
-    for k in range(n):
+def _unite_given(store: Any, work: Work, places: np.ndarray, log_alpha: float) -> int:
+    """Unite each story with the one in its place; how many are left."""
+    n, step = 0, 0
+    for k in range(work.sizes.shape[0]):
+        if places[k] == k:
+            work.live[n] = FIRST_SLOT + k
+            n += 1
+            continue
+        work.into[step], work.gone[step], work.gains[step] = places[k], k, np.inf
+        step += 1
+        unite_slots(store, FIRST_SLOT + k, FIRST_SLOT + places[k], work.labels)
+        work.sizes[places[k]] += work.sizes[k]
+    _begin_uniting(store, work, log_alpha, n, step > 0)
+    return n
+
+
+@kernel
+def _begin_uniting(store: Any, work: Work, log_alpha: float, n: int, again: bool) -> None:
+    """With which each of the first n live ones gains most; weighed ``again`` where that has changed."""
+    for j in range(n):
+        if again:
+            _weigh(store, work, log_alpha, work.live[j] - FIRST_SLOT, n)
+    for j in range(n):
+        k = work.live[j] - FIRST_SLOT
         work.best[k] = _partner(work, k, n)
-    for step in range(n - 1):
+
+
+@entry
+def _unite_all(store: Any, work: Work, log_alpha: float, left: int) -> None:
+    """Unite the best pair until one of the stories that are left is left."""
+    n, live = left, work.live
+    for step in range(work.sizes.shape[0] - left, work.sizes.shape[0] - 1):
         a, b = _best_pair(work, n)
+        if work.joint[a, b] == -np.inf:  # those that were given are all that is left
+            work.given[:] = 0
+            _begin_uniting(store, work, log_alpha, n, True)
+            a, b = _best_pair(work, n)
+        work.given[a] = max(work.given[a], work.given[b])
         work.into[step], work.gone[step], work.gains[step] = a, b, work.joint[a, b]
         unite_slots(store, FIRST_SLOT + b, FIRST_SLOT + a, work.labels)
         work.sizes[a] += work.sizes[b]

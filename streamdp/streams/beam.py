@@ -29,7 +29,7 @@ from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
-from streamdp.story.beam import entitle, keywords_of
+from streamdp.story.beam import entitle, follow_themes, keywords_of
 from streamdp.streams.intake import Intake
 from streamdp.streams.looks import Looks
 from streamdp.streams.stream import Stream
@@ -57,9 +57,8 @@ class BeamStream(Stream):
         blueprint.check()
         settings = blueprint.settings
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
-        super().__init__(
-            settings, order, Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
-        )
+        told = Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
+        super().__init__(settings, order, told)
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
@@ -218,14 +217,15 @@ class BeamStream(Stream):
         kept = self._words, self.retained, self.announcer.samples, self.order.dated
         titled = entitle(self.memory.titles, search, *kept)
         answers.events.extend(titled if self.with_events else ())
+        follow_themes(self.memory, search, self.settings.themes, last=last)
 
-    def constrain(self, correction: Correction, answers: Answers) -> None:
-        """Hold what a correction says of records, from now on. Raises CorrectionError."""
+    def constrain(self, correction: Correction, answers: Answers | None) -> None:
+        """Hold what a correction says of records; without ``answers`` only see whether it could be."""
         from streamdp.streams.constraints import hold  # which needs much of the offline passes
 
         stream = self.refinable()
         outputs = hold(stream, self.corrections, self.announcer, correction, self.with_events)
-        if stream is not None:
+        if stream is not None and answers is not None:
             self._revise(stream.search, outputs, answers)
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:

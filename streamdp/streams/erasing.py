@@ -42,7 +42,9 @@ def erase(stream: Stream, gone: Erased) -> Erased:
     gone = gone.with_more(texts=[title.text for title in memory.titles.all() if title.seq in gone.seqs])
     if isinstance(stream, TemplateStream):
         lines, most = stream.lines, max(len(gone.seqs), 1)
-        said, words = erase_lines(lines.state, lines.history, stream.pieces, gone.texts, gone.said, most)
+        said, words = erase_lines(
+            lines.state, lines.history, stream.readings.pieces, gone.texts, gone.said, most
+        )
         gone = gone.with_more(texts=said, words=map(str.casefold, words))
         stream.retained.erase(gone.seqs, np.zeros(0))
     elif isinstance(stream, BeamStream):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -85,26 +86,41 @@ class Stream(ABC):
             held.taken = correction.number or before
             raise
 
-    def _apply(self, correction: Correction, answers: Answers) -> None:
+    def _check(self, correction: Correction) -> None:
+        """Raise CorrectionError where a correction could not be applied now; nothing changes."""
+        held = self.corrections
+        self.corrections = copy.deepcopy(held)
+        try:
+            self._apply(msgspec.structs.replace(correction, number=held.taken + 1), None)
+        finally:
+            self.corrections = held
+
+    def _apply(self, correction: Correction, answers: Answers | None) -> None:
+        """Apply a correction; without ``answers`` only what is known of corrections changes."""
         for label in correction.stories:
             self._need_live(label)
         if correction.what in ("rename", "mute"):
             self._declare(correction)
         elif correction.what == "undo":
-            self.corrections.end(correction.undone or 0)
+            self.lift(correction.undone or 0, check=answers is None)
         else:
-            since = len(answers.events)
+            since = len(answers.events) if answers is not None else 0
             self.constrain(correction, answers)
-            self._hear(answers, since)
-        if correction.what == "rename" and self.with_events:
+            if answers is not None:
+                self._hear(answers, since)
+        if correction.what == "rename" and self.with_events and answers is not None:
             answers.events.extend(self.corrections.audible([self._renamed(correction)], by_hand=True))
 
-    def correct_at(self, correction: Correction, at: int, answers: Answers) -> None:
+    def correct_at(self, correction: Correction, at: int, answers: Answers, *, check: bool = False) -> None:
         """Apply a correction when so many records have been absorbed: now, or as they come.
+
+        ``check``: only see whether it could be applied now.
 
         Raises CorrectionError where it cannot be applied now; of a later one ``refused`` will tell.
         """
-        if at > self.seq or self.corrections.waiting:
+        if check:
+            self._check(correction)
+        elif at > self.seq or self.corrections.waiting:
             self.corrections.waiting.append((at, correction))
         else:
             self.correct(correction, answers)
@@ -146,9 +162,19 @@ class Stream(ABC):
             title=str(correction.title),
         )
 
-    def constrain(self, correction: Correction, answers: Answers) -> None:
-        """Hold what a correction says of records, from now on. Raises CorrectionError."""
-        raise refused(f"{correction.what} is for texts, vectors and categories: not for templates yet")
+    def constrain(self, correction: Correction, answers: Answers | None) -> None:
+        """Hold what a correction says of records, from now on. Raises CorrectionError.
+
+        Without ``answers`` only see whether it could be.
+        """
+        raise refused(f"{correction.what} is for texts, vectors and categories, not for templates")
+
+    def lift(self, number: int, *, check: bool) -> Correction:
+        """Let a correction be no longer in force; which it is. Raises CorrectionError.
+
+        ``check``: only see whether it could be lifted.
+        """
+        return self.corrections.end(number).correction
 
     def _correct_due(self, answers: Answers) -> None:
         """Apply the corrections whose position has come."""

@@ -58,6 +58,7 @@ def stories(stream: Stream, *, dated: bool, closed: bool, stretch: float | None,
         remembered=remembered,
         warnings=warnings,
         stated=None if closed else partial(_stated, stream),
+        numbers=stream.memory.themes,
     )
 
 

@@ -1,14 +1,22 @@
 // The JSON API, as docs/page.md has it.
 
+async function ask(path, how) {
+  try {
+    return await fetch(path, how);
+  } catch {
+    throw new Error("The connection is lost: the run may have ended");
+  }
+}
+
 export async function get(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" } });
+  const answer = await ask(path, { headers: { accept: "application/json" } });
   const body = await answer.json();
   if (!answer.ok) throw new Error(body.error || answer.statusText);
   return body;
 }
 
 export async function post(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const answer = await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const told = await answer.json();
   if (!answer.ok) throw new Error(told.error || answer.statusText);
   return told;

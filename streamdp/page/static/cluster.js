@@ -7,7 +7,10 @@ import { age, count, digits, percent, short, when } from "./format.js";
 import { event, record } from "./records.js";
 
 export class Cluster {
-  constructor(open, close) {
+  constructor(open, close, corrections) {
+    this.corrections = corrections;
+    this.shown = null;
+    this.further = null; // all records of one cluster, as far as they were asked for
     this.open = open;
     this.close = close;
     this.label = null;
@@ -15,6 +18,7 @@ export class Cluster {
   }
 
   async show(label) {
+    if (label !== this.label) { this.further = null; this.corrections.form = null; this.corrections.note = null; }
     this.label = label;
     await this.load();
     this.panel.hidden = false;
@@ -29,28 +33,41 @@ export class Cluster {
     document.body.classList.remove("one");
   }
 
-  async load() {
-    if (this.label === null) return;
+  // ``must``: even while somebody types here.
+  async load(must = false) {
+    if (this.label === null || (this.corrections.asking && !must)) return;
     const label = this.label;
     let told;
     try {
       told = await get(`api/clusters/${label}`);
     } catch (error) {
-      if (this.panel.hidden || !this.panel.childElementCount) fill(this.panel, this.head({ name: `cluster ${label}`, slot: null }), el("p", { class: "faint" }, error.message));
+      if (label === this.label && this.shown !== label) {
+        this.shown = null;
+        fill(this.panel, this.head({ name: `cluster ${label}`, slot: null }), el("p", { class: "gone", role: "status" }, `${error.message}.`));
+      }
       return;
     }
     if (label !== this.label) return;
+    this.shown = label;
+    this.told = told;
+    this.draw();
+  }
+
+  draw() {
+    const told = this.told;
     const focused = this.panel.contains(document.activeElement) ? document.activeElement.dataset.key || document.activeElement.tagName : null;
     const scroll = this.panel.scrollTop;
-    fill(this.panel, this.head(told), this.about(told), this.line(told), this.words(told), this.centre(told), this.records(told), this.life(told), this.near(told));
+    fill(this.panel, this.head(told), this.about(told), this.corrections.actions(told), this.line(told), this.words(told), this.centre(told), this.records(told), this.life(told), this.near(told));
     this.panel.scrollTop = scroll;
-    if (focused === "close") this.panel.querySelector("[data-key=close]").focus({ preventScroll: true });
+    const typing = this.panel.querySelector(".asked input");
+    if (typing) typing.focus({ preventScroll: true });
+    else if (focused === "close") this.panel.querySelector("[data-key=close]").focus({ preventScroll: true });
     else if (focused) this.panel.querySelector("h2").focus({ preventScroll: true });
   }
 
   head(told) {
     const close = el("button", { type: "button", class: "close", "data-key": "close", "aria-label": "Close this cluster", onclick: this.close }, "×");
-    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name), close);
+    return el("div", { class: "head" }, el("h2", { id: "cluster-title", tabindex: "-1" }, el("span", { class: swatch(told.slot) }), told.name, told.figures?.pinned ? el("span", { class: "pinned", title: "it never becomes part of another" }, "pinned") : null), close);
   }
 
   about(told) {
@@ -112,13 +129,40 @@ export class Cluster {
   }
 
   records(told) {
+    if (this.further) return this.all(told);
     const seen = new Set(told.records.map((r) => r.text));
     const samples = (told.samples || []).filter((text) => !seen.has(text));
-    const list = told.records.map((r) => record(r, this.open, told.cluster));
-    if (!list.length && !samples.length) return null;
+    const list = told.records.map((r) => record(r, this.open, told.cluster, this.corrections.mover(told, r)));
     return [
-      el("h3", {}, "Its records", el("span", { class: "faint" }, " newest first")),
+      el("h3", {}, "Its records", el("span", { class: "faint" }, list.length ? " newest first" : "")),
       el("ol", { class: "records" }, list, samples.map((text) => el("li", {}, el("p", {}, text), el("div", { class: "meta" }, "typical")))),
+      el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.cluster) }, "All records")),
+    ];
+  }
+
+  // Another page of them, from the store where there is one.
+  async more(label) {
+    const before = this.further?.records || [];
+    let found;
+    try {
+      found = await get(`api/clusters/${label}/records?start=${before.length}&limit=20`);
+    } catch (error) {
+      found = { found: before.length, records: [], lacking: error.message };
+    }
+    if (label !== this.label) return;
+    const known = new Set(before.map((r) => r.seq));
+    this.further = { ...found, records: [...before, ...found.records.filter((r) => !known.has(r.seq))] };
+    this.draw();
+  }
+
+  all(told) {
+    const { records, found, lacking } = this.further;
+    const rows = records.map((r) => record({ ...r, was: [], new: false, cluster: told.cluster, name: told.name }, this.open, told.cluster, this.corrections.mover(told, r)));
+    return [
+      el("h3", {}, "Its records", el("span", { class: "faint" }, ` ${count(records.length)} of ${count(found)}, newest first`)),
+      lacking ? el("p", { class: "faint small" }, `Here are ${lacking}.`) : null,
+      el("ol", { class: "records" }, rows),
+      records.length < found ? el("p", { class: "more" }, el("button", { type: "button", id: "all", "data-key": "all", onclick: () => this.more(told.cluster) }, "Show more")) : null,
     ];
   }
 

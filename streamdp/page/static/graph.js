@@ -8,6 +8,17 @@ import { stack } from "./stack.js";
 const FOOT = 26;
 const SLIP = 8; // pixels that a hand moves in a click
 
+// A text in lines no wider than this.
+function wrapped(c, text, width) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) && c.measureText(longer).width > width) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
 export class Graph {
   constructor(open) {
     this.open = open;
@@ -18,7 +29,8 @@ export class Graph {
     this.lit = null;
     this.at = null;
     this.buttons = new Map();
-    this.withOthers = false;
+    this.withOthers = true;
+    this.waits = "";
     $("others").addEventListener("click", () => {
       this.withOthers = !this.withOthers;
       $("others").setAttribute("aria-pressed", String(this.withOthers));
@@ -48,7 +60,7 @@ export class Graph {
     this.draw();
     this.legend();
     const names = data.bands.map((b) => b.name).join("; ");
-    const label = data.bands.length ? `Streamgraph of ${data.bands.length} stories: ${names}` : "Streamgraph, empty still";
+    const label = data.bands.length ? `Streamgraph of ${data.bands.length} stories: ${names}` : this.waits || "Streamgraph, empty still";
     if (this.canvas.getAttribute("aria-label") !== label) this.canvas.setAttribute("aria-label", label);
   }
 
@@ -73,7 +85,7 @@ export class Graph {
       c.font = "14px Inter, system-ui, sans-serif";
       c.textAlign = "center";
       c.fillStyle = isDark() ? "#a3a098" : "#67645e";
-      c.fillText("Nothing yet: the first records are waited for.", w / 2, h / 2);
+      wrapped(c, this.waits || "Nothing yet.", w - 40).forEach((line, i) => c.fillText(line, w / 2, h / 2 + 20 * i));
       c.textAlign = "start";
       return;
     }
@@ -83,7 +95,7 @@ export class Graph {
     this.y = (v) => inner / 2 - (v / this.stacked.top) * (inner - 8);
     this.axis(c, w, h);
     const dim = this.lit !== null;
-    c.fillStyle = isDark() ? "#2a2e35" : "#e6e3dd";
+    c.fillStyle = isDark() ? "#23272d" : "#efece7";
     for (const band of this.stacked.rest) { this.path(c, band); c.fill(); }
     c.lineWidth = 0.75;
     c.strokeStyle = isDark() ? "#17191d" : "#ffffff";
@@ -111,6 +123,13 @@ export class Graph {
     }
   }
 
+  // The columns where a band is thick enough to be seen, and one more on both sides.
+  extent(band) {
+    const thick = band.low.map((low, j) => band.high[j] - low > this.stacked.top / 1000);
+    const first = thick.indexOf(true);
+    return first < 0 ? null : [Math.max(0, first - 1), Math.min(thick.length - 1, thick.lastIndexOf(true) + 1)];
+  }
+
   path(c, band) {
     const n = band.low.length;
     if (n === 1) {
@@ -119,10 +138,13 @@ export class Graph {
       return;
     }
     c.beginPath();
-    c.moveTo(this.x(0), this.y(band.high[0]));
-    for (let j = 0; j < n - 1; j++) this.curve(c, band.high, j, j + 1);
-    c.lineTo(this.x(n - 1), this.y(band.low[n - 1]));
-    for (let j = n - 1; j > 0; j--) this.curve(c, band.low, j, j - 1);
+    const range = this.extent(band);
+    if (!range) return;
+    const [first, last] = range;
+    c.moveTo(this.x(first), this.y(band.high[first]));
+    for (let j = first; j < last; j++) this.curve(c, band.high, j, j + 1);
+    c.lineTo(this.x(last), this.y(band.low[last]));
+    for (let j = last; j > first; j--) this.curve(c, band.low, j, j - 1);
     c.closePath();
   }
 

@@ -3,7 +3,9 @@
 import { $ } from "./dom.js";
 import { get, listen } from "./api.js";
 import { Cluster } from "./cluster.js";
+import { Corrections } from "./correct.js";
 import { Graph } from "./graph.js";
+import { Levels } from "./levels.js";
 import { Events, Records } from "./records.js";
 import { scoring } from "./score.js";
 import { strip } from "./strip.js";
@@ -16,7 +18,10 @@ const graph = new Graph(open);
 const table = new Table(open);
 const records = new Records(open);
 const events = new Events(open);
-const cluster = new Cluster(open, close);
+const corrections = new Corrections(open, () => { cluster.load(true); table.load(); });
+const cluster = new Cluster(open, close, corrections);
+const levels = new Levels(open, () => table.load());
+table.other = levels;
 scoring(open);
 
 let zoom = 1; // the last part of time that is drawn: 1 for all, 3 for a third; 0 for a stretch
@@ -48,7 +53,8 @@ function show(tick, whole) {
   records.show(tick, whole);
   events.show(tick, whole);
   number += 1;
-  if (whole || number % 2 === 0) table.load();
+  if (levels.level !== "live") { if (whole || number % 8 === 0) levels.load(); }
+  else if (whole || number % 2 === 0) table.load();
   else table.name(tick.graph.bands);
   if (whole || number % 3 === 0) cluster.load();
 }
@@ -63,6 +69,10 @@ listen((tick, whole) => {
   $("text").placeholder = SCORED[status.kind] || $("text").placeholder;
   $("main").hidden = false;
   strip(status);
+  corrections.status(status);
+  graph.waits = status.waits;
+  table.kind(status.kind);
+  document.querySelector("[data-level=themes]").hidden = status.kind === "lines";
   table.stretch(status.stretch);
   if (document.hidden && !whole) { waiting = { tick, whole: true }; return; }
   if (paused && !whole) return;
@@ -91,7 +101,15 @@ $("pause").addEventListener("click", () => {
   if (!paused) { setZoom(zoom, stretch); table.load(); cluster.load(); }
 });
 
+// Until the first record comes there are no ticks: a kernel may be compiled, and the page says so.
+setInterval(async () => {
+  if (status && status.waits) {
+    try { const now = await get("api/status"); graph.waits = now.waits; graph.draw(); } catch { /* strip says it */ }
+  }
+}, 2000);
+
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && corrections.asking) { corrections.leave(); return; }
   if (event.key === "Escape" && cluster.label !== null) close();
   if (event.key === "/" && !/INPUT|TEXTAREA/.test(document.activeElement.tagName)) { event.preventDefault(); $("search").focus(); }
 });

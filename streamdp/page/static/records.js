@@ -7,7 +7,7 @@ import { count, percent, when } from "./format.js";
 const AT_ONCE = 4; // more at a time nobody can read
 const HELD = 24;
 
-export function record(told, open, of = null) {
+export function record(told, open, of = null, more = null) {
   const chip = (label, name, slot) => el("button", { type: "button", class: "chip", onclick: () => open(label) }, el("span", { class: swatch(slot) }), name);
   const where = told.cluster === of ? null : told.cluster < 0 ? el("span", { class: "chip" }, told.name) : chip(told.cluster, told.name, told.slot);
   const others = told.was.filter((old) => old.name !== told.name); // what was merged is called as what it is now
@@ -18,6 +18,7 @@ export function record(told, open, of = null) {
     was,
     where,
     el("span", { class: "sure", title: "this cluster's share of the posterior; not the chance that it is right" }, percent(told.probability)),
+    more,
   ];
   return el("li", { "data-seq": told.seq, class: told.was.length ? "was" : null }, el("p", {}, told.text || told.id || `record ${count(told.seq)}`), el("div", { class: "meta" }, meta));
 }

@@ -42,14 +42,18 @@ export function strip(s, state) {
   $("state").dataset.state = state ? "lost" : s.state;
   document.title = `${s.stream} – streamdp`;
   doubts(s.warnings || []);
-  if (s.nouns) name(...s.nouns);
+  if (s.nouns) { nouns = s.nouns; named(); }
   foot(s);
 }
 
 // What the clusters are called: stories, templates, clusters.
-function name(one, many) {
+let nouns = ["story", "stories"];
+
+export function named() {
+  const [one, many] = nouns;
+  const listed = { live: `Live ${many} `, themes: "Themes ", ended: `${many[0].toUpperCase()}${many.slice(1)} that ended ` };
   const large = (word) => word[0].toUpperCase() + word.slice(1);
-  const heads = [["clusters-title", `Live ${many} `], ["graph-title", `${large(many)} over time `]];
+  const heads = [["clusters-title", listed[$("clusters-title").dataset.level || "live"]], ["graph-title", `${large(many)} over time `]];
   for (const [id, text] of heads) if ($(id).firstChild.data !== text) $(id).firstChild.data = text;
   say($("table").tHead.querySelector("[data-key=name] button"), large(one));
 }

@@ -11,6 +11,7 @@ const COLUMNS = [
   ["now", "Now", "number", "descending", "records in the latest stretch of the stream's own time"],
   ["trend", "Trend", "number", "descending", "how many more that is than in the stretch before"],
   ["age", "Life", "number wide-only", "ascending", "from its first record to its last"],
+  ["level", "Level", "wide-only lines-only", null, "of most of its lines"],
   ["novelty", "Novelty", "number wide-only", "descending", "surprise by word of its latest records, in nats"],
 ];
 const STEP = 25;
@@ -24,10 +25,10 @@ export class Table {
     this.rows = new Map();
     this.known = null;
     this.body = $("table").tBodies[0];
-    fill($("table").tHead, el("tr", {}, COLUMNS.map(([key, title, kind, , help]) => el("th", { scope: "col", class: kind, title: help, "data-key": key }, el("button", { type: "button", onclick: () => this.sortBy(key) }, title)))));
+    fill($("table").tHead, el("tr", {}, COLUMNS.map(([key, title, kind, first, help]) => el("th", { scope: "col", class: kind, title: help, "data-key": key }, first ? el("button", { type: "button", onclick: () => this.sortBy(key) }, title) : title))));
     this.mark();
     let timer = 0;
-    $("search").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => { this.most = STEP; this.load(); }, 150); });
+    $("search").addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => { this.most = STEP; if (this.other && this.other.level !== "live") this.other.load(); else this.load(); }, 150); });
     $("more").addEventListener("click", () => { this.most = Math.min(500, this.most + 2 * STEP); this.load(); });
   }
 
@@ -57,7 +58,7 @@ export class Table {
     } catch {
       return;
     }
-    if (number !== this.number) return;
+    if (number !== this.number || (this.other && this.other.level !== "live")) return;
     say($("found"), search ? `${count(told.found)} of ${count(told.live)}` : count(told.live));
     $("more").hidden = told.found <= told.clusters.length;
     this.show(told.clusters, search);
@@ -67,6 +68,8 @@ export class Table {
     const wanted = new Set(clusters.map((row) => row.cluster));
     for (const [label, tr] of this.rows) if (!wanted.has(label)) { tr.remove(); this.rows.delete(label); }
     const youngest = this.known;
+    $("table").classList.toggle("levels", clusters.some((row) => row.level));
+    this.largest = Math.max(1, ...clusters.map((row) => row.size));
     clusters.forEach((row, i) => {
       let tr = this.rows.get(row.cluster);
       if (!tr) {
@@ -100,6 +103,11 @@ export class Table {
     }
   }
 
+  // Lines of a log have templates, levels, and bars of how many there are.
+  kind(kind) {
+    for (const each of [$("table"), document.body]) each.classList.toggle("lines", kind === "lines");
+  }
+
   made(row) {
     const open = el("button", { type: "button", class: "open", onclick: () => this.open(row.cluster) });
     const cells = [
@@ -110,7 +118,7 @@ export class Table {
   }
 
   update(tr, row) {
-    const [what, size, now, trend, life, novelty] = tr.cells;
+    const [what, size, now, trend, life, level, novelty] = tr.cells;
     const mark = swatch(row.slot);
     const [square, texts] = what.firstChild.children;
     if (square.className !== mark) square.className = mark;
@@ -118,7 +126,11 @@ export class Table {
     say(open, row.name);
     say(words, row.template ? "" : row.words.slice(3, 8).map((w) => w[0]).join(" "));
     say(said, row.samples.length ? row.samples[row.samples.length - 1] : "");
-    say(size, count(row.size));
+    const bar = size.querySelector(".bar") || size.appendChild(el("span", { class: "bar" }));
+    if (!size.firstChild.data) size.prepend(" ");
+    if (size.firstChild.data !== count(row.size)) size.firstChild.data = count(row.size);
+    bar.style.width = `${Math.max(2, (100 * row.size) / this.largest).toFixed(1)}%`;
+    say(level, row.level || "");
     say(now, row.now ? count(row.now) : "–");
     const more = row.now - row.before;
     say(trend, more > 0 ? `▲ ${count(more)}` : more < 0 ? `▼ ${count(-more)}` : row.now ? "=" : "–");

@@ -1,0 +1,115 @@
+"""Corrections by hand on the page: who may make them, and what /api/corrections answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.engine import Engine
+from streamdp.page.errors import AskError, Asks, as_json, json_of
+from streamdp.page.guard import Allowance
+from streamdp.state.corrections import Correction, CorrectionError
+
+TAKEN = 20.0, 2.0
+"""Corrections that are taken at once, and in a second in the long run."""
+
+LISTED = 200
+"""Corrections that are listed: the latest."""
+
+CLOSED = "this page does not correct: begin the run with --page-corrections"
+
+Listed = Sequence[tuple[Correction, int | None]]
+"""Corrections in order, and at which record each was applied; None where it was not yet."""
+
+
+class Desk(NamedTuple):
+    """Where corrections of a page go, and where all of them are.
+
+    ``give`` is called by the thread that runs the stream; it returns the correction with its number, or
+    raises CorrectionError. None: nothing is corrected from the page, and ``why`` says so.
+    """
+
+    give: Callable[[Engine, Correction], Correction] | None = None
+    listed: Callable[[], Listed] = list
+    why: str = CLOSED
+
+
+class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a page sends."""
+
+    what: str
+    stories: list[int] = []
+    records: list[str] = []
+    title: str | None = None
+    undone: int | None = None
+    who: str = "page"
+
+    def correction(self) -> Correction:
+        """The same with the time. Raises ValueError where it cannot be."""
+        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        named: Any = self.what
+        return Correction(
+            what=named,
+            stories=tuple(self.stories),
+            records=tuple(self.records),
+            title=self.title,
+            undone=self.undone,
+            who=self.who,
+            when=when,
+        )
+
+
+class Corrected:
+    """The answers about corrections. ``desk`` gives the desk of the moment."""
+
+    def __init__(self, api: Asks, desk: Callable[[], Desk]) -> None:
+        self._api, self._desk, self._allowance = api, desk, Allowance(*TAKEN)
+
+    async def show(self, request: Request) -> Response:
+        """All corrections, the latest first."""
+        desk = self._desk()
+        held = self._api.view.in_force
+        rows = [
+            {**row_of(correction, at), "in_force": correction.number in held}
+            for correction, at in reversed(desk.listed()[-LISTED:])
+        ]
+        told = {"allowed": desk.give is not None, "why": "" if desk.give else desk.why, "corrections": rows}
+        return as_json(msgspec.json.encode(told))
+
+    async def take(self, request: Request) -> Response:
+        """Check a correction, note it, and apply it."""
+        desk = self._desk()
+        if (give := desk.give) is None:
+            raise AskError(403, desk.why)
+        wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
+        asked = await json_of(request, _Asked, wanted, self._allowance, large)
+        try:
+            correction = asked.correction()
+        except ValueError as error:
+            raise AskError(400, str(error)) from None
+        try:
+            made: Correction = await self._api.ask(lambda engine: give(engine, correction))
+        except CorrectionError as error:
+            raise AskError(409, error.message) from None
+        return as_json(msgspec.json.encode(row_of(made, None)))
+
+
+def row_of(correction: Correction, at: int | None) -> dict[str, Any]:
+    """A correction as pages get it."""
+    return {
+        "number": correction.number,
+        "what": correction.what,
+        "stories": correction.stories,
+        "records": correction.records[:20],
+        "title": correction.title,
+        "undone": correction.undone,
+        "who": correction.who,
+        "when": correction.when,
+        "at": at,
+        "told": str(correction),
+    }

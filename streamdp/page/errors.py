@@ -1,0 +1,124 @@
+"""How the page's paths answer and refuse: JSON, numbers of the query, bodies."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from streamdp.page.guard import Allowance
+
+_log = logging.getLogger("streamdp")
+
+LONGEST = 40_000
+"""Bytes of a body of JSON."""
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+T = TypeVar("T")
+
+
+class AskError(Exception):
+    """What was asked cannot be answered: a status and one line."""
+
+    def __init__(self, status: int, message: str, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.status, self.message, self.wait = status, message, wait
+
+
+class Asks(Protocol):
+    """What asks the view, and the thread that runs the stream."""
+
+    view: Any
+    made: Allowance
+
+    async def ask(self, question: Callable[[Any], Any]) -> Any:
+        """Ask the thread that runs the stream. Raises AskError where it has no time."""
+
+
+def allow(allowance: Allowance, what: str = "questions") -> None:
+    """Take one of what is allowed. Raises AskError."""
+    wait = allowance.take()
+    if wait:
+        raise AskError(429, f"too many {what} at once: wait a moment", wait)
+
+
+def or_error(answer: Endpoint) -> Endpoint:
+    """The same, with an AskError as JSON, and what nobody foresaw in the log."""
+
+    @wraps(answer)
+    async def answered(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except AskError as error:
+            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers_of(error))
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            _log.warning("%s %s: %s", request.method, request.url.path, what)
+            return as_json(b'{"error":"the service has failed at this: its log says how"}', 500)
+
+    return answered
+
+
+def headers_of(error: AskError) -> dict[str, str]:
+    """When to ask again; of too long a body, that what is still to come is not read."""
+    headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
+    return headers | ({"connection": "close"} if error.status == 413 else {})
+
+
+def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer of JSON, which nobody stores."""
+    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
+
+
+async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowance, large: str) -> T:
+    """The body of a request, which says that it is JSON. Raises AskError with what is ``wanted``.
+
+    ``large`` is what is said of a body that is too large; ``allowance`` is how many are read.
+
+    No page of another site can send this type without being asked for leave first, which is refused.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise AskError(415, wanted.replace("send ", "send JSON: ", 1))
+    allow(allowance, "requests")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LONGEST:
+            raise AskError(413, large)
+    try:
+        return msgspec.json.decode(body, type=of)
+    except (msgspec.DecodeError, RecursionError):
+        raise AskError(400, wanted) from None
+
+
+def number(request: Request, name: str) -> float | None:
+    """A number of the query; None where it has none. Raises AskError."""
+    text = request.query_params.get(name)
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise AskError(400, f"{name}: a number")
+    return value
+
+
+def integer(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """A whole number of the query, within bounds. Raises AskError."""
+    value = number(request, name)
+    if value is None:
+        return default
+    if not value.is_integer() or not least <= value <= most:
+        raise AskError(400, f"{name}: a whole number from {least} to {most}")
+    return int(value)

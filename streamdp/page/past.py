@@ -1,0 +1,154 @@
+"""What is further back than a page remembers: stories that ended, all records of one, and themes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.engine import Engine
+from streamdp.kernels.compilation import beside
+from streamdp.page.errors import Asks, allow, as_json, integer
+from streamdp.story.story import Stories, Theme
+from streamdp.streams.told import record_of
+
+PAGED = 100
+"""Records, or stories that ended, that are given at once."""
+
+SHARE = 30.0
+"""Themes are made anew no sooner than after this many times the seconds that it took."""
+
+LEAST = 5.0
+"""Nor sooner than after so many seconds."""
+
+Page = tuple[int, list[dict[str, Any]]]
+"""How many there are, and some of them."""
+
+
+class Source(Protocol):
+    """What knows more of the past than the page. ``lacking`` says what it does not know."""
+
+    lacking: str
+
+    def ended(self, words: Sequence[str], start: int, most: int) -> Page:
+        """Stories that ended, the latest first, that have all these words."""
+
+    def records(self, label: int, start: int, most: int) -> Page:
+        """Records of a story, the latest first."""
+
+
+class Further:
+    """The answers about what is further back. ``source`` is the store; None where there is none."""
+
+    def __init__(self, api: Asks) -> None:
+        self._api = api
+        self._themes: dict[int | None, tuple[float, Stories]] = {}
+        self._making = asyncio.Lock()
+
+    async def ended(self, request: Request) -> Response:
+        """Stories that ended."""
+        words = request.query_params.get("search", "")[:200].lower().split()
+        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, PAGED)
+        source: Source | None = self._api.view.source
+        if source is None:
+            found, rows = self._api.view.ended(words, start, most)
+            lacking = "without --store, those are known that ended since the page began"
+        else:
+            found, rows = await asyncio.to_thread(source.ended, words, start, most)
+            lacking = source.lacking
+        return as_json(msgspec.json.encode({"found": found, "lacking": lacking, "ended": rows}))
+
+    async def records(self, request: Request) -> Response:
+        """All records of a story that are known, the latest first."""
+        label = int(request.path_params["label"])
+        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 20, 1, PAGED)
+        source: Source | None = self._api.view.source
+        if source is None:
+            allow(self._api.made)
+            found, rows = await self._api.ask(lambda engine: retained(engine, label, start, most))
+            texts = self._api.view.texts(label)
+            rows = [{**row, "text": row["text"] or texts.get(row["seq"], "")} for row in rows]
+            lacking = "the records that are retained, and the texts of some: a --store has all"
+        else:
+            found, rows = await asyncio.to_thread(source.records, label, start, most)
+            lacking = source.lacking
+        return as_json(msgspec.json.encode({"found": found, "lacking": lacking, "records": rows}))
+
+    async def themes(self, request: Request) -> Response:
+        """The live stories in fewer, coarser groups."""
+        asked = request.query_params.get("themes", "20")
+        wanted = None if asked == "auto" else integer(request, "themes", 20, 1, 500)
+        found = await self._themed(wanted)
+        view = self._api.view
+        rows = [theme_row(theme, found) for theme in found.themes]
+        with view.lock:
+            for row in rows:
+                row["slot"] = view.graph.colours.of(row["stories"][0]["cluster"])
+        why = "" if rows else "templates, and clusters whose words are not known, have no themes"
+        return as_json(msgspec.json.encode({"of": len(found), "why": why, "themes": rows}))
+
+    async def _themed(self, wanted: int | None) -> Stories:
+        """The stories with their themes, as of a moment ago; numbers stay from one look to the next."""
+        async with self._making:
+            until, found = self._themes.get(wanted, (0.0, Stories()))
+            if time.monotonic() < until:
+                return found
+            allow(self._api.made)
+            stories = await self._api.ask(lambda engine: engine.stories(records=False).settled())
+            began = time.monotonic()
+            made: Stories = await asyncio.to_thread(_make, stories, wanted, found.theme_numbers or None)
+            now = time.monotonic()
+            self._themes[wanted] = now + max(LEAST, SHARE * (now - began)), made
+            while len(self._themes) > 8:
+                self._themes.pop(next(iter(self._themes)))
+        return made
+
+
+def _make(stories: Stories, wanted: int | None, before: Mapping[int, int] | None) -> Stories:
+    """In a thread: the first time a kernel may have to be compiled, and nobody waits for that."""
+    with beside():
+        return stories.themed(wanted, before=before)
+
+
+def theme_row(theme: Theme, stories: Stories) -> dict[str, Any]:
+    """A theme as pages get it, with its largest stories."""
+    titles = {story.label: story for story in stories}
+    largest = [titles[label] for label in theme.stories[:5]]
+    return {
+        "theme": theme.theme,
+        "name": theme.title,
+        "keywords": theme.keywords,
+        "size": theme.records,
+        "now": theme.now,
+        "before": theme.before,
+        "count": len(theme.stories),
+        "stories": [{"cluster": each.label, "name": each.title, "size": each.size} for each in largest],
+    }
+
+
+def retained(engine: Engine, label: int, start: int, most: int) -> Page:
+    """Records of a story that the stream retains, the latest first."""
+    labels, times = engine.lately()
+    first, places = engine.seq - len(labels), (labels == label).nonzero()[0][::-1].tolist()
+    open_still = {answer.seq: answer for answer in engine.open_answers() if answer.cluster == label}
+    texts = {seq: text for seq, of, text, _ in engine.spoken() if of == label}
+    rows = []
+    for place in places[start : start + most]:
+        seq = first + place
+        record = None if seq not in open_still else record_of(open_still[seq], texts.get(seq, ""))
+        rows.append(
+            {
+                "seq": seq,
+                "id": "" if record is None or record.id is None else str(record.id)[:80],
+                "time": None if times is None else float(times[place]),
+                "text": (record.text if record is not None else texts.get(seq, ""))[:300],
+                "probability": None if record is None else record.probability,
+                "revision": None if record is None else record.revision,
+            }
+        )
+    return len(places), rows

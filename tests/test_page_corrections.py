@@ -1,0 +1,196 @@
+"""Corrections over HTTP, and what the page asks of the past: against the store and a replay."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from commands import call, parsed, start, succeed, wait_for, write_headlines
+
+from tests.test_page_commands import address, get
+
+RUN = ("consume", "--file", "in.jsonl", "--output", "out", "--events", "events", "--state", "state")
+SETTINGS = {"snapshot_every": "500", "beam": "4", "decay_scale": "100"}
+PAGE = ("--follow", "--page", "0", "--page-corrections", "--store", "db")
+
+
+class Live(NamedTuple):
+    """A run with a page."""
+
+    url: str
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def send(self, body: Any, **headers: str) -> tuple[int, Any]:
+        """What a correction is answered."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}
+        asked = urllib.request.Request(f"{self.url}api/corrections", data, sent)
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            return error.code, text
+
+    def largest(self, most: int) -> list[int]:
+        """Labels of the largest stories."""
+        return [row["cluster"] for row in get(f"{self.url}api/clusters?limit={most}")["clusters"]]
+
+    def records(self) -> int:
+        """Records that were answered, by what the page says."""
+        return int(get(f"{self.url}api/status").get("records", 0))
+
+    def end(self) -> None:
+        """Stop it in order."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=120)
+
+
+def run(folder: Path, *more: str) -> Live:
+    process = start(folder, *RUN, *more, **SETTINGS)
+    return Live(address(process), folder, process)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("live")
+    write_headlines(folder / "in.jsonl", 2000)
+    made = run(folder, *PAGE)
+    wait_for(lambda: made.records() == 2000)
+    yield made
+    made.process.kill()
+    made.process.communicate()
+
+
+def test_corrections_over_http(live: Live) -> None:
+    a, b, c, d = live.largest(4)
+    status, made = live.send({"what": "rename", "stories": [a], "title": "Talks in Turin"})
+    assert (status, made["number"], made["told"]) == (200, 1, f"rename {a} Talks in Turin")
+    assert live.send({"what": "pin", "stories": [b], "who": "ann"})[1]["who"] == "ann"
+    assert live.send({"what": "keep-apart", "stories": [b, c]})[0] == 200
+    status, why = live.send({"what": "merge", "stories": [b, c]})
+    assert status == 409
+    assert b"correction 3 of page contradicts it" in why
+    assert live.send({"what": "mute", "stories": [d]})[0] == 200
+    wait_for(lambda: d not in live.largest(500))
+    rows = {row["cluster"]: row for row in get(f"{live.url}api/clusters?limit=500")["clusters"]}
+    assert rows[a]["name"] == "Talks in Turin"
+    assert [label for label, row in rows.items() if row["pinned"]] == [b]
+    told = get(f"{live.url}api/corrections")
+    assert told["allowed"]
+    assert [(row["number"], row["at"], row["in_force"]) for row in told["corrections"]] == [
+        (number, 2000, True) for number in (4, 3, 2, 1)
+    ]
+    assert live.send({"what": "undo", "undone": 3})[0] == 200
+    wait_for(lambda: get(f"{live.url}api/status")["corrections"] == 3)
+    assert live.send({"what": "undo", "undone": 3})[0] == 409
+    lines = parsed((live.folder / "state" / "corrections").read_bytes())
+    assert [line["what"] for line in lines if "what" in line] == [
+        "rename", "pin", "keep-apart", "mute", "undo"
+    ]  # fmt: skip
+
+
+def test_who_may_not_correct(live: Live) -> None:
+    before = (live.folder / "state" / "corrections").read_bytes()
+    (a,) = live.largest(1)
+    body = {"what": "rename", "stories": [a], "title": "Mine"}
+    assert live.send(body, Content_Type="text/plain")[0] == 415
+    assert live.send(body, Content_Type="application/x-www-form-urlencoded")[0] == 415
+    assert live.send(body, Origin="http://evil.example")[0] == 403
+    assert live.send(body, Sec_Fetch_Site="cross-site")[0] == 403
+    assert live.send(body, Host="evil.example")[0] == 421
+    for wrong in (b"{", b"[]", {"what": "burn"}, {"what": "rename", "stories": [a]}, {**body, "at": 3}):
+        assert live.send(wrong)[0] == 400
+    assert live.send({"what": "rename", "stories": [10**9], "title": "x"})[0] == 409
+    assert live.send(b'"' + b"x" * 50_000 + b'"')[0] == 413
+    codes = [live.send({"what": "burn"})[0] for _ in range(30)]
+    assert codes[-1] == 429
+    assert (live.folder / "state" / "corrections").read_bytes() == before
+
+
+def test_all_records_of_a_story_and_those_that_ended(live: Live) -> None:
+    store = sqlite3.connect(live.folder / "db")
+    label = live.largest(1)[0]
+    seqs = [
+        seq for (seq,) in store.execute("SELECT seq FROM records WHERE label = ? ORDER BY -seq", (label,))
+    ]
+    first = get(f"{live.url}api/clusters/{label}/records?limit=30")
+    second = get(f"{live.url}api/clusters/{label}/records?start=30&limit=100")
+    assert (first["found"], first["lacking"]) == (len(seqs), "")
+    assert [row["seq"] for row in first["records"] + second["records"]] == seqs[:130]
+    assert all(row["text"] for row in first["records"])
+    gone = "SELECT label, title FROM stories WHERE ended IN ('closed', 'retired') AND size > 0"
+    titles = dict(store.execute(f"{gone} ORDER BY last_seq DESC, label").fetchall())
+    told = get(f"{live.url}api/ended?limit=100")
+    assert told["found"] == len(titles) > 3
+    assert [row["cluster"] for row in told["ended"]] == list(titles)[:100]
+    label, title = next((label, title) for label, title in titles.items() if title)
+    found = get(f"{live.url}api/ended?search={'+'.join(title.split()[:2])}")["ended"]
+    assert label in [row["cluster"] for row in found]
+    (text,) = store.execute("SELECT text FROM records WHERE label = ? LIMIT 1", (label,)).fetchone()
+    found = get(f"{live.url}api/ended?search={text.split()[-1]}")["ended"]
+    assert label in [row["cluster"] for row in found]
+    assert get(f"{live.url}api/ended?search=nosuchword")["found"] == 0
+
+
+def test_themes_of_the_live_stories(live: Live) -> None:
+    told = get(f"{live.url}api/themes?themes=3")
+    assert len(told["themes"]) == min(3, told["of"])
+    assert sum(theme["count"] for theme in told["themes"]) == told["of"]
+    sizes = [row["size"] for row in get(f"{live.url}api/clusters?limit=500")["clusters"]]
+    assert sum(theme["size"] for theme in told["themes"]) == sum(sizes)
+
+
+def test_a_replay_of_what_the_page_corrected_is_the_same(live: Live, tmp_path: Path) -> None:
+    write_headlines(live.folder / "more.jsonl", 2600)
+    grown = (live.folder / "more.jsonl").read_bytes().splitlines(keepends=True)[2000:]
+    with (live.folder / "in.jsonl").open("ab") as file:
+        file.writelines(grown)
+    wait_for(lambda: live.records() == 2600)
+    live.end()
+    (tmp_path / "state").mkdir()
+    shutil.copy(live.folder / "in.jsonl", tmp_path)
+    shutil.copy(live.folder / "state" / "corrections", tmp_path / "state")
+    other = run(tmp_path, "--follow", "--page", "0")
+    wait_for(lambda: other.records() == 2600)
+    assert not get(f"{other.url}api/corrections")["allowed"]
+    assert other.send({"what": "undo", "undone": 1})[0] == 403
+    label = other.largest(1)[0]
+    told = get(f"{other.url}api/clusters/{label}/records")  # without a store
+    assert "retained" in told["lacking"]
+    assert told["records"][0]["text"]
+    assert get(f"{other.url}api/ended")["ended"]
+    other.end()
+    for name in ("out", "events", "state/corrections"):
+        assert (tmp_path / name).read_bytes() == (live.folder / name).read_bytes(), name
+
+
+def test_a_state_that_nobody_runs_is_corrected(learned: Path, tmp_path: Path) -> None:
+    shutil.copytree(learned / "state", tmp_path / "state")
+    process = start(tmp_path, "page", "state", "--port", "0", "--page-corrections")
+    page = Live(address(process), tmp_path, process)
+    wait_for(lambda: page.records() == 3000)
+    a, b = page.largest(2)
+    assert page.send({"what": "merge", "stories": [a, b]})[0] == 200
+    wait_for(lambda: len({a, b} & {*page.largest(500)}) == 1)
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    stories = {story["label"] for story in parsed(succeed(tmp_path, "stories", "state", "--json"))}
+    assert len({a, b} & stories) == 1
+
+
+def test_without_a_state_nothing_is_corrected(learned: Path, tmp_path: Path) -> None:
+    run = ("consume", "--file", str(learned / "in.jsonl"), "--output", "out", "--page", "0")
+    done = call(tmp_path, *run, "--page-corrections")
+    assert done.returncode == 64
+    assert done.stderr.decode().endswith("streamdp: --page-corrections: corrections are kept in a --state\n")

@@ -1,0 +1,180 @@
+"""Corrections, stories that ended, themes and a phone, in a real Chromium beside a real run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from browser.process import browser
+from commands import parsed, wait_for
+from playwright.sync_api import Browser, Page, expect
+
+from tests.test_page_browser import Run, Told, answers, visit
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    more = ("--beam", "4", "--decay-scale", "60", "--page-corrections", "--store", "db")
+    made = Run(tmp_path_factory.mktemp("hands"), *more)
+    wait_for(lambda: answers(made.port))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    told = Told(page, run.port)
+    wait_for(lambda: visit(page, run.port))
+    yield page, told
+    page.close()
+    assert told.strange == []
+
+
+def open_story(page: Page, nth: int) -> str:
+    """Open a story of the table, the first that do not move; its label."""
+    page.click("#table thead th[data-key=size] button")
+    page.wait_for_timeout(700)
+    row = page.locator("#table tbody tr[data-cluster]").nth(nth)
+    label = row.get_attribute("data-cluster")
+    page.goto(re.sub("#.*", "", page.url) + f"#cluster/{label}")
+    expect(page.locator("#cluster h2")).to_be_visible()
+    return str(label)
+
+
+def test_an_empty_chart_says_what_it_waits_for(opened: tuple[Page, Told], run: Run) -> None:
+    page, _ = opened
+    label = re.compile("Waiting for the first record of in.jsonl|Kernels are being compiled")
+    expect(page.locator("#graph")).to_have_attribute("aria-label", label)
+    run.give(1500)
+
+
+def test_a_story_is_renamed_and_the_name_undone(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=60_000)
+    label = open_story(page, 0)
+    page.click("[data-correct=Rename]")
+    page.fill("#cluster .asked input", "Talks in Turin")
+    page.wait_for_timeout(4000)  # ticks come, and what is typed stays
+    expect(page.locator("#cluster .asked input")).to_have_value("Talks in Turin")
+    page.press("#cluster .asked input", "Enter")
+    expect(page.locator("#cluster h2")).to_have_text("Talks in Turin")
+    expect(page.locator(f"#table tr[data-cluster='{label}'] .open")).to_have_text("Talks in Turin")
+    page.locator("#cluster .note [data-undo]").click()
+    expect(page.locator("#cluster .note")).to_contain_text("is lifted")
+    lines = parsed((run.folder / "state" / "corrections").read_bytes())
+    said = [(line["what"], line.get("title"), line.get("undone")) for line in lines if "what" in line]
+    assert said == [("rename", "Talks in Turin", None), ("undo", None, 1)]
+    assert told.errors == []
+
+
+def test_stories_are_merged_pinned_kept_apart_and_a_record_moved(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(4)", timeout=60_000)
+    first = open_story(page, 0)
+    page.click("[data-correct=Pin]")
+    expect(page.locator("#cluster .pinned")).to_be_visible()
+    other = page.locator("#table tbody tr[data-cluster] .open").nth(1).inner_text()
+    page.click("[data-correct='Keep apart…']")
+    page.fill("#cluster .asked input", other)
+    page.locator("#cluster .asked .near button", has_text=other).first.click()
+    expect(page.locator("#cluster .note")).to_contain_text("Kept apart from")
+    page.click("[data-correct='Merge…']")
+    page.fill("#cluster .asked input", other)
+    page.locator("#cluster .asked .near button", has_text=other).first.click()
+    expect(page.locator("#cluster .note.bad")).to_contain_text("contradicts it")
+    told.errors[:] = [error for error in told.errors if "409" not in error]
+    page.keyboard.press("Escape")
+    page.locator("#cluster .move").first.click()
+    third = page.locator("#table tbody tr[data-cluster] .open").nth(2).inner_text()
+    page.fill("#cluster .asked input", third)
+    page.locator("#cluster .asked .near button", has_text=third).first.click()
+    expect(page.locator("#cluster .note")).to_contain_text("Moved to")
+    page.click("#cluster .close")
+    expect(page.locator("#corrections")).to_be_visible()
+    held = page.locator("#corrected li").count()
+    page.locator("#corrected [data-undo]").first.click()
+    expect(page.locator("#corrected li")).to_have_count(held - 1)
+    lines = parsed((run.folder / "state" / "corrections").read_bytes())
+    assert [line["what"] for line in lines if "what" in line][2:] == ["pin", "keep-apart", "move", "undo"]
+    assert first
+    assert told.errors == []
+
+
+def test_stories_that_ended_are_searched_and_all_records_read(opened: tuple[Page, Told], run: Run) -> None:
+    page, told = opened
+    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=60_000)
+    page.click("[data-level=ended]")
+    row = page.locator("#level-rows tbody tr").first
+    expect(row).to_be_visible()
+    name = row.locator(".open").inner_text()
+    page.fill("#search", " ".join(name.split()[:3]))
+    expect(page.locator("#level-rows .open", has_text=name).first).to_be_visible()
+    page.fill("#search", "nosuchwordanywhere")
+    expect(page.locator("#lacking")).to_contain_text("No story that ended has these words.")
+    page.fill("#search", "")
+    page.click("[data-level=themes]")
+    page.select_option("#themes-wanted", "5")
+    expect(page.locator("#level-rows tbody tr")).to_have_count(5, timeout=60_000)
+    page.locator("#level-rows .members button").first.click()
+    expect(page.locator("#cluster h2")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.click("[data-level=live]")
+    open_story(page, 0)
+    page.click("#all")
+    expect(page.locator("#cluster .records > li")).to_have_count(20)
+    page.click("#all")
+    expect(page.locator("#cluster .records > li")).to_have_count(40)
+    assert page.locator("#cluster .records > li p").first.inner_text() != ""
+    assert told.errors == []
+
+
+COVERED = """
+() => [...document.querySelectorAll("button, input, select, textarea, a:not(.skip), h2, th")]
+  .filter((each) => each.checkVisibility() && each.getBoundingClientRect().width > 2)
+  .filter((each) => {
+    each.scrollIntoView({ block: "start" });
+    const box = each.getBoundingClientRect();
+    if (box.left < 0 || box.right > innerWidth + 1) return true;
+    const down = Math.max(box.top, 0) + Math.min(box.height, 20) / 2;
+    const at = document.elementFromPoint(box.left + box.width / 2, down);
+    return at !== null && !each.contains(at) && !at.contains(each) && !at.closest("label")?.contains(each);
+  })
+  .map((each) => each.outerHTML.slice(0, 120))
+"""
+"""What is covered by something else, or sticks out, when it is scrolled to the top."""
+
+
+@pytest.mark.parametrize("opens", [False, True])
+def test_on_a_phone_nothing_is_covered(chromium: Browser, run: Run, *, opens: bool) -> None:
+    how: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    page = chromium.new_page(**how)
+    page.goto(f"http://127.0.0.1:{run.port}/")
+    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=60_000)
+    if opens:
+        page.tap("#table tbody tr[data-cluster] .open")
+        expect(page.locator("#cluster h2")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(COVERED) == []
+    page.close()
+
+
+def test_a_story_that_is_opened_when_the_run_is_gone_says_so(opened: tuple[Page, Told], run: Run) -> None:
+    page, _ = opened
+    page.wait_for_selector("#table tbody tr[data-cluster]:nth-child(2)", timeout=60_000)
+    open_story(page, 0)
+    run.kill()
+    expect(page.locator("#state")).to_have_text("connection lost, trying again", timeout=20_000)
+    page.locator("#table tbody tr[data-cluster] .open").nth(1).click()
+    expect(page.locator("#cluster .gone")).to_contain_text("The connection is lost")
+    run.start()
+    expect(page.locator("#cluster .figures")).to_be_visible(timeout=60_000)
