@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -56,11 +57,8 @@ def consumed(bootstrap: str, topic: str, folder: Path, beam: int, output: str | 
     return time.perf_counter() - began
 
 
-def main() -> None:
-    """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--records", type=int, default=200_000)
-    count = parser.parse_args().records
+def rates(count: int, beams: Sequence[int] = (16, 1)) -> list[tuple[str, float]]:
+    """Seconds of the bare consumer, then of ours, each with its name."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "broker").mkdir()
@@ -74,14 +72,27 @@ def main() -> None:
             items = ((i % PARTITIONS, encode(item)) for i, item in enumerate(demo_stream(count, 1)))
             produce(broker.bootstrap, topic, items)
             found = [("bare poll and JSON", bare(broker.bootstrap, topic, count))]
-            for to, beam in itertools.product(("file", "topic"), (16, 1)):
+            for to, beam in itertools.product(("file", "topic"), beams):
                 output = make_topic(broker.bootstrap, 1) if to == "topic" else None
                 seconds = consumed(broker.bootstrap, topic, folder, beam, output)
                 found.append((f"consume to a {to}, beam {beam}", seconds))
         finally:
             broker.stop()
+    return found
+
+
+def report(count: int, beams: Sequence[int] = (16, 1)) -> None:
+    """Measure and print."""
+    found = rates(count, beams)
     rows = [(what, f"{count / s:,.0f}", f"{found[0][1] / s:.2f}") for what, s in found]
     show(f"{count:,} records of a topic of {PARTITIONS} partitions", ["what", "records/s", "of bare"], rows)
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--records", type=int, default=200_000)
+    report(parser.parse_args().records)
 
 
 if __name__ == "__main__":

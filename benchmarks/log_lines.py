@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -140,6 +141,11 @@ class Fresh:
             else c
             for c in token
         )  # fmt: skip
+
+
+def write_log(path: Path, texts: Sequence[str]) -> None:
+    """A log of these messages, all of one time."""
+    path.write_text("".join(f"2026-01-05 10:00:00 INFO {text}\n" for text in texts))
 
 
 def made_templates(count: int, seed: int = 0) -> list[list[str]]:

@@ -7,7 +7,6 @@ import ctypes
 import gc
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,8 +16,17 @@ import numpy as np
 import psutil
 
 from benchmarks.log_choice import NEUTRAL, Choice
-from benchmarks.log_lines import LATER, SETS, Fresh, accuracy, drain, log_lines, made_templates
-from benchmarks.workloads import show
+from benchmarks.log_lines import (
+    LATER,
+    SETS,
+    Fresh,
+    accuracy,
+    drain,
+    log_lines,
+    made_templates,
+    write_log,
+)
+from benchmarks.workloads import child_used, show, streamdp
 from streamdp.decode.log import FIRST, LogLines
 from streamdp.lines.base import USUAL, Bounds, Terms
 from streamdp.lines.stream import LineStream
@@ -168,18 +176,9 @@ def end_to_end(texts: Sequence[str]) -> float:
     """Lines a CPU second of ``streamdp consume --format log``, file to file, start included."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "in.log")
-        path.write_text("".join(f"2026-01-05 10:00:00 INFO {text}\n" for text in texts))
-        command = [sys.executable, "-m", "streamdp", "consume", "--file", str(path), "--format", "log"]
-        before = _children()
-        subprocess.run([*command, "--output", str(Path(folder, "out"))], check=True, capture_output=True)
-        return len(texts) / (_children() - before)
-
-
-def _children() -> float:
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+        write_log(path, texts)
+        command = streamdp("consume", "--file", str(path), "--format", "log", "--output", f"{folder}/out")
+        return len(texts) / child_used(command, stderr=subprocess.DEVNULL).seconds
 
 
 def scaling(most: int, lines: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import psutil
 
 from benchmarks.tables import show as show
 from streamdp.beam.search import BeamSearch
@@ -246,12 +246,26 @@ def median_of(runs: int, measure: Callable[[], float]) -> float:
     return median(measure() for _ in range(runs))
 
 
-def child_cpu_seconds(command: Sequence[str], **options: Any) -> float:
-    """User and system CPU seconds of a child process, its start-up included."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, **options)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+class Used(NamedTuple):
+    """CPU seconds of a child process, its start-up included, and the most MiB that it was seen to hold."""
+
+    seconds: float
+    peak: float
+
+
+def child_used(command: Sequence[str], **options: Any) -> Used:
+    """What a child process uses, and no other; CalledProcessError where it fails."""
+    process, peak = subprocess.Popen(command, **options), 0
+    watched = psutil.Process(process.pid)
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        # the kernel's own figure begins with what this process holds
+        peak = max(peak, watched.memory_info().rss)
+        time.sleep(0.05)
+    _, status, used = ended
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Used(used.ru_utime + used.ru_stime, peak / 2**20)
 
 
 def clean_environment(**more: str) -> dict[str, str]:

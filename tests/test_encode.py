@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from feeds import headlines, record, texts, vectors
 
-from streamdp.encode.encoders import VectorEncoder, choose_encoder
+from streamdp.encode.encoders import choose_encoder
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError

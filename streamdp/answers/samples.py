@@ -73,6 +73,8 @@ def of_texts(
 
     ``kept`` shows their kept fields instead, where there are any.
     """
+    if texts.dimension and not (kept and texts.keep):
+        return []  # numbers show nothing
     columns, letters = texts.columns, texts.columns.letters.data
     numbers = range(len(texts)) if which is None else which
     ends = columns.ends.tolist()

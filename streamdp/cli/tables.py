@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from streamdp.encode.encoders import VectorEncoder
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records import ClusterSummary

@@ -100,24 +100,37 @@ def _records(count: int, names: FieldNames) -> list[Value]:
     ]
 
 
-def _as_read(settings: Settings, texts: list[Value]) -> Texts | list[Record | Reject]:
-    """Texts as they are read from lines of JSON, or from lines of a log."""
-    raws = Raws({"file": ""}, ("line",))
-    for number, text in enumerate(texts):
-        written = msgspec.json.encode({settings.text_field: text})
-        raws.data.append(str(text).encode() if settings.of_lines else written)
-        raws.places.append(number)
-        raws.arrivals.append(0.0)
+def _as_read(settings: Settings, values: list[Value]) -> Texts | list[Record | Reject]:
+    """Texts or vectors as they are read from lines of JSON; texts from lines of a log, for their stream."""
+    text = isinstance(values[0], str)
+    field = settings.text_field if text else settings.vector_field
+    lines = [msgspec.json.encode({field: value}) for value in values]
+    if settings.of_lines:
+        lines = [str(value).encode() for value in values]
     decoder = decoder_of(settings, "log" if settings.of_lines else "jsonl")
     if decoder.log is not None:
-        return LogReader(decoder, decoder.log, decoder.decode).read(raws, together=True)
-    return TextReader(decoder).read(raws)
+        return LogReader(decoder, decoder.log, decoder.decode).read(_raws(lines), together=True)
+    reader = TextReader(decoder)
+    if not text:
+        reader.read(_raws(lines[:1]))  # which shows what there is to read
+        table = decoder_of(settings, "csv")
+        table.header = "ab"
+        rows = TextReader(table)
+        for _ in range(2):
+            rows.read(_raws([b"1,2"]))
+    return reader.read(_raws(lines))
+
+
+def _raws(lines: list[bytes]) -> Raws:
+    raws = Raws({"file": ""}, ("line",))
+    raws.data, raws.places, raws.arrivals = lines, list(range(len(lines))), [0.0] * len(lines)
+    return raws
 
 
 def _run(settings: Settings, values: list[Value], *, offline: bool) -> None:
     engine = Engine(settings)
     engine.advance(values)
-    if isinstance(values[0], str):
+    if not isinstance(values[0], dict):
         engine.advance(_as_read(settings, values))
     engine.score(values[:2])
     if offline:

@@ -55,6 +55,18 @@ class Columns:
         if self._text is None and not self._features:
             raise ValueError(f"the CSV header has neither a column {fields.text!r} nor one for a feature")
 
+    @property
+    def roles(self) -> list[str]:
+        """What the cells of a row are for: time, id, kept, feature, text, or nothing."""
+        found = [""] * len(self.header)
+        for role, at in (("time", self._time), ("id", self._id), ("text", self._text)):
+            if at is not None:
+                found[at] = role
+        for role, cells in (("kept", self._keep), ("feature", self._features if self._text is None else ())):
+            for _, at in cells:
+                found[at] = role
+        return found
+
     def read(self, data: bytes) -> Parts:
         """Return the value, time, id and kept cells; raises RefusedError or UnicodeDecodeError."""
         text = data.decode()

@@ -108,6 +108,11 @@ class Decoder:
         named = None if self._categories is None else self._categories.all
         self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
 
+    @property
+    def roles(self) -> list[str]:
+        """Of a table, what the cells of a row are for (see :class:`Columns`)."""
+        return [] if self._columns is None else self._columns.roles
+
     def decode_all(self, raw: Raw) -> list[Record | Reject]:
         """Decode all records of an event: several of OpenTelemetry, or none; of any other format one."""
         return [self.decode(raw)] if self._otlp is None else self._otlp.read(raw)

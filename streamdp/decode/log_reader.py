@@ -146,6 +146,7 @@ class LogReader:
             np.full((len(which), 2), -1),
             found.kept[which],
             places_of(raws)[which],
+            np.empty((len(which), 0)),
         )
         return found.rows, Texts(columns, raws, which, self._keep)
 

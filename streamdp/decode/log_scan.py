@@ -15,7 +15,7 @@ import numpy as np
 from streamdp.decode.expressions import NONE, UNKNOWN, Machine, match
 from streamdp.decode.grammar import EXACT, INEXACT, MINUS, NINE, QUOTE, ZERO, decimal, is_utf8
 from streamdp.decode.log_times import AHEAD, LATEST
-from streamdp.decode.scan import NO_DAY, day_of
+from streamdp.decode.times import NO_DAY, day_of
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import row_type
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,157 +14,17 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.category_encoder import EVERY, CategoryEncoder, sound_cuts
 from streamdp.encode.order import ReorderBuffer, refuse
 from streamdp.encode.text import Tokenizer
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.vocabulary import LONGEST, BagEncoder, Vocabulary, letters_of
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.errors import ConfigError
 from streamdp.kernels.sound import finite, require
 from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
-from streamdp.records import FieldNames, Kind, Record, Reject, holds_categories
+from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.settings import Settings
-from streamdp.settings.registry import CATEGORICAL, LIKELIHOODS, find
+from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
-
-HUGE = 1e100
-"""Larger components are refused: their squares would leave the range of a double."""
-
-
-class VectorEncoder:
-    """Vectors, or named features in a fixed order, to rows.
-
-    Parameters
-    ----------
-    dimension, names
-        D, and the names of the features; None for vectors.
-    likelihood
-        The family that says which vectors are records, by the name that users write.
-    normalise
-        Whether vectors are scaled to length one.
-    """
-
-    sparse = False
-    waits = True
-    kind: ClassVar[Kind] = "vectors"
-
-    def __init__(
-        self, dimension: int, names: list[str] | None, likelihood: str = AUTO, *, normalise: bool = False
-    ) -> None:
-        self.dimension = dimension
-        self.names = names
-        self.likelihood = likelihood
-        self.normalise = normalise
-        self.rows: list[Sequence[float] | np.ndarray] = []
-        self._read = None if likelihood == AUTO else find(LIKELIHOODS, likelihood).read
-
-    @classmethod
-    def like(cls, record: Record, likelihood: str = AUTO, *, normalise: bool = False) -> VectorEncoder:
-        """An encoder for records of this one's form."""
-        names = sorted(record.value) if isinstance(record.value, dict) else None
-        return cls(len(record.value), names, likelihood, normalise=normalise)
-
-    def learn(self) -> Moments | None:
-        """Location and scale of the vectors of the batch."""
-        return Moments.of(np.array(self.rows, float))
-
-    def add_all(self, records: Iterable[Record]) -> list[Reject | None]:
-        """Append records to the batch, or say of each why it cannot be clustered."""
-        return [self.add(record) for record in records]
-
-    def add(self, record: Record) -> Reject | None:
-        """Append a record to the batch, or say why it cannot be clustered."""
-        value: Any = record.value
-        row: Any
-        if isinstance(value, str):
-            return refuse(record, "wrong_kind", "it holds a text where this stream holds vectors")
-        if isinstance(value, dict):
-            if holds_categories(value):
-                return refuse(record, "wrong_kind", "it holds categories where this stream holds numbers")
-            if self.names is None:
-                return refuse(record, "wrong_kind", "it holds features where this stream holds vectors")
-            strange = value.keys() - set(self.names)
-            if strange:
-                return refuse(
-                    record,
-                    "unknown_feature",
-                    f"feature {min(strange)!r} was not in the first record of the stream",
-                )
-            row = [value.get(name, 0.0) for name in self.names]
-        else:
-            if self.names is not None:
-                return refuse(record, "wrong_kind", "it holds a vector where this stream holds features")
-            row = value
-            if len(row) != self.dimension:
-                return refuse(
-                    record,
-                    "wrong_length",
-                    f"its vector has {len(row)} numbers where this stream has {self.dimension}",
-                )
-        if self.normalise or self._read is not None:
-            return self._append(record, np.array(row, float))
-        if not math.isfinite(sum(row)) and not all(map(math.isfinite, row)):
-            return _not_finite(record)
-        if max(row) > HUGE or min(row) < -HUGE:
-            return _too_large(record)
-        self.rows.append(row)
-        return None
-
-    def _append(self, record: Record, row: np.ndarray) -> Reject | None:
-        """Take a row as what the settings make of it."""
-        largest = float(np.abs(row).max())
-        if not math.isfinite(largest):
-            return _not_finite(record)
-        if largest > HUGE:
-            return _too_large(record)
-        if self.normalise:
-            if largest == 0.0:
-                return refuse(record, "zero_vector", "its vector is all zeros, which has no direction")
-            row = row / largest  # the squares neither overflow nor vanish
-            row = row / np.sqrt(np.square(row).sum())
-        if self._read is not None:
-            try:
-                row = self._read(row[np.newaxis])[0]
-            except ValueError as error:
-                return refuse(record, "wrong_value", f"under the {self.likelihood} likelihood {error}")
-        self.rows.append(row)
-        return None
-
-    def take(self, times: np.ndarray) -> Batch:
-        """The batch, with the event time of each of its records; a new one is begun."""
-        rows = np.array(self.rows, float).reshape(len(self.rows), self.dimension)
-        self.rows = []
-        return Batch(vectors=rows, times=times)
-
-    def for_scoring(self) -> VectorEncoder:
-        """An encoder of the same vectors with a batch of its own."""
-        return VectorEncoder(self.dimension, self.names, self.likelihood, normalise=self.normalise)
-
-    def sizes(self, batch: Batch) -> np.ndarray:
-        """By how many parts the novelty of each record is divided, shape (n,): its numbers."""
-        return batch.sizes
-
-    @property
-    def words(self) -> Sequence[str | None] | None:
-        """None: vectors have no words."""
-        return None
-
-    def dump(self) -> dict[str, Any]:
-        """Everything that must be known to encode the next record, as plain values."""
-        return {
-            "kind": "vectors",
-            "dimension": self.dimension,
-            "names": self.names,
-            "likelihood": self.likelihood,
-            "normalise": self.normalise,
-        }
-
-
-def _not_finite(record: Record) -> Reject:
-    return refuse(record, "not_finite", "a number in it is not finite")
-
-
-def _too_large(record: Record) -> Reject:
-    return refuse(record, "too_large", f"a number in it is beyond {HUGE:g}")
-
 
 Encoder = BagEncoder | VectorEncoder
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.encoders import HUGE
+from streamdp.encode.vector_encoder import HUGE
 from streamdp.records import holds_categories, written
 from streamdp.settings.schema import AUTO
 

@@ -15,7 +15,8 @@ from streamdp.answers.describe import events_of
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch, inherit
 from streamdp.beam.single import Single, next_label
-from streamdp.encode.encoders import HUGE, VectorEncoder, choose_encoder
+from streamdp.encode.encoders import choose_encoder
+from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.engine import Engine
 from streamdp.estimators.reading import names_of, numbers_of
 from streamdp.records import Event, Record

@@ -20,7 +20,7 @@ NO_FIELDS = (-2, -2)
 
 
 class Columns(NamedTuple):
-    """What kernels read of texts; a span is where in ``data`` something begins and ends."""
+    """What kernels read of texts or vectors; a span is where in ``data`` something begins and ends."""
 
     data: np.ndarray  # uint8[...] the records as they came, and what was written anew
     letters: np.ndarray  # uint8[...] the texts in UTF-8, one after the other
@@ -29,13 +29,14 @@ class Columns(NamedTuple):
     ids: np.ndarray  # int64[n, 2] spans of what is written of ids; begins below 0 where there is none
     kept: np.ndarray  # int64[n, fields, 2] the same of kept fields
     places: np.ndarray  # int64[n, numbers] what is counted in positions
+    vectors: np.ndarray  # float64[n, D]; D is 0 where they are texts
 
 
-_BESIDE = ("times", "ids", "kept", "places")
+_BESIDE = ("times", "ids", "kept", "places", "vectors")
 
 
 class Texts(Sequence[Record]):
-    """Texts that were read, and what was refused among them.
+    """Texts that were read, or vectors of one length, and what was refused among them.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ class Texts(Sequence[Record]):
         What was refused, each before the text of so many before it.
     begin
         Where in ``letters`` the first text begins.
+    features
+        The names of the numbers of each vector; none where vectors are arrays.
     """
 
     def __init__(
@@ -59,9 +62,10 @@ class Texts(Sequence[Record]):
         keep: tuple[str, ...],
         refused: Sequence[tuple[int, Reject]] = (),
         begin: int = 0,
+        features: tuple[str, ...] = (),
     ) -> None:
         self.columns, self.raws, self.numbers, self.keep = columns, raws, numbers, keep
-        self.refused, self.begin = refused, begin
+        self.refused, self.begin, self.features = refused, begin, features
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -70,6 +74,11 @@ class Texts(Sequence[Record]):
     def came(self) -> int:
         """How many events there were, what was refused among them."""
         return len(self) + len(self.refused)
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers each vector has; 0 of texts."""
+        return int(self.columns.vectors.shape[1])
 
     @property
     def arrivals(self) -> np.ndarray:
@@ -87,7 +96,7 @@ class Texts(Sequence[Record]):
             for at, reject in self.refused
             if start <= at and (at < stop or (last and at == stop))
         ]
-        return Texts(part, self.raws, self.numbers[start:stop], self.keep, refused, begin)
+        return Texts(part, self.raws, self.numbers[start:stop], self.keep, refused, begin, self.features)
 
     def take(self, which: np.ndarray) -> Texts:
         """Some of the texts, by their numbers in order, without what was refused."""
@@ -102,7 +111,7 @@ class Texts(Sequence[Record]):
             ends=ends,
             **{name: getattr(columns, name)[which] for name in _BESIDE},
         )
-        return Texts(part, self.raws, self.numbers[which], self.keep)
+        return Texts(part, self.raws, self.numbers[which], self.keep, features=self.features)
 
     def all(self) -> list[Record | Reject]:
         """Records and what was refused, as they came."""
@@ -118,6 +127,13 @@ class Texts(Sequence[Record]):
         """What one of them says."""
         begin = self.columns.ends[i - 1] if i else self.begin
         return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
+
+    def value(self, i: int) -> str | list[float] | dict[str, Any]:
+        """The text, the vector or the features of one of them."""
+        if not self.dimension:
+            return self.text(i)
+        vector: list[float] = self.columns.vectors[i].tolist()
+        return dict(zip(self.features, vector, strict=True)) if self.features else vector
 
     def said(self) -> list[str]:
         """What all of them say."""
@@ -146,7 +162,7 @@ class Texts(Sequence[Record]):
         number = int(self.numbers[i])
         raws = self.raws
         return Record(
-            self.text(i),
+            self.value(i),
             raws.position(number),
             self.time(i),
             self.id(i),

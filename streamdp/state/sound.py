@@ -16,7 +16,8 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.encode.encoders import Encoder, VectorEncoder
+from streamdp.encode.encoders import Encoder
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
 from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit

@@ -150,7 +150,7 @@ class BeamStream(Stream):
     def take_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> None:
         """Take texts whose turn has come, at these times; what was refused among them passes through."""
         encoder, search, at = self.intake.encoder, self._search, 0
-        if search is None or not isinstance(encoder, WordEncoder):
+        if search is None or encoder is None or not self.intake.takes(texts):
             super().take_texts(texts, times, answers)
             return
         while at < len(texts):

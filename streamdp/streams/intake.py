@@ -13,7 +13,6 @@ import numpy as np
 from streamdp.encode.encoders import (
     STRAYS,
     Encoder,
-    VectorEncoder,
     check_encoder,
     encode_all,
     kind_of,
@@ -22,6 +21,7 @@ from streamdp.encode.encoders import (
     tokenizer_of,
 )
 from streamdp.encode.order import Ready, dump_record, load_record
+from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
 from streamdp.likelihoods.base import Moments
@@ -77,9 +77,15 @@ class Intake:
                     return again
         return []
 
+    def takes(self, texts: Texts) -> bool:
+        """Whether these are what the stream holds, side by side: texts, or vectors of its form."""
+        if isinstance(self.encoder, VectorEncoder):
+            return self.encoder.is_like(texts)
+        return isinstance(self.encoder, WordEncoder) and not texts.dimension
+
     def add_texts(self, texts: Texts, times: np.ndarray, answers: Answers) -> tuple[Texts, np.ndarray]:
-        """Encode texts, as a stream of words takes them; those that can be clustered, with their times."""
-        assert isinstance(self.encoder, WordEncoder)
+        """Encode what :meth:`takes` says; those that can be clustered, with their times."""
+        assert isinstance(self.encoder, WordEncoder | VectorEncoder)
         refused = self.encoder.add_texts(texts)
         found = sorted([*texts.refused, *refused], key=itemgetter(0))
         answers.rejects.extend(reject for _, reject in found)

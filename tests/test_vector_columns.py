@@ -1,0 +1,310 @@
+"""Vectors read side by side: what kernels read is what the decoder reads, and the answers are the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from feeds import changed
+from hypothesis import example, given
+from hypothesis import strategies as st
+from test_texts import all_of, raws_of
+
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.texts import TextReader
+from streamdp.encode.vector_encoder import HUGE, VectorEncoder
+from streamdp.engine import Engine
+from streamdp.records import Record, Reject
+from streamdp.records.columns import Texts, times_of
+from streamdp.settings import Settings
+from tests.families import few
+
+KEEP = ("source", "n")
+VECTORS = [
+    b'{"id":12,"time":1700000000.25,"source":"x","n":null,"vector":[1.5,-2,0.30000000000000004]}',
+    b'{ "vector" : [ 1e5 , 2.5E-7, -0.0 ] , "time":"2024-05-01T10:00:00Z", "id":"z" }',
+    b'{"vector":[123456789012345678,0.00012345678901234567,1.7976931348623157e50],"source":12}',
+    b'{"time":12,"vector":[0,0.1,0.2],"id":null,"other":{"vector":[1]}}',
+]
+FEATURES = [
+    b'{"features":{"a":1.5,"b b":-2,"\xc3\xa9":3e2},"id":"q","source":1}',
+    b'{"time":5.5,"features":{ "a" : 0.1, "b b":2 , "\xc3\xa9":-7.25 }}',
+]
+HEADER = ["time", "a", "id", "b b", "cluster", "source", "c"]
+ROWS = [
+    b"1700000000.5,1.5,x,-2,red,s,3e2",
+    b",0.1,, 2 ,,,-7.25",
+    "2024-05-01T10:00:00Z,1,ü,2,3,a b,4".encode(),
+    b"12,0.30000000000000004,12,1e-7,9,,123456789012345678",
+]
+ALPHABET = b'{}[]":,;\\0123456789-+.eE \t\r\n_\xc3\xa9\x00\x7fnultrfasvectoridbimx'
+
+Make = Callable[[], Decoder]
+SETS: dict[str, tuple[list[bytes], Make]] = {
+    "vectors": (VECTORS, lambda: Decoder("jsonl", keep=KEEP)),
+    "features": (FEATURES, lambda: Decoder("jsonl", keep=KEEP)),
+    "rows": (ROWS, lambda: Decoder("csv", header=HEADER, keep=KEEP)),
+    "seconds": (ROWS, lambda: Decoder("csv", header=HEADER, keep=KEEP, time_unit="ms")),
+    "tabs": ([row.replace(b",", b"\t") for row in ROWS], lambda: Decoder("tsv", header=HEADER, keep=KEEP)),
+}
+
+
+def reader_of(decoder: Decoder, lines: Sequence[bytes]) -> TextReader:
+    """A reader that has seen such lines."""
+    reader = TextReader(decoder)
+    assert not isinstance(reader.read(raws_of(lines)), Texts)
+    return reader
+
+
+def bits(numbers: Sequence[float]) -> bytes:
+    return struct.pack(f"{len(numbers)}d", *numbers)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_what_is_ordinary_is_read_as_the_decoder_reads_it(name: str) -> None:
+    lines, make = SETS[name]
+    rng, decoder = random.Random(name), make()
+    reader, together = reader_of(decoder, lines[:1]), 0
+    for _ in range(600):
+        some = [changed(rng, rng.choice(lines), ALPHABET, [0, 0, 0, 1, 1, 2]) for _ in range(6)]
+        raws = raws_of([*lines[:2], *some])
+        found = reader.read(raws)
+        assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
+        together += isinstance(found, Texts)
+    assert together > 60
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_these_lines_are_read_by_a_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, make = SETS[name]
+    reader = reader_of(make(), lines[:1])
+    expected = list(map(repr, map(make().decode, raws_of(lines))))
+    monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was left to Python"))
+    found = reader.read(raws_of(lines))
+    assert isinstance(found, Texts)
+    assert list(map(repr, found)) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"vector":[1,2,3],"vector":[1,2,3]}',
+        b'{"vector":[1,2]}',
+        b'{"vector":[1,2,3,4]}',
+        b'{"vector":[]}',
+        b'{"vector":[1,2,3,]}',
+        b'{"vector":[1,2,3}',
+        b'{"vector":[1,[2],3]}',
+        b'{"vector":[1,null,3]}',
+        b'{"vector":[1,NaN,3]}',
+        b'{"vector":[1,Infinity,3]}',
+        b'{"vector":[1,1e999,3]}',
+        b'{"vector":[1,"2",3]}',
+        b'{"vector":[1,true,3]}',
+        b'{"vector":[01,2,3]}',
+        b'{"vector":[1.,2,3]}',
+        b'{"vector":[.5,2,3]}',
+        b'{"vector":[+1,2,3]}',
+        b'{"vector":[-,2,3]}',
+        b'{"vector":[1e,2,3]}',
+        b'{"vector":[1e+,2,3]}',
+        b'{"vector":[1,2,-0]}',
+        b'{"vector":null}',
+        b'{"vector":[1,2,3],"text":"x"}',
+        b'{"vector":[1,2,3],"text":null}',
+        b'{"vector":[1,2,3],"features":{"a":1}}',
+        b'{"vector":[1,2,3]',
+        b'{"vector":[1,2',
+        b'{"vector":[1,2,0.1234567890123456789]}',
+        b'{"vector":[1,2,1e-70]}',
+        b'{"vector":{"0":1}}',
+    ],
+)
+def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
+    asked: list[bytes] = []
+    decoder = Decoder("jsonl", keep=KEEP)
+    reader = reader_of(decoder, VECTORS)
+    decode = decoder.decode
+
+    def counted(raw: Any) -> Record | Reject:
+        asked.append(raw.data)
+        return decode(raw)
+
+    decoder.decode = counted  # type: ignore[method-assign]
+    found = all_of(reader.read(raws_of([VECTORS[0], line])))
+    assert asked == [line]
+    assert repr(found[1]) == repr(decode(raws_of([b"", line])[1]))
+
+
+def written(draw: st.DataObject, number: float) -> str:
+    """One of the ways in which programs write a number."""
+    ways = [repr(number), f"{number:.17e}", f"{number:.6f}", f"{number:.3g}", f"{number:.9g}"]
+    return draw.draw(st.sampled_from(ways)).replace("inf", "1e400")
+
+
+@few
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=8, max_size=8), st.data())
+def test_numbers_are_read_to_the_last_bit(numbers: list[float], data: st.DataObject) -> None:
+    line = ('{"vector":[' + ",".join(written(data, number) for number in numbers) + "]}").encode()
+    reader = reader_of(Decoder("jsonl"), [b'{"vector":[1,2,3,4,5,6,7,8]}'])
+    (found,) = all_of(reader.read(raws_of([line])))
+    expected = Decoder("jsonl").decode(raws_of([line])[0])
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_between_two_doubles_go_to_the_nearer(seed: int) -> None:
+    """Digits that end just before, at and behind the middle of two doubles, which plain sums get wrong."""
+    rng, texts = random.Random(seed), []
+    for _ in range(4000):
+        low = math.ldexp(rng.random() + 0.5, rng.randrange(-120, 120))
+        middle = (Fraction(low) + Fraction(math.nextafter(low, math.inf))) / 2
+        exponent = math.floor(math.log10(low)) - 17
+        whole = int(middle / Fraction(10) ** exponent) + rng.randrange(-1, 3)
+        texts.append(f"{'-' if rng.random() < 0.5 else ''}{whole // 10}e{exponent + 1}")
+        digits = str(whole // 10)
+        texts.append(f"{digits[:2]}.{digits[2:]}e{exponent + len(digits) - 1}")
+    lines = [f'{{"vector":[{",".join(texts[i : i + 8])}]}}'.encode() for i in range(0, len(texts), 8)]
+    decoder, left = Decoder("jsonl"), []
+    reader, decode = reader_of(decoder, lines[:1]), decoder.decode
+    decoder.decode = lambda raw: left.append(raw) or decode(raw)  # type: ignore[method-assign,func-returns-value]
+    found = reader.read(raws_of(lines))
+    assert len(left) < 0.2 * len(lines)  # whole numbers may be in the very middle
+    assert isinstance(found, Texts)
+    assert bits(found.columns.vectors.ravel().tolist()) == bits(list(map(float, texts)))
+
+
+def test_a_reader_follows_what_most_records_are() -> None:
+    decoder = Decoder("jsonl")
+    reader = TextReader(decoder)
+    text, short = b'{"text":"some words"}', b'{"vector":[1,2]}'
+    seen = []
+    for batch in ([short, *VECTORS], VECTORS, [text] * 3 + VECTORS[:1], [text], [short], [short], FEATURES):
+        raws = raws_of(batch)
+        found = reader.read(raws)
+        assert list(map(repr, all_of(found))) == [repr(decoder.decode(raw)) for raw in raws]
+        seen.append(found.dimension if isinstance(found, Texts) else None)
+    assert seen == [None, 3, None, 0, None, 2, None]
+
+
+def test_slices_and_choices_hold_the_same_records() -> None:
+    for name in ("vectors", "features", "rows"):
+        lines, make = SETS[name]
+        texts = reader_of(make(), lines[:1]).read(raws_of([*lines, b"{}", *lines[:2]]))
+        assert isinstance(texts, Texts)
+        whole = list(texts)
+        assert list(texts[1:4][1:]) == whole[2:4]
+        assert list(texts.take(np.array([0, 2, 3]))) == [whole[0], whole[2], whole[3]]
+        assert times_of(texts) == times_of(whole)
+        parts = [each for at in range(0, len(texts), 2) for each in texts[at : at + 2].all()]
+        assert list(map(repr, parts)) == list(map(repr, texts.all()))
+
+
+def stream(seed: int, n: int, named: bool) -> Iterator[bytes]:
+    """Lines of a few clusters; some late, some undated, some that are refused here or there."""
+    rng, time = random.Random(seed), 0.0
+    centres = [[rng.gauss(0.0, 4.0) for _ in range(3)] for _ in range(5)]
+    for i in range(n):
+        time += rng.choice([0.0, 0.25, 1.0])
+        which = rng.randrange(5)
+        vector: list[Any] = [rng.gauss(mean, 1.0) for mean in centres[which]]
+        event: dict[str, Any] = {"id": i, "time": time, "source": f"s{which}"}
+        match rng.randrange(60) if i else 9:
+            case 0:
+                event["time"] = max(time - 30.0, 0.0)
+            case 1:
+                del event["time"]
+            case 2:
+                vector = vector[:2]
+            case 3:
+                vector[1] = None
+            case 4:
+                event["time"] = time + 1e7
+            case 5:
+                event["n"] = {"of": [1.5, None]}
+            case 6:
+                vector[0] = 2.0 * HUGE
+            case 7:
+                vector = [0.0, 0.0, 0.0]
+        if named:
+            event["features"] = dict(zip("bca", vector, strict=False))
+        else:
+            event["vector"] = vector
+        yield json.dumps(event).encode()
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "one": {"beam": 1, "second_look": 0, "retain": 0},
+    "waits": {"max_lateness": 2.0},
+    "unit": {"likelihood": "von-mises-fisher", "normalise": True},
+}
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("final_only", [False, True])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_answers_do_not_depend_on_how_vectors_are_read(name: str, final_only: bool, named: bool) -> None:
+    settings = Settings(keep=KEEP, **SETTINGS[name])
+    one = Engine(settings, final_only=final_only, with_events=True)
+    other = Engine(settings, final_only=final_only, with_events=True)
+    reader, lines, at = TextReader(Decoder("jsonl", keep=KEEP)), list(stream(5, 2300, named)), 0
+    together = 0
+    for size in [*[20] * 15, 300, 1, 17, 900, 400, *[20] * 20]:
+        raws = raws_of(lines[at : at + size])
+        raws.places = list(range(at + 1, at + 1 + len(raws)))
+        at += size
+        texts = reader.read(raws)
+        together += isinstance(texts, Texts)
+        found, expected = one.advance(texts), other.advance(all_of(texts))
+        assert found.lines.encode() == expected.lines.encode()
+        assert (found.rejects, found.events) == (expected.rejects, expected.events)
+        if size > 100 or size == 1:
+            assert one.dumps() == other.dumps()
+            assert one.open_answers() == other.open_answers()
+        if size == 900:  # a state is gone on with
+            one = Engine.loads(one.dumps(), settings, final_only=final_only, with_events=True)
+    assert at >= len(lines)
+    assert together > 10
+    ended, expected = one.finish(), other.finish()
+    assert (ended.lines.encode(), ended.rejects) == (expected.lines.encode(), expected.rejects)
+
+
+@few
+@given(
+    st.lists(
+        st.lists(st.floats(-1e3, 1e3) | st.sampled_from([0.0, 2e100, 1e-300]), min_size=3, max_size=3),
+        min_size=1,
+        max_size=9,
+    ),
+    st.sampled_from([("auto", False), ("auto", True), ("von-mises-fisher", True), ("gamma-poisson", False)]),
+    st.booleans(),
+)
+@example([[1.0, 0.0, 2.0]], ("gamma-poisson", False), False)
+def test_vectors_are_encoded_side_by_side_as_one_by_one(
+    rows: list[list[float]], how: tuple[str, bool], named: bool
+) -> None:
+    likelihood, normalise = how
+    values: list[Any] = [dict(zip("cab", row, strict=True)) for row in rows] if named else rows
+    lines = [json.dumps({"features" if named else "vector": value}).encode() for value in values]
+    texts = reader_of(Decoder("jsonl"), lines[:1]).read(raws_of(lines))
+    assert isinstance(texts, Texts)
+    together, apart = (
+        VectorEncoder.like(texts[0], likelihood, normalise=normalise),
+        VectorEncoder.like(texts[0], likelihood, normalise=normalise),
+    )
+    assert together.is_like(texts)
+    found, expected = together.add_texts(texts), apart.add_all(texts)
+    assert found == [(i, reject) for i, reject in enumerate(expected) if reject is not None]
+    times = np.zeros(len(rows) - len(found))
+    first, second = together.take(times).vectors, apart.take(times).vectors
+    assert first is not None
+    assert second is not None
+    assert first.tobytes() == second.tobytes()
