@@ -267,7 +267,14 @@ class Engine:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        return self._stream.counters() | {"held_back": self.held_back, "released_early": self._order.early}
+        final_early, _ = self._stream.announcer.closed
+        return self._stream.counters() | {
+            "held_back": self.held_back,
+            "released_early": self._order.early,
+            "retained": self._stream.retained.held,
+            "retained_short": int(self._stream.retained.short),
+            "final_early": final_early,
+        }
 
     def levels(self) -> dict[str, float]:
         """Records, evidence, how far hypotheses agree, what is not final; revisions since this was made."""

@@ -22,6 +22,7 @@ from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
+from streamdp.settings.schema import LEAST_MEMORY
 from streamdp.state.migrate import stamped, upgraded
 from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
@@ -55,6 +56,7 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
         concentration=prior.concentration * max(1.0, PURITY * shards),
         decay_scale=distance / shards if settings.distance == "records" else distance,
         retain=max(settings.retain // shards, 1),
+        memory_limit=max(settings.memory_limit // shards, LEAST_MEMORY),
         second_look=0,
         refine_every=0,
         adapt=False,
@@ -117,6 +119,7 @@ class _Joining(BeamStream):
     """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
 
     most_records = sys.maxsize  # two parts of one topic may both be large
+    may_let_go = False  # which part goes where depends on the latest ``retain`` records, in any batches
 
     def __init__(self, *given: Any, **modes: Any) -> None:
         super().__init__(*given, **modes)

@@ -288,7 +288,7 @@ def test_lines_are_written_as_they_are_encoded(
         keep={"k": [1.5, None]},
     )
     answer = msgspec.structs.replace(answer, new_probability=round(answer.new_probability, 6))
-    held = OpenLines(linked=True, final_only=False, final=-1)
+    held = OpenLines(linked=True, final_only=False, most_bytes=1 << 40)
     held.add_objects([answer])
     lines = Lines()
     held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)

@@ -26,6 +26,7 @@ from streamdp.priors import Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.memory import Shares
 from streamdp.state.corrections import Correction
 from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
@@ -52,14 +53,17 @@ class BeamStream(Stream):
     """
 
     most_records = MOST_RECORDS  # of a cluster that second looks may make part of another
+    may_let_go = True  # of retained records that are more than the memory limit allows
 
     def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
         blueprint.check()
         settings = blueprint.settings
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
-        super().__init__(
-            settings, order, Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
-        )
+        shares = Shares.of(settings)
+        retained = Retained(settings.retain, shares.retained if self.may_let_go else 1 << 62)
+        most_bytes, self._most_waiting = shares.answers, shares.held_back
+        announcer = Announcer(retained, final_only=final_only, linked=linked, most_bytes=most_bytes)
+        super().__init__(settings, order, announcer)
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
@@ -120,7 +124,8 @@ class BeamStream(Stream):
         if encoder is None or not pending:
             return
         if encoder.waits:
-            if not last and pending < intake.blueprint.warmup:
+            enough = pending >= intake.blueprint.warmup or intake.bytes > self._most_waiting
+            if not last and not enough:
                 return
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))

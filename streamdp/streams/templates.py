@@ -27,6 +27,7 @@ from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, 
 from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_terms
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import Labelled, Retained, pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
@@ -51,7 +52,9 @@ class TemplateStream(Stream):
     kind = "lines"
 
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
-        super().__init__(settings, order, LineAnnouncer(Retained(settings.retain), final_only=final_only))
+        _, _, held, open_ = Shares.of(settings)
+        retained = Retained(settings.retain, held)
+        super().__init__(settings, order, LineAnnouncer(retained, final_only=final_only, most_bytes=open_))
         self.announcer.open_for = settings.retain
         self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings))
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
