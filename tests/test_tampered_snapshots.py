@@ -75,6 +75,17 @@ def test_records_that_wait_are_of_the_length_of_the_others() -> None:
         Engine.loads(wrong, engine.settings)
 
 
+def test_no_retained_vector_is_longer_than_one_that_is_read() -> None:
+    """Its square would leave the range of a double, in a look back."""
+    engine = Engine(Settings(warmup=20))
+    engine.advance([[float(i % 3), float(i % 7)] for i in range(60)])
+    vectors = unpack(msgspec.msgpack.decode(engine.dumps())["retained"]["batch"]["vectors"])
+    vectors[7, 1] = 1e150
+    wrong = altered(engine.dumps(), "retained", "batch", "vectors", to=pack(vectors))
+    with pytest.raises(SnapshotError, match="a vector out of range"):
+        Engine.loads(wrong, engine.settings)
+
+
 def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:
     """Refinements would ask for tables of 16 GiB."""
     stored, settings, _ = words

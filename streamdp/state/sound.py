@@ -16,7 +16,7 @@ import numpy as np
 from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
-from streamdp.encode.encoders import Encoder, VectorEncoder
+from streamdp.encode.encoders import HUGE, Encoder, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
 from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit
@@ -210,6 +210,7 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
             "vectors of another length",
         )
         finite(batch.vectors, "a vector")
+        within(batch.vectors, -HUGE, np.nextafter(HUGE, np.inf), "a vector")
         return
     _check_bags(batch, len(search.words.learned.counts))
     _check_belonging(held, search)
