@@ -132,15 +132,25 @@ def hears(pid: int) -> bool:
     return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
+def most_resident(pid: int) -> int:
+    """Most MiB that a process has held; what the one that it was forked from held does not count."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.partition("VmHWM:")[2].split()[0]) >> 10 if "VmHWM:" in status else 0
+
+
 def ended(process: subprocess.Popen[bytes], seconds: float) -> Seen | None:
     """What became of a process, if it ends in time."""
-    began = time.monotonic()
+    began, most = time.monotonic(), 0
     while time.monotonic() - began < seconds:
+        most = max(most, most_resident(process.pid))
         pid, status, used = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
             cpu = used.ru_utime + used.ru_stime
-            return Seen(process.returncode, cpu, used.ru_maxrss >> 10, time.monotonic() - began)
+            return Seen(process.returncode, cpu, most, time.monotonic() - began)
         time.sleep(0.01)
     return None
 

@@ -17,6 +17,8 @@ from commands import call, fail, succeed, write_headlines
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
+from streamdp.kernels.sound import UnsoundError
+from streamdp.offline.adopt import Proposal
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.records import Record
@@ -84,6 +86,15 @@ def test_no_retained_vector_is_longer_than_one_that_is_read() -> None:
     wrong = altered(engine.dumps(), "retained", "batch", "vectors", to=pack(vectors))
     with pytest.raises(SnapshotError, match="a vector out of range"):
         Engine.loads(wrong, engine.settings)
+
+
+def test_the_shares_of_a_refinement_are_shares() -> None:
+    shares = np.array([0.5, 2.0**1000])
+    seqs = np.array([3, 4])
+    found = Proposal(seqs, np.array([0, 0]), np.array([1, 1]), shares, 2)
+    with pytest.raises(UnsoundError, match="a share of a refinement out of range"):
+        found.check(10, 2)
+    found._replace(shares=np.array([0.0, 1.0])).check(10, 2)
 
 
 def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:

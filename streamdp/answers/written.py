@@ -205,6 +205,16 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
     opened.counters.written = at
 
 
+@kernel
+def _are_shares(line: Any) -> bool:
+    """Whether probabilities are as small as they are; a state that was tampered with may have others.
+
+    That of a cluster that lasts may be NaN.
+    """
+    largest = max(abs(line.probability), abs(line.new_probability))
+    return largest < LARGEST and not abs(line.lasting_probability) >= LARGEST
+
+
 @entry
 def write_lines(
     opened: Open, templates: Templates, lines: np.ndarray, out: np.ndarray, size: np.ndarray
@@ -217,7 +227,9 @@ def write_lines(
             at = _put_all(out, at, _FINAL)
             at = _put_whole(out, at, line.seq)
         else:
-            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST):
+            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST) or not _are_shares(
+                line
+            ):
                 size[0] = -1
                 return
             at = _put_all(out, at, _SEQ)
