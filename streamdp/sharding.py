@@ -119,10 +119,12 @@ class _Joining(BeamStream):
     """A stream of records whose parts are known: ``lasts`` is the number of the last record of each."""
 
     most_records = sys.maxsize  # two parts of one topic may both be large
-    may_let_go = False  # which part goes where depends on the latest ``retain`` records, in any batches
 
     def __init__(self, *given: Any, **modes: Any) -> None:
         super().__init__(*given, **modes)
+        self.retained.most_bytes = (
+            1 << 62
+        )  # where a part goes depends on the latest ``retain``, in any batches
         self.lasts: dict[int, int] = {}
 
     def _run(self, answers: Answers) -> None:

@@ -66,10 +66,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 340,
+    "files": 341,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 184,
+    "arrows between rooms": 185,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,

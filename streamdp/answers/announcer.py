@@ -18,6 +18,8 @@ from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
+from streamdp.settings import Settings
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import Retained
 
 SURE = 0.999
@@ -33,14 +35,14 @@ class Announcer:
     Answers are objects, until the first texts come that are read side by side: lines from then on.
 
     ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
-    Of more than ``most_bytes`` the oldest answers are final at once: later revisions of them are left out.
+    Of more than the memory limit allows the oldest are final at once: later revisions of them are left out.
     """
 
-    def __init__(
-        self, retained: Retained, *, final_only: bool, linked: bool, most_bytes: int = 1 << 62
-    ) -> None:
-        self.retained = retained
-        self._most_bytes, self._bytes = most_bytes, 0
+    def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
+        shares = Shares.of(settings)
+        self.retained = Retained(settings.retain, shares.retained)
+        self._most_bytes, self._bytes = shares.answers, 0
+        self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
         self.samples = Samples()
         self.lasting = Lasting()
@@ -70,6 +72,11 @@ class Announcer:
     def closed(self) -> tuple[int, int]:
         """How many answers were final early, for having been too many bytes, and the last of them."""
         return self._closed if self._lines is None else self._lines.closed
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+        held = self.retained
+        return {"retained": held.held, "retained_short": int(held.short), "final_early": self.closed[0]}
 
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
@@ -124,6 +131,7 @@ class Announcer:
             lines.go_on(list(self._open.values()), self._final, self._closed)
             self._lines, self._bytes = lines, 0
             self._open.clear()
+            self._sizes.clear()
         return self._lines
 
     def _report(self, report: Report, samples: Sequence[Joined], first: int, lines: Lines) -> None:
@@ -169,6 +177,7 @@ class Announcer:
                 lines.extend(answers[stretch])
             for answer in answers[stretch]:
                 self._open[answer.seq] = answer
+            self._sizes.extend(sizes[stretch])
             self._bytes += sum(sizes[stretch])
             while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)
@@ -214,6 +223,7 @@ class Announcer:
             lines.append(Final(last))
         self._open.clear()
         self._closed, self._bytes = self.closed, 0
+        self._sizes.clear()
         self._lines, self._final = None, last
 
     def _answers(
@@ -252,11 +262,12 @@ class Announcer:
         """Forget what is decided, or too much (announcing it, in order, if only final answers are wanted)."""
         first = newest + 1 - len(self._open)  # the undecided are the last ones, without a gap
         settled = [self._open.pop(seq) for seq in range(first, through + 1)]
-        self._bytes -= sum(map(size_of, settled))
+        for _ in settled:
+            self._bytes -= self._sizes.popleft()
         while self._bytes > self._most_bytes:
             oldest = next(iter(self._open))
             settled.append(self._open.pop(oldest))
-            self._bytes -= size_of(settled[-1])
+            self._bytes -= self._sizes.popleft()
             self._closed = self._closed[0] + 1, oldest
         if self.final_only:
             lines.extend(settled)
@@ -280,7 +291,8 @@ class Announcer:
             self.lasting.load(stored["lasting"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
-        self._bytes = sum(map(size_of, self._open.values()))
+        self._sizes = deque(map(size_of, self._open.values()))
+        self._bytes = sum(self._sizes)
         early, last = stored.get("closed", self._closed)
         require(type(early) is type(last) is int and early >= 0 and last >= -1, "what was final early")
         self._closed = early, last

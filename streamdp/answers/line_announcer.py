@@ -15,7 +15,7 @@ from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.beam.data.state import REVISION
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
-from streamdp.state.retained import Retained
+from streamdp.settings import Settings
 
 _NO_REVISIONS = np.zeros(0, REVISION)
 
@@ -23,8 +23,8 @@ _NO_REVISIONS = np.zeros(0, REVISION)
 class LineAnnouncer(Announcer):
     """Remembers what was announced of lines whose template may yet become one with another."""
 
-    def __init__(self, retained: Retained, *, final_only: bool, most_bytes: int = 1 << 62) -> None:
-        super().__init__(retained, final_only=final_only, linked=False, most_bytes=most_bytes)
+    def __init__(self, settings: Settings, *, final_only: bool) -> None:
+        super().__init__(settings, final_only=final_only, linked=False)
         self.samples = Samples(_line)
         self._labels: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made

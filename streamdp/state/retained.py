@@ -89,6 +89,7 @@ class Retained:
     def __init__(self, limit: int, most_bytes: int = 1 << 62) -> None:
         self.limit, self.most_bytes = limit, most_bytes
         self.parts: deque[Labelled] = deque()
+        self._sizes: deque[int] = deque()  # bytes of each
         self.count = self.bytes = 0
         """Of the parts, which may have more than is asked for."""
         self.short = False
@@ -106,17 +107,18 @@ class Retained:
         self._add(part)
         while (
             self.count - len(self.parts[0].labels) >= self.limit
-            or self.bytes - _bytes_of(self.parts[0].batch) >= self.most_bytes
+            or self.bytes - self._sizes[0] >= self.most_bytes
         ):
             gone = self.parts.popleft()
             self.short |= self.count - len(gone.labels) < self.limit
             self.count -= len(gone.labels)
-            self.bytes -= _bytes_of(gone.batch)
+            self.bytes -= self._sizes.popleft()
 
     def _add(self, part: Labelled) -> None:
         self.parts.append(part)
+        self._sizes.append(_bytes_of(part.batch))
         self.count += len(part.labels)
-        self.bytes += _bytes_of(part.batch)
+        self.bytes += self._sizes[-1]
 
     def _excess(self) -> int:
         """How many of the first records are more than may be held: the same for any parts."""
@@ -171,7 +173,7 @@ class Retained:
             parts = [self.parts[0].since(excess), *itertools.islice(self.parts, 1, None)]
             batch = Batch.concatenate([part.batch for part in parts])
             labels = np.concatenate([part.labels for part in parts])
-            self.parts, self.count, self.bytes = deque(), 0, 0
+            self.parts, self._sizes, self.count, self.bytes = deque(), deque(), 0, 0
             self._add(Labelled(parts[0].first, batch, labels))
         return self.parts[0]
 

@@ -26,9 +26,8 @@ from streamdp.priors import Exponential, by_distance
 from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
-from streamdp.settings.memory import Shares
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
+from streamdp.state.retained import Labelled, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, keywords_of
 from streamdp.streams.intake import Intake
@@ -53,17 +52,12 @@ class BeamStream(Stream):
     """
 
     most_records = MOST_RECORDS  # of a cluster that second looks may make part of another
-    may_let_go = True  # of retained records that are more than the memory limit allows
 
     def __init__(self, blueprint: Blueprint, order: ReorderBuffer, *, final_only: bool) -> None:
         blueprint.check()
         settings = blueprint.settings
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
-        shares = Shares.of(settings)
-        retained = Retained(settings.retain, shares.retained if self.may_let_go else 1 << 62)
-        most_bytes, self._most_waiting = shares.answers, shares.held_back
-        announcer = Announcer(retained, final_only=final_only, linked=linked, most_bytes=most_bytes)
-        super().__init__(settings, order, announcer)
+        super().__init__(settings, order, Announcer(settings, final_only=final_only, linked=linked))
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
@@ -124,8 +118,7 @@ class BeamStream(Stream):
         if encoder is None or not pending:
             return
         if encoder.waits:
-            enough = pending >= intake.blueprint.warmup or intake.bytes > self._most_waiting
-            if not last and not enough:
+            if not last and not intake.enough:
                 return
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))

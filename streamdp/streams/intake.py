@@ -27,6 +27,7 @@ from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import pack, unpack
 
 Waiting = list[tuple[float, Record]]
@@ -47,6 +48,12 @@ class Intake:
         self.strays: Waiting = []
         self.bytes = 0
         """Bytes that the records of the warm-up count for."""
+
+    @property
+    def enough(self) -> bool:
+        """Whether the warm-up ends: so many records have come, or so much as the memory limit allows."""
+        most = Shares.of(self.blueprint.settings).held_back
+        return len(self.pending) >= self.blueprint.warmup or self.bytes > most
 
     def add(self, ready: Ready, answers: Answers, *, warm: bool) -> Waiting:
         """Encode records, so many that nothing is to be done between them; refused ones pass through.

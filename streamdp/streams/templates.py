@@ -27,8 +27,7 @@ from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, 
 from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_terms
-from streamdp.settings.memory import Shares
-from streamdp.state.retained import Labelled, Retained, pack, unpack
+from streamdp.state.retained import Labelled, pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.stream import Stream
@@ -52,9 +51,7 @@ class TemplateStream(Stream):
     kind = "lines"
 
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
-        _, _, held, open_ = Shares.of(settings)
-        retained = Retained(settings.retain, held)
-        super().__init__(settings, order, LineAnnouncer(retained, final_only=final_only, most_bytes=open_))
+        super().__init__(settings, order, LineAnnouncer(settings, final_only=final_only))
         self.announcer.open_for = settings.retain
         self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings))
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
