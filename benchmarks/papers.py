@@ -54,7 +54,7 @@ class Problem:
     @cached_property
     def log_coefficient(self) -> float:
         """Sum of the records' log multinomial coefficients, in nats; 0 for vectors."""
-        return float(log_coefficients(self.chain().store).sum())
+        return float(log_coefficients(self.chain().store, self.likelihood).sum())
 
     def figures(self, chain: Chain) -> Figures:
         """Those of a chain's present clustering, computed anew."""
@@ -99,7 +99,7 @@ def searched(
     search = BeamSearch(model, problem.likelihood)
     if problem.likelihood.sparse:
         search.ensure_words(int(problem.data.words.max()) + 1)
-    batch = _in_order(problem.data, order)
+    batch = in_order(problem.data, order)
     found = np.empty(problem.data.size, np.int64)
     began = time.process_time()
     for start, stop, out in search.run(batch):
@@ -112,7 +112,7 @@ def searched(
     return labels, seconds
 
 
-def _in_order(data: Data, order: np.ndarray) -> Data:
+def in_order(data: Data, order: np.ndarray) -> Data:
     """What the beam takes; of a record's words those that occur once come first."""
     taken, times = data.take(order), np.arange(len(order), dtype=float)
     if taken.dense:

@@ -8,6 +8,7 @@ stream's, of a beam or of log lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -24,6 +25,7 @@ from streamdp.lines.holes import Past
 from streamdp.priors.base import Prior
 from streamdp.records import Answers, Assignment, Kind, Lines, Record, Reject, Value, all_plain
 from streamdp.records.columns import Texts
+from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
@@ -33,6 +35,7 @@ from streamdp.state.sound import refusing
 from streamdp.story.story import Stories
 from streamdp.streams.beam import BeamStream
 from streamdp.streams.corrections import Corrections
+from streamdp.streams.erasing import erase
 from streamdp.streams.front import receive, receive_texts
 from streamdp.streams.stream import Stream
 from streamdp.streams.templates import TemplateStream
@@ -103,10 +106,7 @@ class Engine:
         return answers
 
     def finish(self) -> Answers:
-        """End the stream: nothing is held back any more, and every assignment is final.
-
-        Nothing can be advanced after this; a state that shall go on is dumped before.
-        """
+        """End the stream: all is answered, and final. A state that shall go on is dumped before."""
         answers = self.flush()
         self._stream.finish(answers)
         self._stream.announcer.finish(self.seq - 1, answers.lines)
@@ -158,6 +158,10 @@ class Engine:
         answers = Answers(Lines(), [], [])
         self._stream.correct_at(correction, self.seq if at is None else at, answers)
         return answers
+
+    def erase(self, gone: Erased) -> Erased:
+        """Erase records: what they say, and their ids; counts stay. Returns all that is known of them."""
+        return erase(self._stream, gone)
 
     # ---------------------------------------------------------------- what it holds
 
@@ -356,8 +360,10 @@ class Engine:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine that is pickled or copied goes on from the same state."""
-        plan, modes = self._blueprint, (self._stream.announcer.final_only, self.with_events)
-        return _revived, (plan.settings, plan.prior, plan.likelihood, *modes, self.dumps())
+        plan, told = self._blueprint, self._stream.announcer
+        modes: dict[str, Any] = {"final_only": told.final_only, "with_events": self.with_events}
+        made = partial(Engine.loads, prior=plan.prior, likelihood=plan.likelihood, **modes)
+        return made, (self.dumps(), plan.settings)
 
     def dumps(self) -> bytes:
         """All state as msgpack, the same bytes however the records came in batches."""
@@ -391,10 +397,3 @@ class Engine:
             self._stream.corrections.load(stored.get("corrections"))
             self._stream.load(stored)
         return self
-
-
-def _revived(
-    settings: Settings, prior: Any, likelihood: Any, final_only: bool, with_events: bool, state: bytes
-) -> Engine:
-    modes = {"final_only": final_only, "with_events": with_events}
-    return Engine.loads(state, settings, prior=prior, likelihood=likelihood, **modes)

@@ -193,6 +193,7 @@ def prepare(folder: Path, stream: Path) -> None:
         table.writerows([record["time"], record["text"]] for record in map(json.loads, lines[:200]))
     (folder / "app.log").write_text("".join(log_lines(2000)))
     (folder / "shop.log").write_text(TRACES)
+    (folder / "collected.json").write_text(COLLECTED)
     (folder / "more.jsonl").write_text("".join(all_lines[1200:1400]))
     rng = random.Random(1)
     for name, n in {"counts": 120, "more_counts": 6}.items():
@@ -217,6 +218,17 @@ java.lang.IllegalStateException: cart 5 is empty
 \tat com.acme.shop.Cart.add(Cart.java:17)
 """
 """A log with two stack traces."""
+
+
+COLLECTED = (
+    '{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}]},'
+    '"scopeLogs":[{"scope":{"name":"cart"},"logRecords":[{"timeUnixNano":"1767571200000000000",'
+    '"severityNumber":9,"body":{"stringValue":"user 17 added item 204"}},{"body":5},'
+    '{"timeUnixNano":"1767571201000000000","severityNumber":17,'
+    '"body":{"stringValue":"payment of user 17 failed"},'
+    '"attributes":[{"key":"http.route","value":{"stringValue":"/pay"}}]}]}]}]}\n'
+)
+"""A line as OpenTelemetry's collector writes them."""
 
 
 def log_lines(n: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from streamdp.cli.memory import warn_of_memory
-from streamdp.decode.decoder import LONGEST_ID
+from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of

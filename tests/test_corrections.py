@@ -321,13 +321,13 @@ def test_names_and_silence() -> None:
     assert again.stories().story(a).title != "All about storms"  # type: ignore[union-attr]
 
 
-def test_templates_have_names_and_silence_only() -> None:
+def test_templates_have_names_and_silence() -> None:
     engine = Engine(Settings(likelihood="template"), with_events=True)
     engine.advance([f"session {i} opened for root" for i in range(20)])
     (label,) = {answer.cluster for answer in engine.open_answers()} or {0}
     correct(engine, "rename", label, title="Sessions of root")
     assert engine.stories()[0].title == "Sessions of root"
-    assert refusal(engine, "pin", label).endswith("not for templates yet")
+    assert refusal(engine, "pin", label).endswith("not for templates")
 
 
 # ---------------------------------------------------------------- as the stream goes on

@@ -41,6 +41,13 @@ def test_hints(data: bytes, part: str) -> None:
     assert part in hint(refused(data, settings), settings, "jsonl", ())
 
 
+def test_objects_of_opentelemetry_have_a_format_of_their_own() -> None:
+    settings, data = Settings(), b'{"resourceLogs": []}'
+    assert "--format otlp" in hint(refused(data, settings), settings, "jsonl", ())
+    long = Reject({}, "too_large", "it holds more than 100,000 log records", data)
+    assert hint([long], settings, "otlp", ()) == ""
+
+
 def test_hints_on_columns() -> None:
     settings, header = Settings(), ["time", "headline", "n"]
     rejects = refused(b"1,storm over coast,5", settings, header)

@@ -50,6 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield made
     assert made.stop() == 0
     assert b"Traceback" not in made.said
+    assert b"Error:" not in made.said, made.said
 
 
 def records(served: Served) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import signal
@@ -13,13 +14,17 @@ from typing import Any
 
 import pytest
 from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
+from streamdp_connectors.protocol import SinkError
+from streamdp_connectors.store import schema
 from streamdp_connectors.store.sink import StoreSink
-from streamdp_connectors.store.tables import Bounds
+from streamdp_connectors.store.tables import Bounds, Corrected
 
 import streamdp
 from streamdp.records import Answers, Assignment, Record
+from streamdp.records.stored import VERSION
+from streamdp.state.corrections import Correction, CorrectionsFile
 
-TABLES = ("records", "answers", "stories", "events")
+TABLES = ("records", "answers", "stories", "events", "corrections")
 RUN = ("consume", "in.jsonl", "--output", "out", "--state", "st", "--store", "news.db", "--store-answers")
 EVERY = {"snapshot_every": "1500", "retain": "2000", "refine_every": "2000", "refine_moves": "2000"}
 
@@ -264,3 +269,72 @@ def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:
     sink.write(Answers([assignment(seq) for seq in range(200)], [], []))
     sink.close()
     assert rows(tmp_path / "a.db", "SELECT count(*) FROM records") == [(50,)]
+
+
+GOLDEN = Path(__file__).with_name("golden") / "0.9.0"
+
+
+def test_a_store_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
+    """It is read as it is, and gets what this version adds when a run writes to it."""
+    path = tmp_path / "a.db"
+    path.write_bytes(gzip.decompress((GOLDEN / "store-1.db.gz").read_bytes()))
+    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert [story.size for story in streamdp.stories(path)] == [6]
+    before = {name: rows(path, f"SELECT * FROM {name}") for name in ("records", "answers", "stories")}
+    held = dict(rows(path, "SELECT name, value FROM meta"))
+    left = {"path": str(path), "marks": 0, "waiting": [], **held}
+    sink = StoreSink(str(path), left)
+    sink.corrected(Corrected(1, "pin", "[0]", "[]", None, None, "ann", "2026-11-25T00:00:00Z", 6, None))
+    sink.close()
+    assert rows(path, "PRAGMA user_version") == [(VERSION,)]
+    assert {name: rows(path, f"SELECT * FROM {name}") for name in before} == before
+    assert rows(path, "SELECT number, what, who, seq, refused FROM corrections") == [
+        (1, "pin", "ann", 6, None)
+    ]
+    assert rows(path, "SELECT count(*) FROM records_text WHERE records_text MATCH 'storm'") == [(6,)]
+
+
+def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(gzip.decompress((GOLDEN / "store-1.db.gz").read_bytes()))
+    monkeypatch.setitem(schema.STEPS, 1, schema.CORRECTIONS + "CREATE TABLE records (x);")
+    left = {"path": str(path), "marks": 0, "waiting": [], **dict(rows(path, "SELECT name, value FROM meta"))}
+    with pytest.raises(SinkError, match="already exists"):
+        StoreSink(str(path), left)
+    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'corrections'") == []
+
+
+def test_what_was_corrected_is_in_the_store_once(quiet: Path, tmp_path: Path) -> None:
+    """Whatever is killed: each with its position, one that was refused with why."""
+    lines = (quiet / "in.jsonl").read_bytes().splitlines(keepends=True)
+    half = b"".join(lines[:2000])
+    (tmp_path / "in.jsonl").write_bytes(half)
+    succeed(tmp_path, *RUN, **EVERY)
+    first, second = (story["label"] for story in parsed(succeed(tmp_path, "stories", "st", "--json"))[:2])
+    for what in (
+        ("rename", str(first), "The bridge"),
+        ("pin", str(second)),
+        ("keep-apart", str(first), str(second)),
+    ):
+        succeed(tmp_path, "correct", "st", *what, "--who", "ann")
+    contrary = Correction(what="merge", stories=(first, second))
+    CorrectionsFile(tmp_path / "st", 0).append(contrary)  # which ``correct`` would not have taken
+    (tmp_path / "in.jsonl").write_bytes(b"".join(lines[:6000]))
+    told = "SELECT number, what, stories, title, who, seq, refused FROM corrections ORDER BY number"
+    wanted = [
+        (1, "rename", f"[{first}]", "The bridge", "ann", 1998, None),
+        (2, "pin", f"[{second}]", None, "ann", 1998, None),
+        (3, "keep-apart", f"[{first},{second}]", None, "ann", 1998, None),
+    ]
+    process = start(tmp_path, *RUN, **EVERY)
+    assert wait_for_size(process, tmp_path / "out", (tmp_path / "out").stat().st_size + 50_000)
+    process.kill()
+    process.communicate()
+    succeed(tmp_path, *RUN, **EVERY)
+    *taken, (number, what, _, _, _, seq, refused) = rows(tmp_path / "news.db", told)
+    assert taken == wanted
+    assert (number, what, seq) == (4, "merge", 1998)
+    assert "correction 3" in refused
+    made = rows(tmp_path / "news.db", "SELECT made FROM corrections")
+    assert all(time.endswith("Z") for (time,) in made[:3])

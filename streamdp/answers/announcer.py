@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -9,21 +10,26 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import assignments, rounded
+from streamdp.answers.assignments import Chances, assignments, rounded
 from streamdp.answers.lasting import Lasting
 from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts
+from streamdp.answers.stability import Stability
 from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import REVISION, Output
+from streamdp.kernels.rows import new_rows
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
+from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
 from streamdp.state.retained import Retained
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
+
+NO_REVISIONS = new_rows(0, REVISION)
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -45,7 +51,7 @@ class Announcer:
         self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
         self.samples = Samples()
-        self.lasting = Lasting()
+        self.lasting, self.stability = Lasting(), Stability()
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -107,13 +113,13 @@ class Announcer:
         if not records:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
-        lasting = self.lasting.take(seq, rows, revisions)
+        chances = self.chances(seq, rows, revisions)
         if isinstance(records, Texts):
             numbers = rounded(rows, sizes)
-            self._as_lines().add(seq, rows, [*numbers, lasting], records)
+            self._as_lines().add(seq, rows, [*numbers, *chances], records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
-            answers = self._answers(rows, records, sizes, seq, lasting)
+            answers = self._answers(rows, records, sizes, seq, chances)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
                 self._append(answers, samples, rows["decided"], lines, out)
@@ -122,6 +128,15 @@ class Announcer:
         self._report(
             self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
         )
+
+    def chances(self, first: int, answers: np.ndarray, revisions: np.ndarray = NO_REVISIONS) -> Chances:
+        """What is told of records from number ``first`` on, by their answers and what these revised."""
+        lasting, stability = self.lasting, self.stability
+        return Chances(*(each.take(first, answers, revisions) for each in (lasting, stability)))
+
+    def scored_chances(self, answers: np.ndarray) -> Chances:
+        """What is told of records that teach nothing: their answers are never revised."""
+        return Chances(self.lasting.score(answers), np.full(len(answers), math.nan))
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
@@ -201,9 +216,11 @@ class Announcer:
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
-        self.lasting.revise(out.revisions[: out.counters.revisions])
+        revisions = out.revisions[: out.counters.revisions]
+        self.lasting.revise(revisions)
+        self.stability.revise(revisions["seq"])
         if self._lines is not None:
-            self._report(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
+            self._report(self._lines.revise(revisions), (), 0, lines)
             return
         for r in range(int(out.counters.revisions)):
             self._revise(out, r, lines)
@@ -213,7 +230,7 @@ class Announcer:
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, sizes, first, self.lasting.score(rows)))
+        lines.extend(self._answers(rows, records, sizes, first, self.scored_chances(rows)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -232,12 +249,12 @@ class Announcer:
         records: Sequence[Record],
         sizes: np.ndarray,
         first: int,
-        lasting: np.ndarray,
+        chances: Chances,
     ) -> list[Assignment]:
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
-        return assignments(rows, sizes, records, first, lasting=lasting.tolist(), links=links)
+        return assignments(rows, sizes, records, first, chances=chances, links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         row = out.revisions[r]
@@ -272,6 +289,28 @@ class Announcer:
         if self.final_only:
             lines.extend(settled)
 
+    def erase(self, gone: Erased) -> None:
+        """Let go of what records say that are erased; answers to them may still be revised."""
+        held, self._final, self._closed = self.undecided, self.final, self.closed
+        self._lines = None
+        nothing: dict[str, Any] = {"id": None, "keep": msgspec.UNSET, "params": msgspec.UNSET}
+        for seq in gone.seqs & held.keys():
+            answer = msgspec.structs.replace(held[seq], **nothing)
+            if isinstance(answer.template, str) and gone.said(answer.template):
+                answer = msgspec.structs.replace(answer, template="")
+            held[seq] = answer
+        self._hold(held)
+        self.samples.erase(gone.seqs)
+        ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
+        self.ended.clear()
+        self.ended.extend(ended)
+
+    def _hold(self, answers: dict[int, Assignment]) -> None:
+        """Have these answers open, as objects."""
+        self._open = answers
+        self._sizes = deque(map(size_of, answers.values()))
+        self._bytes = sum(self._sizes)
+
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
         stored: dict[str, Any] = {
@@ -279,6 +318,7 @@ class Announcer:
             "final": self.final,
             "samples": self.samples.dump(),
             "lasting": self.lasting.dump(),
+            "stability": self.stability.dump(),
             "ended": list(self.ended),
         }
         return stored | ({"closed": self.closed} if self.closed[0] else {})
@@ -289,10 +329,10 @@ class Announcer:
         self.samples.load(stored["samples"])
         if "lasting" in stored:
             self.lasting.load(stored["lasting"])
+        if "stability" in stored:
+            self.stability.load(stored["stability"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
-        self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
-        self._sizes = deque(map(size_of, self._open.values()))
-        self._bytes = sum(self._sizes)
+        self._hold({a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]})
         early, last = stored.get("closed", self._closed)
         require(type(early) is type(last) is int and early >= 0 and last >= -1, "what was final early")
         self._closed = early, last

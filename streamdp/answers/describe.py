@@ -15,6 +15,7 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.encode.vocabulary import is_erased
 from streamdp.likelihoods import VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, TURNS, ClusterSummary, Event
@@ -118,7 +119,7 @@ def events_of(
             mean = search.likelihood.centre(out.event_rows[e]).tolist()
         elif words is not None:
             pairs = zip(out.event_words[e].tolist(), out.event_counts[e].tolist(), strict=True)
-            top = [(words[w] or "", n) for w, n in pairs if w >= 0]
+            top = [(words[w] or "", n) for w, n in pairs if w >= 0 and not is_erased(words[w])]
         found.append(
             Event(
                 event=KINDS[int(row["kind"])],
@@ -152,7 +153,7 @@ def top_words(search: BeamSearch, slot: int, words: Sequence[str | None]) -> lis
     else:
         telling = counts * np.log((1.0 + pool.counters.open) / np.maximum(lists["length"], 1))
     best = np.lexsort((np.arange(n), -telling))[: min(TOP, np.count_nonzero(telling > -np.inf))]
-    return [(words[own[i]] or "", int(counts[i])) for i in best]
+    return [(words[own[i]] or "", int(counts[i])) for i in best if not is_erased(words[own[i]])]
 
 
 def summarise(
@@ -265,7 +266,7 @@ def candidates(
         if words is not None and not new:
             for i in np.argsort(-gains[:, column], kind="stable")[:TELLING].tolist():
                 word = words[numbers[i]] if numbers[i] < len(words) else None
-                if word is not None and gains[i, column] > 0.0:
+                if word is not None and not is_erased(word) and gains[i, column] > 0.0:
                     speaking.append((word, round(float(gains[i, column]), 2)))
         label = -1 if new else int(labels[j])
         found.append(Candidate(cluster=label, probability=round(float(shares[j]), 6), words=speaking))

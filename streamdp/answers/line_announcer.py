@@ -8,16 +8,14 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import Announcer
+from streamdp.answers.announcer import NO_REVISIONS, Announcer
 from streamdp.answers.assignments import rounded
 from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
-from streamdp.beam.data.state import REVISION
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
+from streamdp.records.erased import Erased
 from streamdp.settings import Settings
-
-_NO_REVISIONS = np.zeros(0, REVISION)
 
 
 class LineAnnouncer(Announcer):
@@ -57,8 +55,7 @@ class LineAnnouncer(Announcer):
     ) -> None:
         """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
         numbers, labels = rounded(rows, sizes), rows["label"]
-        lasts = self.lasting.take(first, rows)
-        self._as_lines().add(first, rows, [*numbers, lasts], texts, *shown)
+        self._as_lines().add(first, rows, [*numbers, *self.chances(first, rows)], texts, *shown)
         which = range(len(texts))
         if self.samples.has_room(len(np.unique(labels))):
             which = lasting(labels, numbers[3]).tolist()
@@ -68,7 +65,7 @@ class LineAnnouncer(Announcer):
     def _report_added(self, samples: Sequence[Joined], first: int, count: int, lines: Lines) -> None:
         """Append the answers that were added last as lines."""
         through = np.arange(first, first + count)
-        report = self._as_lines().announce(_NO_REVISIONS, through, self.open_for)
+        report = self._as_lines().announce(NO_REVISIONS, through, self.open_for)
         self._report(report, samples, first, lines)
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
@@ -76,7 +73,8 @@ class LineAnnouncer(Announcer):
         self.lasting.unite(before, after)
         self.retained.relabel(before, after)
         if self._lines is not None:
-            report = self._lines.relabel(before, after, as_template(template))
+            report, told = self._lines.relabel(before, after, as_template(template))
+            self.stability.revise(np.array(told, np.int64))
             self._lines.write(report, lines)
             self.samples.unite(before, after)
             return
@@ -84,6 +82,7 @@ class LineAnnouncer(Announcer):
             self._list()
         seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
         self._labels[after].extend(seqs)
+        self.stability.revise(np.array(seqs, np.int64))
         for seq in seqs:
             answer = self._open[seq]
             newer = msgspec.structs.replace(
@@ -93,6 +92,11 @@ class LineAnnouncer(Announcer):
             if not self.final_only:
                 lines.append(newer)
         self.samples.unite(before, after)
+
+    def erase(self, gone: Erased) -> None:
+        """The same, of lines."""
+        super().erase(gone)
+        self._listed = -1
 
     def _list(self) -> None:
         """Put what is open in lists by label."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from streamdp.answers.assignments import told
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
@@ -167,8 +168,8 @@ class OpenLines:
         self._revise((self._open, report), revisions, self._linked, self._final_only)
         return report
 
-    def relabel(self, before: int, after: int, template: bytes) -> Report:
-        """Report that all answers of a label have another one, with its template."""
+    def relabel(self, before: int, after: int, template: bytes) -> tuple[Report, list[int]]:
+        """Report that all answers of a label have another one, with its template; and whose they are."""
         counters = self._open.counters
         lines = self._open.lines[counters.begin : counters.used]
         which = np.flatnonzero(lines["label"] == before)
@@ -179,7 +180,7 @@ class OpenLines:
         if not self._final_only:
             report.lines[: len(which)] = lines[which]
             report.counters.lines = len(which)
-        return report
+        return report, lines["seq"][which].tolist()
 
     def write(self, report: Report, lines: Lines) -> None:
         """Append the report to ``lines``, written where numbers are not too large for that."""
@@ -206,7 +207,7 @@ class OpenLines:
                 continue
             letters = self._open.letters[line["start"] : line["stop"]].tobytes()
             letters += self._templates.of(int(line["template"]))
-            link, lasting = int(line["link"]), float(line["lasting_probability"])
+            link = int(line["link"])
             yield Assignment(
                 seq=int(line["seq"]),
                 cluster=int(line["label"]),
@@ -215,14 +216,16 @@ class OpenLines:
                 revision=int(line["revision"]),
                 probability=float(line["probability"]),
                 new_probability=float(line["new_probability"]),
-                lasting_probability=msgspec.UNSET if lasting != lasting else lasting,
+                lasting_probability=told(line["lasting_probability"]),
+                stability=told(line["stability"]),
                 log_predictive=float(line["log_predictive"]),
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
             )
 
 
-_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty", "lasting_probability")
+_SHARES = ("probability", "new_probability", "log_predictive", "novelty")
+_NUMBERS = (*_SHARES, "lasting_probability", "stability")
 
 
 _NOTHING = np.zeros(0, np.uint8)

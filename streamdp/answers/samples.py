@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -186,6 +186,13 @@ class Samples:
                     del self._held[before]
                 self._add(after, sample)
                 return
+
+    def erase(self, seqs: Collection[int]) -> None:
+        """Let go of these records."""
+        for label, held in list(self._held.items()):
+            held[:] = [sample for sample in held if sample[0] not in seqs]
+            if not held:
+                del self._held[label]
 
     def unite(self, before: int, after: int) -> None:
         """All records of a label have another now."""

@@ -18,12 +18,12 @@ from streamdp.settings.memory import AROUND
 
 LINE = row_type(
     "seq label founded link revision template start middle kept stop size",
-    "probability new_probability lasting_probability log_predictive novelty",
+    "probability new_probability lasting_probability stability log_predictive novelty",
 )
 """An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
 values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. It
-counts for ``size`` bytes. The probability of a cluster that lasts is NaN where it is not told. Finality is a
-line of revision -1, with the number of the last record in place of its own.
+counts for ``size`` bytes. The probability of a cluster that lasts, and stability, are NaN where they are not
+told. Finality is a line of revision -1, with the number of the last record in place of its own.
 """
 
 MOVED = row_type("by seq before after")
@@ -91,6 +91,7 @@ def _bytes(text: str) -> np.ndarray:
 _SEQ, _ID, _POSITION, _TIME, _NULL = map(_bytes, ('{"seq":', ',"id":', ',"position":', ',"time":', "null"))
 _KEEP, _CLUSTER, _PROBABILITY = map(_bytes, (',"keep":{', ',"cluster":', ',"probability":'))
 _NEW_PROBABILITY, _LASTING = map(_bytes, (',"new_probability":', ',"lasting_probability":'))
+_STABILITY = _bytes(',"stability":')
 _NEW, _TRUE = map(_bytes, (',"new":', "true"))
 _FALSE, _LINK, _LOG_PREDICTIVE = map(_bytes, ("false", ',"link":', ',"log_predictive":'))
 _NOVELTY, _REVISION, _FINAL = map(_bytes, (',"novelty":', ',"revision":', '{"final_through":'))
@@ -209,10 +210,12 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
 def _are_shares(line: Any) -> bool:
     """Whether probabilities are as small as they are; a state that was tampered with may have others.
 
-    That of a cluster that lasts may be NaN.
+    That of a cluster that lasts, and stability, may be NaN.
     """
     largest = max(abs(line.probability), abs(line.new_probability))
-    return largest < LARGEST and not abs(line.lasting_probability) >= LARGEST
+    if abs(line.lasting_probability) >= LARGEST or abs(line.stability) >= LARGEST:
+        return False
+    return bool(largest < LARGEST)
 
 
 @entry
@@ -244,6 +247,9 @@ def write_lines(
             if not math.isnan(line.lasting_probability):
                 at = _put_all(out, at, _LASTING)
                 at = _put_number(out, at, line.lasting_probability)
+            if not math.isnan(line.stability):
+                at = _put_all(out, at, _STABILITY)
+                at = _put_number(out, at, line.stability)
             at = _put_all(out, at, _NEW)
             at = _put_all(out, at, _TRUE if line.founded else _FALSE)
             at = _put_all(out, at, _LINK)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from streamdp._version import READS_SINCE, __version__
+from streamdp.cli.app_state import State, state_app
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
 from streamdp.settings import Settings
@@ -23,10 +24,8 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
-state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
 app.add_typer(state_app, name="state")
 
-State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
 
@@ -216,12 +215,14 @@ def correct(
     what: Annotated[
         str,
         typer.Argument(
-            help="rename, merge, split, move, keep-apart, pin, mute, undo or list", metavar="WHAT"
+            help="rename, merge, split, move, keep-apart, pin, mute, close, undo or list", metavar="WHAT"
         ),
     ],
     given: Annotated[
         list[str] | None,
-        typer.Argument(help="labels of stories; ids of records, or seq:N; a title", metavar="..."),
+        typer.Argument(
+            help="labels of stories; ids of records, or seq:N; a title; hole N VALUE", metavar="..."
+        ),
     ] = None,
     who: Annotated[str | None, typer.Option(help="who corrects (default: the user's name)")] = None,
 ) -> None:
@@ -229,6 +230,26 @@ def correct(
     from streamdp.cli.correct import correct
 
     correct(state, what, given or [], who, classes)
+
+
+@app.command()
+@with_options
+def erase(
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="state folder, and the stores and outputs of its runs", metavar="PATH..."),
+    ],
+    classes: Classes,
+    id: Annotated[list[str] | None, typer.Option(help="id of a record, or seq:N; may be repeated")] = None,
+    ids: Annotated[str | None, typer.Option(help="file of ids, one a line", metavar="FILE")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="records whose field has this value", metavar="FIELD=VALUE")
+    ] = None,
+) -> int:
+    """Erase records: from a state, its store, its outputs and its journal; while no run goes on with it."""
+    from streamdp.cli.erase import erase, wanted
+
+    return erase(paths, wanted(id or [], ids, where or []), classes)
 
 
 @app.command()
@@ -346,45 +367,3 @@ def score(
     from streamdp.cli.show import show_scores
 
     show_scores(assignments, truth, field, as_json=json)
-
-
-@state_app.command("info")
-def state_info(
-    state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
-) -> None:
-    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
-    from streamdp.cli.state import info
-
-    info(state, as_json=json)
-
-
-@state_app.command("verify")
-@with_options
-def state_verify(state: State, classes: Classes) -> int:
-    """Load every snapshot, and say of each whether it is sound."""
-    from streamdp.cli.state import verify
-
-    return verify(state, classes)
-
-
-@state_app.command("migrate")
-@with_options
-def state_migrate(state: State, classes: Classes) -> None:
-    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
-    from streamdp.cli.state import migrate
-
-    migrate(state, classes)
-
-
-@state_app.command("export")
-@with_options
-def state_export(
-    state: State,
-    classes: Classes,
-    into: Annotated[str, typer.Option(help="folder for the tables", metavar="FOLDER")],
-    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
-) -> None:
-    """Write clusters, records held and settings as flat tables, a file each."""
-    from streamdp.cli.state import export
-
-    export(state, into, format, classes)

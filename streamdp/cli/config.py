@@ -20,7 +20,7 @@ from streamdp.encode.order import Ready
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.engine import Engine
 from streamdp.errors import Exit
-from streamdp.records import Record, Reject, holds_categories
+from streamdp.records import Position, Record, Reject, holds_categories
 from streamdp.settings import Settings
 from streamdp.settings.assemble import (
     ANY,
@@ -35,7 +35,7 @@ from streamdp.settings.assemble import (
 )
 from streamdp.settings.options import AUTO, Option, grouped
 from streamdp.settings.places import Input
-from streamdp.settings.schema import setting_fields
+from streamdp.settings.schema import LOGS, setting_fields
 
 
 def config(settings: Settings) -> None:
@@ -100,9 +100,11 @@ HEADS = ("level", "component")
 def check(settings: Settings, file: str) -> int:
     """Print how a file would be read. Returns 65 if nothing could be used."""
     settings = recognised(settings, file)
-    if settings.of_log:
+    if settings.of_log or settings.format in LOGS:
         heads = [name for name in HEADS if name not in settings.keep]
         settings = msgspec.structs.replace(settings, keep=(*settings.keep, *heads))
+    if settings.format == "otlp":  # as they are called there
+        settings = msgspec.structs.replace(settings, text_field="body", time_field="timeUnixNano")
     reader = Reader(settings, Input(file=file))
     try:
         found = _read(reader)
@@ -117,12 +119,12 @@ def check(settings: Settings, file: str) -> int:
     if taken:
         _say(f"clustered by: {_read_as(settings, taken[0], encoder)}")
         _report_times(settings, taken)
-    if reader.decoder.log is not None:
+    if reader.decoder.format in LOGS:
         _report_log(settings, reader, taken)
     if late:
         _say(f"order: {late}")
     for record in taken[:SHOWN]:
-        _say(f"  line {record.position.get('line')}: {_shown(record, encoder)}")
+        _say(f"  {_place(record.position)}: {_shown(record, encoder)}")
     _report_refusals(refused)
     help_ = hint(refused, settings, reader.decoder.format, reader.decoder.header or ()) if refused else ""
     if help_:
@@ -224,10 +226,15 @@ def _shown(record: Record, encoder: Encoder | None) -> str:
     return ", ".join([*parts, shown])
 
 
+def _place(position: Position) -> str:
+    shown = f"line {position.get('line')}"
+    return f"{shown}, record {position['record']}" if "record" in position else shown
+
+
 def _report_refusals(refused: Sequence[Reject]) -> None:
     if not refused:
         return
     reasons = Counter(reject.reason for reject in refused)
     _say("refused: " + ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
     for reject in refused[:SHOWN]:
-        _say(f"  line {reject.position.get('line')}: {reject.detail}")
+        _say(f"  {_place(reject.position)}: {reject.detail}")

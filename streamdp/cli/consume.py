@@ -44,6 +44,7 @@ from streamdp.reports.source import settings_of
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Serving
 from streamdp.settings.schema import Classes
+from streamdp.state.erasing import ErasedFile
 from streamdp.state.kept import keep_of_another_release
 from streamdp.state.snapshot import Header, Hold, SnapshotError, StateFolder, newest_taken
 
@@ -58,7 +59,7 @@ WAIT = 0.2
 class Run:
     """One run of ``consume``. ``written`` names the settings that the user has written.
 
-    ``hold`` waits until a state that is shared may be gone on with.
+    ``hold`` waits until a state that is shared may be gone on with; without it, one in use is refused.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Run:
         outputs: Outputs,
         watch: Watch,
         interrupt: Interrupt,
-        hold: Callable[[str], Hold],
+        hold: Callable[[str], Hold] | None = None,
     ) -> None:
         self.watch, self.interrupt = watch, interrupt
         before = None
@@ -86,8 +87,9 @@ class Run:
         self.folder: StateFolder | None = None
         if outputs.state is not None:
             shared = input.topic is not None and not self.frozen
-            held = hold(outputs.state) if shared else None
+            held = hold(outputs.state) if shared and hold is not None else None
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
+        self.erased = ErasedFile(outputs.state)
         self.silences: list[object] = []
         resumed = self._resume(written, outputs, before)
         warn_of_memory(self.settings.memory_limit)
@@ -114,7 +116,7 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            self.corrector = Corrector(self.folder.folder, self.engine, self._answer)
+            self.corrector = Corrector(self.folder.folder, self.engine, self._answer, self.sinks.corrected)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
@@ -174,13 +176,8 @@ class Run:
                 f"{outputs.state}, and name another --state",
                 Exit.CONFIG,
             )
-        settings = continued(
-            self.settings,
-            written,
-            header,
-            f"{outputs.state}: its snapshots were",
-            "restore them, or name another --state",
-        )
+        made = f"{outputs.state}: its snapshots were"
+        settings = continued(self.settings, written, header, made, "restore them, or name another --state")
         if header.modes != outputs.modes:
             raise SnapshotError(
                 f"{outputs.state}: was written {with_modes(header.modes)}, and this run is "
@@ -200,7 +197,7 @@ class Run:
             self.corrector.look()
         if self._was_silent():
             self._answer(self.engine.flush)
-        records = self.reader.batch(BATCH, WAIT)
+        records = self.erased.without(self.reader.batch(BATCH, WAIT))
         if records:
             self.heard_at = time.monotonic()
             self.watch.taken(records)

@@ -18,7 +18,8 @@ from streamdp.settings.schema import Classes
 from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
-keep-apart STORY STORY..., pin STORY, mute STORY, undo NUMBER, list"""
+keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,
+list"""
 
 
 def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
@@ -29,6 +30,12 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
     if what == "rename":
         stories, rest = stories[:1], stories[1:]
         parts["title"] = " ".join(rest)
+    elif what == "close" or (what == "split" and len(given) == 4 and given[1] == "hole"):
+        stories, rest = stories[:1], stories[1:]
+        if rest[:1] != ["hole"] or len(rest) != (2 if what == "close" else 3):
+            raise CorrectionError("close names a story and a hole: close 7 hole 2", Exit.USAGE)
+        (parts["hole"],) = _numbers(rest[1:2])
+        parts["value"] = rest[2] if what == "split" else None
     elif what == "split":
         stories, rest = stories[:1], stories[1:]
     elif what == "move":
@@ -39,7 +46,7 @@ def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
             raise CorrectionError("undo names the number of one correction", Exit.USAGE)
     elif what not in get_args(What):
         raise CorrectionError(f"{what!r} is no correction: {' '.join(USAGE.split())}", Exit.USAGE)
-    if what in ("split", "move"):
+    if what in ("split", "move") and "hole" not in parts:
         parts["records"] = tuple(rest)
     try:
         return Correction(what=what, stories=tuple(_numbers(stories)), **parts)  # type: ignore[arg-type]
@@ -80,12 +87,19 @@ def _told(correction: Correction, at: int | None) -> str:
 class Corrector:
     """Gives an engine the corrections of its state's folder, each at the position that is noted.
 
-    ``answer`` is called with what makes answers, which it writes. Raises CorrectionError where the file
-    cannot be used.
+    ``answer`` is called with what makes answers, which it writes; ``note`` with each correction, its position
+    and why it was refused. Raises CorrectionError where the file cannot be used.
     """
 
-    def __init__(self, folder: Path, engine: Engine, answer: Callable[[Callable[[], Answers]], None]) -> None:
-        self._engine, self._answer = engine, answer
+    def __init__(
+        self,
+        folder: Path,
+        engine: Engine,
+        answer: Callable[[Callable[[], Answers]], None],
+        note: Callable[[Correction, int, str | None], None],
+    ) -> None:
+        self._engine, self._answer, self._note = engine, answer, note
+        self._waiting: dict[int, tuple[Correction, int]] = {}
         self._file = CorrectionsFile(folder, engine.corrections.taken)
         self._file.read()
         self._coming = self._file.since(engine.corrections.taken)
@@ -96,7 +110,8 @@ class Corrector:
         """Apply what is new, between two batches; what was applied before a crash waits for its position."""
         held = self._engine.corrections
         while held.refused:
-            warn(held.refused.pop(0))
+            number, why = held.refused.pop(0)
+            self._refuse(*self._waiting.pop(number), why)
         if time.monotonic() - self._looked >= SECONDS:
             self._looked = time.monotonic()
             self._read()
@@ -121,10 +136,16 @@ class Corrector:
             warn(f"{error.message}; no correction is taken until that is repaired")
 
     def _take(self, correction: Correction, at: int) -> None:
+        self._waiting[correction.number] = correction, at
         try:
             self._answer(lambda: self._engine.correct(correction, at))
+            self._note(correction, at, None)
         except CorrectionError as error:
-            warn(f"correction {correction.number}: {error.message}")
+            self._refuse(correction, at, error.message)
+
+    def _refuse(self, correction: Correction, at: int, why: str) -> None:
+        warn(f"correction {correction.number}: {why}")
+        self._note(correction, at, why)
 
 
 SECONDS = 0.1

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from streamdp.answers.listing import printable
 from streamdp.cli.errors import say
-from streamdp.cli.stories import console, moment_of
+from streamdp.cli.stories import console
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports import diff as diffs
 from streamdp.reports.diff import Change, Diff
-from streamdp.reports.marks import Mark, add_mark, marks
+from streamdp.reports.marks import Mark, add_mark, moment_of, since_of
 from streamdp.reports.source import open_state
 from streamdp.story.clock import HOUR, Clock
 from streamdp.story.story import iso
@@ -35,7 +35,7 @@ def diff(state: str, since: str | None, since_state: str | None, *, every: bool,
     if since_state is not None:
         found = diffs.since_state(state, since_state)
     else:
-        found = diffs.since(state, _since(state, since or ""))
+        found = diffs.since(state, since_of(state, since or "", lambda: _clock(state)))
     if as_json:
         for change in found.changes:
             sys.stdout.write(msgspec.json.encode(_row(change)).decode() + "\n")
@@ -71,18 +71,6 @@ def _clock(state: str) -> Clock:
     if header.ended:
         engine.finish()
     return engine.stories(records=False).clock
-
-
-def _since(state: str, text: str) -> float:
-    """The time of the latest mark of this name, or a time. Raises ConfigError."""
-    named = [mark for mark in marks(state) if mark.name == text]
-    if named:
-        return named[-1].time
-    try:
-        return moment_of("--since", text, _clock(state)) or 0.0
-    except ConfigError as error:
-        held = ", ".join(dict.fromkeys(printable(mark.name) for mark in marks(state))) or "none"
-        raise ConfigError(f"{error}, nor a mark (there are: {held})", Exit.USAGE) from None
 
 
 def _when(moment: float, *, dated: bool) -> str:

@@ -32,11 +32,13 @@ def hint(rejects: Sequence[Reject], settings: Settings, input_format: str, heade
     for magic, what in PACKED.items():
         if first.data.startswith(magic):
             return f"the input looks like {what}"
+    if first.reason == "too_large" and input_format == "otlp":
+        return ""
     if first.reason in ("not_utf8", "too_large") or b"\0" in first.data[:1000]:
         return "the input does not look like text: unpack or convert it to JSON lines, CSV or text"
     if first.reason in ("not_json", "not_an_object"):
         return _of_lines(first.data)
-    if first.reason in ("missing_field", "null_value"):
+    if first.reason in ("missing_field", "null_value") and input_format != "otlp":
         return _of_fields(first.data, settings)
     if input_format in DELIMITERS and header:
         return _of_columns(rejects, settings, input_format, header)
@@ -60,6 +62,8 @@ def _of_fields(data: bytes, settings: Settings) -> str:
         found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except msgspec.MsgspecError:
         return ""
+    if "resourceLogs" in found:
+        return "for log records of OpenTelemetry say --format otlp"
     fields = f"its fields are {_listed(list(found))}"
     spoken = {settings.time_field, settings.id_field, *settings.keep}
     for flag, begin, wanted in (

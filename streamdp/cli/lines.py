@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from streamdp.errors import ConfigError, Exit
 from streamdp.records import Assignment, Lines
 from streamdp.settings import Settings
-from streamdp.settings.places import OutputFormat
+from streamdp.settings.places import Outputs
 
 COLUMNS = tuple(
     name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
@@ -40,6 +41,34 @@ class JsonLines:
     def encode(self, lines: Lines) -> bytes:
         """Whole lines."""
         return lines.encode()
+
+
+class _Shown(msgspec.Struct, gc=False):
+    """What of an answer is an attribute."""
+
+    template: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+_shown = msgspec.json.Decoder(_Shown).decode
+
+OTEL = {"template": "log.record.template", "params": "log.record.template.params"}
+"""What OpenTelemetry's collector calls the template of a log record, and the values of its holes."""
+
+
+class OtelLines(JsonLines):
+    """The same, templates and the values of their holes also as ``attributes``, by OpenTelemetry's names."""
+
+    def encode(self, lines: Lines) -> bytes:
+        """Whole lines."""
+        return b"".join(map(_with_attributes, lines.encode().splitlines(keepends=True)))
+
+
+def _with_attributes(line: bytes) -> bytes:
+    shown = _shown(line)
+    found = {name: getattr(shown, own) for own, name in OTEL.items()}
+    told = {name: value for name, value in found.items() if value is not msgspec.UNSET}
+    return line[:-2] + b',"attributes":' + _json.encode(told) + b"}\n" if told else line
 
 
 class CsvLines:
@@ -97,8 +126,14 @@ def further_columns(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
 
 
-def lines_for(path: str, wanted: OutputFormat, place: Sequence[str], keep: Sequence[str]) -> LineFormat:
-    """How answers are written to a file of that name."""
-    if wanted == "csv" or (wanted == "auto" and path.lower().endswith(".csv")):
+def lines_for(outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]) -> LineFormat:
+    """How answers are written to the output. Raises ConfigError (64)."""
+    wanted, otel = outputs.output_format, outputs.attributes == "otel"
+    if otel and not settings.of_lines:
+        raise ConfigError("--attributes otel is for templates of log lines, and this is no log", Exit.USAGE)
+    by_name = wanted == "auto" and outputs.output.lower().endswith(".csv")
+    if outputs.output_topic is None and (wanted == "csv" or by_name):
+        if otel:
+            raise ConfigError("--attributes otel is for lines of JSON: a table has no attributes", Exit.USAGE)
         return CsvLines(place, keep)
-    return JsonLines()
+    return OtelLines() if otel else JsonLines()

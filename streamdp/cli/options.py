@@ -220,6 +220,7 @@ def _flags_of(each: Option) -> list[inspect.Parameter]:
     """The flag of an option, its old names, and the argument that may stand in its place."""
     required = each.default is msgspec.NODEFAULT
     kind, bounds = (str, {}) if each.setting else _plain(each.type)
+    kind = list[str] if each.repeated else kind
     about = typer.Option(
         each.flag,
         help=f"{each.description}; {each.allowed}" if each.setting else each.description,

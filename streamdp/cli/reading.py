@@ -47,6 +47,7 @@ LINES: dict[Format, Written] = {
     "ssv": "ssv",
     "text": "text",
     "log": "text",
+    "otlp": "jsonl",
 }
 """How a source cuts each format into records."""
 
@@ -147,6 +148,12 @@ def _journal_of(input: Input) -> JournalSource | None:
     return JournalSource(input.file)
 
 
+def _time_in(decoded: Sequence[Record | Reject]) -> float | None:
+    """The earliest time of the records that an event holds."""
+    times = (record.time for record in decoded if isinstance(record, Record))
+    return min((time for time in times if time is not None), default=None)
+
+
 class Reader:
     """A source and its decoder.
 
@@ -160,6 +167,8 @@ class Reader:
     _came = 0
     _doubted = False
     _last: Raw | None = None
+    _each = 1
+    """Records of an event, about."""
     blank = 0
     """Blank lines that were skipped."""
     unfinished = False
@@ -175,13 +184,13 @@ class Reader:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
         self.longest = max(16 << 20, settings.max_record_bytes + 1)
-        self._decoded: dict[tuple[int, int], Record | Reject] = {}
+        self._decoded: dict[tuple[int, int], list[Record | Reject]] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)
         waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
         log, written = self.decoder.log, LINES[input_format]
-        self._logs = None if log is None else LogReader(self.decoder, log, self._decode)
+        self._logs = None if log is None else LogReader(self.decoder, log, lambda raw: self._decode(raw)[0])
         self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
         if (journal := source or _journal_of(input)) is not None:
@@ -241,11 +250,10 @@ class Reader:
         """The event time by which a record is merged; None if it will be refused."""
         if self._new_log is not None:
             self._learn(self._new_log, [raw])
-        decoded = self.decoder.decode(raw)
+        decoded = self.decoder.decode_all(raw)
         self._decoded[raw.position["partition"], raw.position["offset"]] = decoded
-        if isinstance(decoded, Reject) or decoded.time is None:
-            return None
-        return None if decoded.time > raw.arrival + self.max_ahead else decoded.time
+        time = _time_in(decoded)
+        return None if time is None or time > raw.arrival + self.max_ahead else time
 
     @property
     def joined(self) -> int:
@@ -270,7 +278,7 @@ class Reader:
     def batch(self, max_records: int, timeout: float) -> Texts | list[Record | Reject]:
         """The same, texts side by side where all records are such."""
         self._stages.enter("fetch")
-        found = self.source.read(max_records, timeout)
+        found = self.source.read(max(1, max_records // self._each), timeout)
         if isinstance(found, Raws):
             self.unfinished = found.unfinished
             self.blank += found.blank
@@ -292,9 +300,10 @@ class Reader:
             lines = self._lines(self._logs, found, together=not (rejected or self._decoded or self._alone))
             self._stages.enter("other")
             return lines if isinstance(lines, Texts) else [*rejected, *lines]
-        decoded = [*rejected, *map(self._decode, found)]
+        decoded = [record for raw in found for record in self._decode(raw)]
+        self._each = -(-len(decoded) // len(found)) or 1 if found else self._each
         self._stages.enter("other")
-        return decoded
+        return [*rejected, *decoded]
 
     def _lines(
         self, logs: LogReader, found: Sequence[Raw], *, together: bool
@@ -333,26 +342,22 @@ class Reader:
         finally:
             again.close()
 
-    def _decode(self, raw: Raw) -> Record | Reject:
+    def _decode(self, raw: Raw) -> list[Record | Reject]:
         position: dict[str, Any] = raw.position
         if "offset" in position and self._decoded:
             known = self._decoded.pop((position["partition"], position["offset"]), None)
             if known is not None:
                 return known
-        return self.decoder.decode(raw)
+        return self.decoder.decode_all(raw)
 
     def lags(self, now: float) -> tuple[PartitionLag, ...]:
         """How far reading is behind, by partition, at a time in seconds since 1970."""
         found = []
         for topic, partition, records, last in [] if self.watched is None else self.watched.lags():
-            time = None if last is None else self._time_in(last)
+            time = None if last is None else _time_in(self.decoder.decode_all(last)) or last.time
             away = None if time is None else max(0.0, now - time)
             found.append(PartitionLag(topic, partition, records, away if records else 0.0))
         return tuple(found)
-
-    def _time_in(self, raw: Raw) -> float | None:
-        decoded = self.decoder.decode(raw)
-        return raw.time if isinstance(decoded, Reject) or decoded.time is None else decoded.time
 
     def seek(self, positions: dict[str, Any]) -> bool:
         """Continue at the positions of a snapshot; return False if the source only goes on, as a pipe."""

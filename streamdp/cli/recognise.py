@@ -35,16 +35,28 @@ SPOKEN = re.compile(r"time|date|stamp", re.IGNORECASE)
 def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Settings:
     """The settings, and what the first records of a file show of it; told to the user.
 
-    With ``logs`` a file is a log where no format is named, and its name or first lines are those of one;
-    settings that have no meaning with templates say that it is something else. Cells of a ``.csv`` are
-    between semicolons or tabs where its first line has those and no commas. Times are in the first field of
-    times where none has the name that is set by default.
+    Where no format is named, a file that begins with an object of OpenTelemetry's is of such. With ``logs`` a
+    file is a log where its name or first lines are those of one; settings that have no meaning with templates
+    say that it is something else. Cells of a ``.csv`` are between semicolons or tabs where its first line has
+    those and no commas. Times are in the first field of times where none has the name that is set by default.
     """
     if file is None or file == "-" or not os.path.isfile(file) or is_parquet(file):
         return settings
     if settings.format == "auto":
-        settings = (logs and _as_log(settings, file)) or _as_cells(settings, file) or settings
-    return settings if settings.of_log else _timed(settings, file)
+        settings = (
+            _as_otlp(settings, file)
+            or (logs and _as_log(settings, file))
+            or _as_cells(settings, file)
+            or settings
+        )
+    return settings if settings.of_log or settings.format == "otlp" else _timed(settings, file)
+
+
+def _as_otlp(settings: Settings, file: str) -> Settings | None:
+    if not any("resourceLogs" in record for record in _objects(_first(file)[:1])):
+        return None
+    say(f"{file} holds log records of OpenTelemetry (--format names another)")
+    return msgspec.structs.replace(settings, format="otlp")
 
 
 def _as_log(settings: Settings, file: str) -> Settings | None:

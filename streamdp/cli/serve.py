@@ -24,7 +24,7 @@ from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs, Service, Serving
-from streamdp.state.snapshot import Header, Hold, headers
+from streamdp.state.snapshot import Header, headers
 from streamdp.web import is_loopback
 
 TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
@@ -61,21 +61,24 @@ class DoorWatch(Watch):
 
     def attach(self, run: Served, outputs: Outputs) -> None:
         """The run is open: records may come as soon as what the journal holds is answered."""
-        from streamdp.serve.api import Stands
         from streamdp.serve.door import Door, ids_by
+        from streamdp.serve.logs import uid_of
+        from streamdp.serve.stands import Stands
         from streamdp.serve.stored import Stored
 
         assert outputs.store is not None
+        assert outputs.state is not None
         assert run.sinks.store is not None
         run.sinks.store.find_ids()
         of_text = format_of(run.settings, None) in ("text", "log")
         stored = Stored(outputs.store)
-        id_of = (lambda record: None) if of_text else ids_by(run.settings.id_field)
+        ids = {"otlp": uid_of}.get(run.settings.format) or ids_by(run.settings.id_field)
+        id_of = (lambda record: None) if of_text else ids
         call = self._live.page.hub.call
         self._door = Door(run.journal, id_of, stored.answers, call, self._within)
         self._ids, self._run, self._end = id_of, run, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
-        self._stands = Stands(self._door, stored, outputs.store, of_text)
+        self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
 
     def hindrance(self) -> str | None:
         """Why no records are taken; None where they are."""
@@ -194,11 +197,6 @@ def _checked(outputs: Outputs, written: Container[str]) -> Outputs:
     return outputs if "output" in written else msgspec.structs.replace(outputs, output=NOWHERE)
 
 
-def _alone(state: str) -> Hold:
-    """No other process is waited for: a state in use is refused."""
-    raise NotImplementedError
-
-
 def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Service) -> int:
     """Serve until a signal comes. Returns the exit code."""
     outputs = _checked(outputs, written)
@@ -233,7 +231,7 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
             interrupt.opened = False
             ending.callback(door.ending)
-            run = Served(settings, written, Input(file=journal), outputs, watch, interrupt, _alone)
+            run = Served(settings, written, Input(file=journal), outputs, watch, interrupt)
             run.board = None
             door.attach(run, outputs)
             doors.append(door)

@@ -6,7 +6,6 @@ import csv
 import io
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,10 +18,11 @@ from streamdp.answers.listing import table as html_table
 from streamdp.cli.errors import say
 from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit
+from streamdp.reports.marks import moment_of
 from streamdp.reports.page import document
 from streamdp.reports.source import StorySource, source_of
 from streamdp.story.answers import holds
-from streamdp.story.clock import Clock, duration
+from streamdp.story.clock import duration
 from streamdp.story.safe import harmless
 from streamdp.story.story import Stories, Story, StoryRecord, Theme, iso, row_of
 
@@ -78,23 +78,6 @@ def _seconds(option: str, text: str | None) -> float | None:
         return None if text is None else duration(text)
     except ValueError as error:
         raise ConfigError(f"{option}: {error}", Exit.USAGE) from None
-
-
-def moment_of(option: str, text: str | None, clock: Clock) -> float | None:
-    """A time, or one so long before the newest record's. Raises ConfigError."""
-    if text is None:
-        return None
-    try:
-        return clock.time - duration(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(
-            f"{option}: {text!r} is neither ISO 8601 nor a length of time such as 90m, 6h or 2d", Exit.USAGE
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _chosen(source: StorySource, found: Stories, options: StoriesOptions) -> tuple[Stories, int]:

@@ -16,10 +16,10 @@ from streamdp_connectors.kafka.delivery import Delivery
 from streamdp_connectors.kafka.sink import KafkaRejects, KafkaSink, check_stored
 from streamdp_connectors.protocol import Marked, Sink, SinkError
 from streamdp_connectors.store.sink import StoreLeft, StoreSink
-from streamdp_connectors.store.tables import Bounds
+from streamdp_connectors.store.tables import Bounds, Corrected
 
 from streamdp.cli.errors import say
-from streamdp.cli.lines import JsonLines, LineFormat, lines_for
+from streamdp.cli.lines import lines_for
 from streamdp.cli.reading import Client
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import GAP, Answers, Record, Reject
@@ -27,6 +27,7 @@ from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.settings.places import NOWHERE, Input, Outputs
 from streamdp.state import claim
+from streamdp.state.corrections import Correction
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
 EVENTS = (b'{"event":',)
@@ -195,10 +196,10 @@ class Sinks:
         self._rejects_topic = outputs.rejects_topic
         self.output: Sink[bytes]
         self.rejects: Sink[Reject]
-        place = ("file", "line") if input.topic is None else ("topic", "partition", "offset")
-        self._lines: LineFormat = JsonLines()
+        place = ["file", "line"] if input.topic is None else ["topic", "partition", "offset"]
+        place += ["record"] if settings.format == "otlp" else []
+        self._lines = lines_for(outputs, settings, place, keep)
         if outputs.output_topic is None:
-            self._lines = lines_for(outputs.output, outputs.output_format, place, keep)
             left, beginnings = kept.get("output"), self._lines.beginnings
             self.output = FileSink(outputs.output, left, beginnings=beginnings, **how)
         else:
@@ -270,6 +271,13 @@ class Sinks:
         """These were read, and will be answered."""
         if self.store is not None:
             self.store.taken(records)
+
+    def corrected(self, made: Correction, seq: int, refused: str | None) -> None:
+        """Somebody has corrected stories by hand, after so many records."""
+        if self.store is not None:
+            stories, records = (msgspec.json.encode(part).decode() for part in (made.stories, made.records))
+            row = made.number, made.what, stories, records, made.title, made.undone, made.who, made.when
+            self.store.corrected(Corrected(*row, seq, refused))
 
     def ending(self) -> None:
         """The input has come to its end: what is written from now on is of records that stay open."""

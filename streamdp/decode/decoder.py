@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 from streamdp.decode.columns import DELIMITERS, Columns
-from streamdp.decode.fields import Fields, Parts, RefusedError, Unit, text_value
+from streamdp.decode.fields import LONGEST_ID, Fields, Parts, RefusedError, Unit, check_id, text_value
 from streamdp.decode.log import Line, LogLines
 from streamdp.decode.objects import CategoryObjects, Objects
+from streamdp.decode.otlp import LogRecords
 from streamdp.records import JOINED, FieldNames, Raw, Record, Reject
 
-Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log"]
-"""How a record is written: an object, cells between commas, tabs or semicolons, a text, or a log's line."""
+Format = Literal["jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"]
+"""How a record is written: an object, cells between commas, tabs or semicolons, a text, a log's line; or with
+others in an object of OpenTelemetry."""
 
 REASONS = (
     "unreadable",
@@ -33,16 +35,6 @@ REASONS = (
 """Every reason a Decoder gives. They label a metric, so they are few and do not change."""
 
 
-LONGEST_ID = 4096
-"""Bytes of an id: a longer one is refused, since ids are held until their answers are final."""
-
-
-def _check_id(identity: str) -> None:
-    size = len(identity.encode("utf-8", "surrogatepass"))
-    if size > LONGEST_ID:
-        raise RefusedError("long_id", f"its id has {size} bytes; the limit is {LONGEST_ID}")
-
-
 class Decoder:
     """Decodes the records of one source.
 
@@ -52,7 +44,8 @@ class Decoder:
     ``id_field`` a string or an integer; both may be absent or null. A row of CSV or TSV has a text column, or
     else every named column except time, id, the kept ones and ``cluster`` (a known truth must not leak in) is
     a feature. Of "text" the line is the text. Fields in ``keep`` are copied to ``Record.keep`` where present;
-    all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`.
+    all others are ignored, whatever they hold. Of "log" see :class:`~streamdp.decode.log.LogLines`, of "otlp"
+    :class:`~streamdp.decode.otlp.LogRecords`.
 
     With ``categories``, what these fields of an object or a row hold is the record; where none is named, all
     but time, id, the kept ones and ``cluster``. What is absent, null or empty is missing.
@@ -86,6 +79,7 @@ class Decoder:
         self.fields = Fields(text_field, vector_field, features_field, time_field, id_field, keep, time_unit)
         self._columns: Columns | None = None
         self.log = LogLines(timestamp_format, pattern, keep) if format == "log" else None
+        self._otlp = LogRecords(keep, max_bytes) if format == "otlp" else None
         self._parse: Callable[[bytes], Parts]
         self._categories = categories
         if format == "jsonl":
@@ -102,7 +96,7 @@ class Decoder:
     def has_texts(self) -> bool:
         """Whether records may be texts, no lines of a log, and each of their fields has one meaning."""
         alone = not set(self.fields.keep) & set(self.fields.roles)
-        return self.log is None and self._categories is None and alone
+        return self.log is None and self._otlp is None and self._categories is None and alone
 
     @property
     def header(self) -> Sequence[str] | None:
@@ -114,8 +108,14 @@ class Decoder:
         named = None if self._categories is None else self._categories.all
         self._columns = Columns(names, self.fields, DELIMITERS[self.format], named)
 
+    def decode_all(self, raw: Raw) -> list[Record | Reject]:
+        """Decode all records of an event: several of OpenTelemetry, or none; of any other format one."""
+        return [self.decode(raw)] if self._otlp is None else self._otlp.read(raw)
+
     def decode(self, raw: Raw) -> Record | Reject:
-        """Decode one record. Raises only when a CSV decoder has no header yet (ValueError)."""
+        """Decode one record. ValueError when a CSV decoder has no header yet, or an event holds several."""
+        if self._otlp is not None:
+            raise ValueError("an event of OpenTelemetry holds several records: decode_all reads them")
         data = raw.data
         try:
             if raw.refused:
@@ -128,7 +128,7 @@ class Decoder:
                 return self._log_line(self.log, raw)
             value, time, identity, keep = self._parse(data)
             if identity.__class__ is str and len(identity) > LONGEST_ID // 4:
-                _check_id(identity)
+                check_id(identity)
         except RefusedError as refused:
             return Reject(raw.position, refused.reason, refused.detail, data)
         except UnicodeDecodeError as error:

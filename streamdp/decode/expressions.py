@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamdp.kernels.characters import WORDS, UntranslatedError, members_of
 from streamdp.kernels.jit import kernel
 
 FAILED, UNKNOWN = -1, -2
@@ -21,9 +22,6 @@ NONE = -1
 _SET, _RUN, _SPLIT, _JUMP, _MARK, _TEST, _LOOK, _DONE, _EDGE, _END, _MATCH = range(11)
 _OTHER, _SHORTER, _UNMARK, _LOOKED = range(4)  # what is tried where nothing matches
 _MOST_STEPS, _DEEPEST, _LONGEST, _ENDLESS = 20_000, 2_000, 4_000, 1 << 40
-_SPACES = frozenset(b" \t\n\r\f\v")
-_DIGITS = frozenset(b"0123456789")
-_WORDS = frozenset(byte for byte in range(128) if chr(byte).isalnum() or byte == ord("_"))
 
 
 class Machine(NamedTuple):
@@ -53,19 +51,15 @@ def machine_of(
             begins.append(NONE if pattern is None else len(made.code))
             if pattern is not None:
                 made.add_all(pattern)
-    except (_UnknownError, ImportError):
+    except (UntranslatedError, ImportError):
         return None
     words = np.zeros(128, bool)
-    words[list(_WORDS)] = True
+    words[list(WORDS)] = True
     code, sets = np.array(made.code, np.int64).reshape(-1, 4), np.zeros((max(len(made.sets), 1), 128), bool)
     for number, members in enumerate(made.sets):
         sets[number, list(members)] = True
     spans, stack = np.full((len(groups), 2), NONE), np.zeros((_DEEPEST, 4), np.int64)
     return Machine(code, sets, words, spans, stack), np.array(begins)
-
-
-class _UnknownError(Exception):
-    """An expression uses what is not translated."""
 
 
 class _Instructions:
@@ -91,7 +85,7 @@ class _Instructions:
         """Write an instruction; its number."""
         self.code.append([what, *numbers, *[0] * (3 - len(numbers))])
         if len(self.code) > _LONGEST:
-            raise _UnknownError
+            raise UntranslatedError
         return len(self.code) - 1
 
     def _sequence(self, parts: Any, flags: int) -> None:
@@ -99,7 +93,7 @@ class _Instructions:
             self._part(str(kind), value, flags)
 
     def _part(self, kind: str, value: Any, flags: int) -> None:
-        members = _members(kind, value, flags)
+        members = members_of(kind, value, flags)
         if members is not None:
             self._add(_SET, self._set(members))
         elif kind == "SUBPATTERN":
@@ -133,19 +127,19 @@ class _Instructions:
         elif kind == "AT" and str(value) == "AT_END" and not flags & re.MULTILINE:
             self._add(_END)
         else:
-            raise _UnknownError
+            raise UntranslatedError
 
     def _set(self, members: frozenset[int]) -> int:
         return self.sets.setdefault(members, len(self.sets))
 
     def _repeat(self, least: int, most: Any, parts: Any, *, flags: int, greedy: bool) -> None:
         endless = str(most) == "MAXREPEAT"
-        members = _members(str(parts[0][0]), parts[0][1], flags) if len(parts) == 1 else None
+        members = members_of(str(parts[0][0]), parts[0][1], flags) if len(parts) == 1 else None
         if members is not None and greedy:
             self._add(_RUN, self._set(members), least, _ENDLESS if endless else int(most))
             return
         if parts.getwidth()[0] == 0:  # what may be empty is repeated by rules of its own
-            raise _UnknownError
+            raise UntranslatedError
         for _ in range(least):
             self._sequence(parts, flags)
         splits = []
@@ -168,58 +162,6 @@ class _Instructions:
         self._sequence(ways[-1], flags)
         for jump in jumps:
             self.code[jump][1] = len(self.code)
-
-
-def _members(kind: str, value: Any, flags: int) -> frozenset[int] | None:
-    """The characters of ASCII that a part matches which is one character; None for other parts."""
-    every = frozenset(range(128))
-    if kind == "LITERAL":
-        found = {value}
-    elif kind == "NOT_LITERAL":
-        return every - _either_case({value}, flags)
-    elif kind == "ANY":
-        return every if flags & re.DOTALL else every - {0x0A}
-    elif kind == "IN":
-        found = set()
-        negated = False
-        for each, what in value:
-            name = str(each)
-            if name == "NEGATE":
-                negated = True
-            elif name == "LITERAL":
-                found.add(what)
-            elif name == "RANGE":
-                found.update(range(what[0], what[1] + 1))
-            elif name == "CATEGORY":
-                found |= _category(str(what), flags)
-            else:
-                raise _UnknownError
-        if negated:
-            return every - _either_case(found, flags)
-    else:
-        return None
-    if max(found, default=0) > 127:
-        raise _UnknownError
-    return _either_case(found, flags)
-
-
-def _category(name: str, flags: int) -> frozenset[int]:
-    spaces = _SPACES if flags & re.ASCII else frozenset(i for i in range(128) if chr(i).isspace())
-    known = {"CATEGORY_SPACE": spaces, "CATEGORY_DIGIT": _DIGITS, "CATEGORY_WORD": _WORDS}
-    if name in known:
-        return known[name]
-    name = name.replace("_NOT_", "_")
-    if name not in known:
-        raise _UnknownError
-    return frozenset(range(128)) - known[name]
-
-
-def _either_case(found: set[int], flags: int) -> frozenset[int]:
-    if flags & re.IGNORECASE:
-        found = found | {
-            ord(each) for byte in found if byte < 128 for each in (chr(byte).lower(), chr(byte).upper())
-        }
-    return frozenset(byte for byte in found if byte < 128)
 
 
 @kernel

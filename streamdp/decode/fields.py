@@ -52,6 +52,10 @@ class Fields:
             raise ValueError(f"two fields have the same name: {', '.join(self.roles)}")
 
 
+LONGEST_ID = 4096
+"""Bytes of an id: a longer one is refused, since ids are held until their answers are final."""
+
+
 class RefusedError(Exception):
     """A record cannot be used: a short stable code (a metrics label) and a sentence for people."""
 
@@ -59,6 +63,13 @@ class RefusedError(Exception):
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
+
+
+def check_id(identity: str) -> None:
+    """Refuse ``long_id``."""
+    size = len(identity.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_ID:
+        raise RefusedError("long_id", f"its id has {size} bytes; the limit is {LONGEST_ID}")
 
 
 def text_value(value: Any, name: str) -> str:

@@ -215,7 +215,7 @@ class LogLines:
             at = self._places[place] = Place()
         line: Line | None = None
         if text.startswith("{") and text.rstrip().endswith("}"):
-            line = self._object(data, arrival)
+            line = self.object_line(data, arrival)
         if line is None:
             if self._pattern is not None:
                 line = self._by_pattern(text, arrival)
@@ -298,7 +298,7 @@ class LogLines:
                 raise RefusedError("bad_time", f"what stands for the time is none: {parts['time'][:40]!r}")
         return parts.get("message") or "", time, self._kept(parts.get("level"), parts.get("component"))
 
-    def _object(self, data: bytes, arrival: float) -> Line | None:
+    def object_line(self, data: bytes, arrival: float) -> Line | None:
         """A line that is a JSON object: of journalctl, Docker, Kubernetes or a program's own."""
         try:
             record = msgspec.json.decode(data)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.decode.decoder import LONGEST_ID, Decoder
-from streamdp.decode.fields import PER_SECOND, Fields
+from streamdp.decode.decoder import Decoder
+from streamdp.decode.fields import LONGEST_ID, PER_SECOND, Fields
 from streamdp.decode.grammar import INEXACT, decimal
 from streamdp.decode.scan import SCANNED, Found, Names, scan
 from streamdp.kernels.jit import Bound

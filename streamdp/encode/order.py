@@ -7,6 +7,7 @@ import heapq
 import itertools
 import math
 import statistics
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -41,6 +42,7 @@ REASONS = (
     "zero_vector",
     "wrong_value",
     "untrained",
+    "erased",
 )
 """Every reason for which a decoded record is refused; some are the decoder's too. They label a metric."""
 
@@ -286,6 +288,14 @@ class ReorderBuffer:
             self.bytes -= size_of(record)
             self._place(record, ready)
         self.leaps = []
+
+    def erase(self, gone: Callable[[Record], bool]) -> None:
+        """Let go of records that are held back."""
+        for waiting in (self.heap, self.leaps):
+            left = [each for each in waiting if not gone(each[2])]
+            self.bytes -= sum(size_of(each[2]) for each in waiting) - sum(size_of(each[2]) for each in left)
+            waiting[:] = left
+        heapq.heapify(self.heap)
 
     @property
     def held(self) -> int:

@@ -27,6 +27,9 @@ LONGEST = 256
 
 _HASH = 16  # bytes
 
+ERASED = "~erased-"
+"""How the names of words begin that were erased; no word of a text begins so."""
+
 
 class Vocabulary:
     """Ids for at most ``limit`` words of at most ``room`` bytes together.
@@ -137,6 +140,21 @@ class Vocabulary:
         self.evicted += len(gone)
         return gone
 
+    def erase(self, numbers: Iterable[int]) -> list[str]:
+        """Forget what these words are; they stay what was counted. Returns them."""
+        gone = [number for number in numbers if number >= self.fixed and self.words[number] is not None]
+        gone = [number for number in gone if not is_erased(self.words[number])]
+        strike(self.spelling, np.array(gone, np.int64))
+        found = []
+        for number in gone:
+            word, name = str(self.words[number]), f"{ERASED}{number}"
+            del self.ids[word]
+            self.size += len(name) - len(letters_of(word))
+            self.words[number], self.ids[name] = name, number
+            self._fresh.append(number)
+            found.append(word)
+        return found
+
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""
         return {
@@ -178,6 +196,11 @@ class Vocabulary:
 def letters_of(text: str) -> bytes:
     """A text as kernels read it."""
     return text.encode("utf-8", "surrogatepass")
+
+
+def is_erased(word: str | None) -> bool:
+    """Whether this is the name of a word that was erased."""
+    return word is not None and word.startswith(ERASED)
 
 
 def short(word: str, longest: int = LONGEST) -> str:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.jit import kernel
+from streamdp.lines.automaton import FILLED, MASKED
+from streamdp.lines.closing import SHUT
 from streamdp.lines.scan import code_of
 from streamdp.lines.state import CLASSES, IDENTIFIER, NUMBER, WORD, Scratch, State, look_up, put
 
@@ -35,7 +37,8 @@ class Terms(NamedTuple):
 
     ``copies`` is the share of new templates that are copies of one that is there, ``mutation`` that of their
     slots which are not copied, ``elsewhere`` that of values of holes which are known from other places; the
-    ``rho`` say how readily each kind of token is a hole, and a word that is a value (``rho_value``).
+    ``rho`` say how readily each kind of token is a hole, and a word that is a value (``rho_value``). Of
+    ``masks`` there are so many names.
     """
 
     concentration: float = 1.0
@@ -52,6 +55,7 @@ class Terms(NamedTuple):
     rho_identifier: float = 1e-3
     rho_word: float = 1e-11
     rho_value: float = 0.01
+    masks: int = 0
 
 
 CATEGORIES = (
@@ -63,7 +67,8 @@ CATEGORIES = (
     b":",
     b"-_",
 )
-"""Categories of characters; other ASCII is one more, and what is not ASCII the last."""
+"""Categories of characters; other ASCII is one more, and what is not ASCII the last. What was masked counts
+as a digit."""
 
 SIZES = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
@@ -94,6 +99,7 @@ def _categories() -> np.ndarray:
     for number, characters in enumerate(CATEGORIES):
         for byte in characters:
             found[byte] = 1 << number
+    found[MASKED:FILLED] = DIGIT
     return found
 
 
@@ -156,6 +162,12 @@ def wordy(state: State, token: int) -> bool:
 
 
 @kernel
+def is_shut(state: State, token: int) -> bool:
+    """Whether a token is of a closed place: never a value of a hole."""
+    return bool(state.text[state.tokens[token].start] == SHUT)
+
+
+@kernel
 def is_value(state: State, token: int) -> bool:
     """Whether a token is a value of some hole."""
     return bool(state.tokens[token].held > 0)
@@ -173,7 +185,7 @@ def assigned(state: State, before: int, earlier: int) -> bool:
 
 
 @kernel
-def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: bool) -> int:
+def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: bool, terms: Terms) -> int:
     """The number of a token; one that is not known is given the next, for good where ``learn``."""
     key = code_of(folded, start, stop)
     found = look_up(state.by_text, key)
@@ -181,10 +193,11 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
         return found
     free, at, n = state.counters.free, state.counters.text, stop - start
     token = free - 1 if learn and free > 0 else state.counters.tokens
-    row, shown = state.tokens[token], 0
+    row, shown, digits = state.tokens[token], 0, 0
     for i in range(n):
         state.text[at + i] = folded[start + i]
         shown |= CATEGORY[folded[start + i]]
+        digits += 1 if CATEGORY[folded[start + i]] == DIGIT else 0
     if learn and free > 0:
         state.counters.free = row.start
     else:
@@ -197,6 +210,8 @@ def token_of(state: State, folded: np.ndarray, start: int, stop: int, learn: boo
     row.followers = 0
     row.follower_types = 0
     log = (n - 1) * math.log(LONGER) + math.log(1 - LONGER) - n * ALPHABET[shown] - SHOWING[shown]
+    each = 10 if folded[start] == SHUT else 1 + terms.masks  # a digit is 0 else, or what a mask has matched
+    log -= digits * math.log(each)
     row.spelling = math.exp(max(log, LEAST))
     state.counters.text += n
     if learn:

@@ -7,6 +7,7 @@ lines at first. What is oldest is forgotten where there is too much of it.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,10 +160,10 @@ class History:
         self._note_first(given, part)
         counters = self.seen.counters  # the same ones whatever grows
         counters.done, counters.stop = part.start, part.stop
-        self._count_values((state, self.seen, scratch), *given)
+        self._count_values((state, self.seen, scratch, given))
         while counters.done < part.stop:
             self._make_room(state)
-            self._count_values((state, self.seen, scratch), *given)
+            self._count_values((state, self.seen, scratch, given))
 
     def _begin(self, *, dated: bool) -> None:
         counters, self._begun = self.seen.counters, True
@@ -272,6 +273,12 @@ class History:
         self.seen = self.seen._replace(values=put)
 
     # ---------------------------------------------------------------- state
+
+    def erase(self, said: Callable[[str], bool]) -> None:
+        """Let go of lines among those that are remembered."""
+        for label, around in list(self.first.items()):
+            self.first[label] = Around(*("" if said(line) else line for line in around))
+        self._latest = "" if said(self._latest) else self._latest
 
     def dump(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """All of it: plain values, and arrays."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from streamdp.lines.history import Around, History
-from streamdp.lines.shown import NUMBERS, kind_of, shown_hole
+from streamdp.lines.shown import NUMBERS, kind_of, mask_of, shown_hole
 from streamdp.lines.state import State, roots
 from streamdp.lines.values import (
     BY_HASH,
@@ -81,8 +81,10 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     around: dict[int, Around]
 
 
-def past_of(state: State, history: History, templates: Mapping[int, Sequence[str]]) -> Past:
-    """The past of the labels that live, whose templates have these pieces."""
+def past_of(
+    state: State, history: History, templates: Mapping[int, Sequence[str]], masks: Sequence[str]
+) -> Past:
+    """The past of the labels that live, whose templates have these pieces; the names of masks."""
     clusters = state.clusters[: int(state.counters.clusters)]
     into = roots(clusters["into"])
     label = roots(clusters["older"])[into]
@@ -103,7 +105,7 @@ def past_of(state: State, history: History, templates: Mapping[int, Sequence[str
         if not clusters[cluster]["alive"] or label[cluster] != cluster or cluster not in templates:
             continue
         seen = _Seen(history, rows)
-        named = _kind(state, cluster, place, seen.common[0][0] if seen.common else "")
+        named = _kind(state, cluster, place, masks, seen.common[0][0] if seen.common else "")
         holes.setdefault(cluster, []).append(seen.hole(place, named))
         found = np.zeros((values.counts.shape[1], units))
         for row in rows:
@@ -135,11 +137,13 @@ def _places(history: History, into: np.ndarray) -> Iterator[tuple[int, int, list
         yield key >> PLACE_SHIFT, key & LEVEL, found[key]
 
 
-def _kind(state: State, cluster: int, place: int, value: str) -> str:
+def _kind(state: State, cluster: int, place: int, masks: Sequence[str], value: str) -> str:
     if place == LEVEL:
         return "level"
     slot = int(state.clusters[cluster]["slot"]) + place
-    return shown_hole(state, slot) if state.slots["distinct"][slot] > 1 else kind_of(value)
+    if state.slots["distinct"][slot] > 1:
+        return shown_hole(state, slot)
+    return mask_of(state, slot, masks) or kind_of(value)
 
 
 class _Seen:

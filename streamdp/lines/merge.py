@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, assigned, is_value, lettered, wordy
+from streamdp.lines.base import Terms, assigned, is_shut, is_value, lettered, wordy
 from streamdp.lines.scan import closed
 from streamdp.lines.search import find_near
 from streamdp.lines.slots import (
@@ -106,13 +106,16 @@ def _allowed(state: State, group: np.ndarray, count: int) -> bool:
     """
     first, constants, holes = state.clusters[group[0]].slot, 0, 0
     for i in range(state.clusters[group[0]].length):
-        constant, word = is_constant(state, first + i), False
+        constant, word, shut = is_constant(state, first + i), False, False
         for g in range(count):
             slot = state.clusters[group[g]].slot + i
             constant = constant and same(state, first + i, slot)
+            shut = shut or is_shut(state, state.slots[slot].founder)
             word = word or state.slots[slot].wordy != 0 or wordy(state, state.slots[slot].founder)
         if constant:
             constants += 1 if lettered(state, state.slots[first + i].founder) else 0
+        elif shut:
+            return False
         elif word and not _valued(state, first, i):
             if _two_words(state, group, count, i):
                 return False

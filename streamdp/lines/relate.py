@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import DIGIT, LETTERS, lettered
+from streamdp.lines.base import DIGIT, LETTERS, is_shut, lettered
 from streamdp.lines.scan import closed
 from streamdp.lines.search import post
 from streamdp.lines.slots import is_constant, same
@@ -47,6 +47,8 @@ def one_label(state: State, a: int, b: int, lines: Lines) -> None:
 @kernel
 def _covered(state: State, a: int, b: int) -> bool:
     """Whether two slots are one constant, or one of them is a hole."""
+    if is_shut(state, state.slots[a].founder) or is_shut(state, state.slots[b].founder):
+        return same(state, a, b)
     return same(state, a, b) or not (is_constant(state, a) and is_constant(state, b))
 
 
@@ -63,6 +65,8 @@ def _list_of(state: State, begin: int, stop: int, shown: int) -> int:
                 token = state.values[value].token
                 value = state.values[value].next
             of_token = state.tokens[token].shown
+            if is_shut(state, token):
+                return -1
             if of_token & (LETTERS | DIGIT):
                 if of_token & DIGIT == 0 or (shown != 0 and shown != of_token):
                     return -1
@@ -81,6 +85,8 @@ def _piece(state: State, begin: int, stop: int) -> int:
     words, others = 0, 0
     for slot in range(begin, stop):
         if slot > begin and state.slots[slot].glued == 0:
+            return 0
+        if is_shut(state, state.slots[slot].founder):
             return 0
         if _lettered(state, slot):
             words += 1

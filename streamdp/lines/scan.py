@@ -3,7 +3,8 @@
 A number is digits, with a sign where no letter is before it, joined by ``. : , / _ -``. A run of hexadecimal
 digits counts as one where it begins with 0x, has four characters or more with a digit among them, or eight;
 and so do four such runs or more with ``:`` or ``-`` between them, of any length. ``lines/words.py`` says
-which words are folded: in dates, units behind a number, and true, false and null.
+which words are folded: in dates, units behind a number, and true, false and null. What a mask has matched
+(``lines/masks.py``) is written as that mask's byte.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from streamdp.kernels.hashing import EMPTY, mix
 from streamdp.kernels.jit import entry, kernel
+from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.words import (
     ALNUM,
     DELIMITER,
@@ -106,6 +108,10 @@ def _number_end(data: np.ndarray, start: int, at: int, stop: int) -> int:
 def _folded_end(data: np.ndarray, start: int, i: int, stop: int) -> int:
     """Where what is folded at a place ends; the place itself where nothing is."""
     kind, end = KINDS[data[i]], i
+    if data[i] >= MASKED:
+        while end < stop and (end == i or data[end] == FILLED):
+            end += 1
+        return end
     fresh = i == start or not KINDS[data[i - 1]] & ALNUM
     if fresh and kind & ALNUM and may_begin(data, i, stop):
         end = date_end(data, start, i, stop)
@@ -142,7 +148,7 @@ def fold_line(
         begin = i
         end = _folded_end(data, start, i, stop)
         if end > i:
-            byte, kind, i = np.uint8(48), np.uint8(DIGIT), end
+            byte, kind, i = byte if byte >= MASKED else np.uint8(48), np.uint8(DIGIT), end
         else:
             i += 1
         if kind & DELIMITER or before in (DELIMITER, SPACE):

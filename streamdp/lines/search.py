@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from streamdp.kernels.jit import kernel
-from streamdp.lines.base import Terms, is_value, length, lettered, own_terms, valued, wordy
+from streamdp.lines.base import Terms, is_shut, is_value, length, lettered, own_terms, valued, wordy
 from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
 from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
@@ -102,6 +102,8 @@ def may_join(state: State, cluster: int, line: np.ndarray, n: int) -> bool:
         row, token = state.slots[first + i], line[i]
         if row.distinct == 1 and row.founder == token:
             constants += 1 if lettered(state, token) else 0
+        elif is_shut(state, token) or is_shut(state, row.founder):
+            return False
         elif valued(state, line, i):
             continue
         elif row.wordy or wordy(state, token) or wordy(state, row.founder):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from streamdp.lines.automaton import FILLED, MASKED
 from streamdp.lines.base import KIND_OF
+from streamdp.lines.closing import SHUT, unshut
+from streamdp.lines.masks import NO_MASKS, Masks
 from streamdp.lines.scan import MOST, mark_line
 from streamdp.lines.state import NUMBER, State
 from streamdp.lines.words import MONTHS, WEEKDAYS
@@ -32,19 +35,24 @@ HEX, HOLE, NUMBERS, WORDS = "<hex>", "<id>", "<num>", "<word>"
 
 
 class Part:
-    """A token of a line: where it begins and ends among its bytes, and what of it is folded."""
+    """A token of a line: where it begins and ends among its bytes, and what of it is folded.
 
-    __slots__ = ("begin", "end", "folds")
+    ``masks`` has the name of each folded part that a mask has matched, and None for others.
+    """
+
+    __slots__ = ("begin", "end", "folds", "masks")
 
     def __init__(self, begin: int) -> None:
         self.begin, self.end = begin, begin
         self.folds: list[tuple[int, int]] = []
+        self.masks: list[str | None] = []
 
 
 class Marker:
-    """Cuts lines into tokens, as the kernel does."""
+    """Cuts lines into tokens, as the kernel does, masked before."""
 
-    def __init__(self) -> None:
+    def __init__(self, masks: Masks = NO_MASKS) -> None:
+        self._masks = masks
         self._folded = np.zeros(4096, np.uint8)
         self._glued = np.zeros(MOST, np.uint8)
         self._marks = np.zeros((2 * MOST, 2), np.int64)
@@ -55,6 +63,7 @@ class Marker:
             self._folded = np.zeros(2 * len(line), np.uint8)
         if len(line) >= len(self._marks):
             self._marks = np.zeros((2 * len(line), 2), np.int64)
+        line = self._masks.text(line)
         count = mark_line(np.frombuffer(line, np.uint8), self._folded, self._glued, self._marks)
         found: list[Part] = []
         for begin, end in self._marks[:count].tolist():
@@ -62,6 +71,9 @@ class Marker:
                 found.append(Part(begin))
             else:
                 found[-1].folds.append((begin, end))
+                found[-1].masks.append(
+                    self._masks.named[line[begin] - MASKED] if line[begin] >= MASKED else None
+                )
         ends = [part.begin for part in found[1:]] + [len(line)]
         for part, end in zip(found, ends, strict=True):
             text = line[part.begin : end]
@@ -83,8 +95,9 @@ def pieces_of(line: str, marker: Marker) -> list[str]:
     for part in marker.parts(data):
         shown = [b" " if part.begin > before and before else b""]
         at = part.begin
-        for begin, end in part.folds:
-            shown += [data[at:begin], kind_of(data[begin:end].decode("utf-8", "replace")).encode()]
+        for (begin, end), mask in zip(part.folds, part.masks, strict=True):
+            kind = mask or kind_of(data[begin:end].decode("utf-8", "replace"))
+            shown += [data[at:begin], kind.encode()]
             at = end
         shown.append(data[at : part.end])
         found.append(b"".join(shown).decode("utf-8", "replace"))
@@ -92,21 +105,33 @@ def pieces_of(line: str, marker: Marker) -> list[str]:
     return found
 
 
-def holes(state: State, cluster: int) -> list[bool]:
-    """Whether each slot of a template is a hole."""
+def holes(state: State, cluster: int) -> list[bool | None]:
+    """Whether each slot of a template is a hole; None for one that is closed."""
     row = state.clusters[cluster]
-    first = int(row["slot"])
-    distinct: list[bool] = (state.slots["distinct"][first : first + int(row["length"])] > 1).tolist()
-    return distinct
+    slots = state.slots[int(row["slot"]) : int(row["slot"] + row["length"])]
+    shut = state.text[state.tokens["start"][slots["founder"]]] == SHUT
+    return [
+        None if each else hole
+        for each, hole in zip(shut.tolist(), (slots["distinct"] > 1).tolist(), strict=True)
+    ]
+
+
+def founders(state: State, cluster: int) -> list[bytes]:
+    """The tokens of a template's first line, folded."""
+    row = state.clusters[cluster]
+    tokens = state.tokens[state.slots["founder"][int(row["slot"]) : int(row["slot"] + row["length"])]]
+    spans = zip(tokens["start"].tolist(), tokens["length"].tolist(), strict=True)
+    return [state.text[start : start + length].tobytes() for start, length in spans]
 
 
 def template_of(state: State, cluster: int, pieces: list[str]) -> str:
     """A template: its constants, with <num> and the like where they were folded, and its holes by kind."""
     first = int(state.clusters[cluster]["slot"])
-    shown = []
+    shown, tokens = [], founders(state, cluster)
     for i, (piece, hole) in enumerate(zip(pieces, holes(state, cluster), strict=True)):
-        if hole:
-            piece = (" " if piece.startswith(" ") else "") + shown_hole(state, first + i)
+        if hole is not False:
+            own = shown_hole(state, first + i) if hole else unshut(tokens[i]).decode("utf-8", "replace")
+            piece = (" " if piece.startswith(" ") else "") + own
         shown.append(piece)
     return "".join(shown)
 
@@ -119,6 +144,14 @@ def shown_hole(state: State, slot: int) -> str:
     return NUMBERS if all(KIND_OF[each] == NUMBER for each in shown) else HOLE
 
 
+def mask_of(state: State, slot: int, named: Sequence[str]) -> str | None:
+    """The name of the mask that has matched a constant, or the first part of one; None where none has."""
+    row = state.tokens[state.slots[slot]["founder"]]
+    text = state.text[row["start"] : row["start"] + row["length"]]
+    found = text[(text >= MASKED) & (text < FILLED)]
+    return named[found[0] - MASKED] if len(found) else None
+
+
 def _values(state: State, slot: int) -> Iterator[int]:
     value = int(state.slots[slot]["first"])
     while value >= 0:
@@ -126,10 +159,12 @@ def _values(state: State, slot: int) -> Iterator[int]:
         value = int(state.values[value]["next"])
 
 
-def values_of(line: str, template: list[bool], marker: Marker) -> list[str]:
+def values_of(line: str, template: list[bool | None], marker: Marker) -> list[str]:
     """What stands in a line where its template, slot by slot, has holes, or in constants what is folded."""
     data, found = line.encode("utf-8", "replace"), []
     for part, hole in zip(marker.parts(data), template, strict=True):
+        if hole is None:
+            continue
         spans = [(part.begin, part.end)] if hole else part.folds
         found += [data[begin:end].decode("utf-8", "replace") for begin, end in spans]
     return found

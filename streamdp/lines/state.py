@@ -24,6 +24,7 @@ from streamdp.kernels.rows import (
     row_type,
     rows,
 )
+from streamdp.lines.closing import Closing
 from streamdp.lines.scan import MOST
 
 FREE = -1
@@ -205,6 +206,7 @@ class Lines(NamedTuple):
     """
 
     data: np.ndarray  # uint8: bytes of all lines
+    masked: np.ndarray  # uint8: the same, with what is masked
     offsets: np.ndarray  # int64[n + 1] where each begins
     times: np.ndarray  # float64[n] when each happened
     answers: np.ndarray  # ANSWER[n]
@@ -218,7 +220,10 @@ class Scratch(NamedTuple):
 
     folded: Annotated[np.ndarray, of(np.uint8, "longest")]  # bytes of the longest line, and one
     glued: Annotated[np.ndarray, of(np.uint8, MOST)]  # tokens without a blank before them
-    marks: Annotated[np.ndarray, ints(0, 2)]  # none
+    marks: Annotated[np.ndarray, ints("marks", 2)]  # none where no place is closed
+    spans: Annotated[np.ndarray, ints("marks", 7)]  # of tokens, as ``closing`` has them
+    room: Annotated[np.ndarray, of(np.uint8, "longest")]
+    closing: Closing
     line: Annotated[np.ndarray, ints(MOST)]  # tokens
     before: Annotated[np.ndarray, ints(MOST)]  # the context of each
     own: Annotated[np.ndarray, reals(MOST, WAYS)]  # of a token of a new line

@@ -19,6 +19,7 @@ from streamdp.lines.base import (
     token_of,
     wordy,
 )
+from streamdp.lines.closing import close_places
 from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import label_of, one_label, relate
@@ -31,7 +32,20 @@ COMPLETE, GROW, CHANGED, FULL = range(4)
 
 
 @kernel
-def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tuple[int, int]:
+def _fold(
+    scratch: Scratch, data: np.ndarray, masked: np.ndarray, start: int, stop: int
+) -> tuple[int, int, int]:
+    """Fold a line into ``scratch``, with the places that are closed as they are: see ``fold_line``."""
+    size, key, n = fold_line(masked, start, stop, scratch.folded, scratch.glued, scratch.marks)
+    if scratch.marks.shape[0]:
+        marks, spans, room = scratch.marks, scratch.spans, scratch.room
+        size, own = close_places(scratch.closing, data, stop, scratch.folded, size, marks, spans, room)
+        key = own if own >= 0 else key
+    return size, key, n
+
+
+@kernel
+def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool, terms: Terms) -> tuple[int, int]:
     """The tokens of the folded line and their contexts, into ``scratch``; how many there are, and words."""
     n, words, at, before = 0, 0, 0, -1
     while at < size:
@@ -39,7 +53,7 @@ def _read_tokens(state: State, scratch: Scratch, size: int, learn: bool) -> tupl
             at += 1
             continue
         end = token_end(scratch.folded, at, size)
-        token = token_of(state, scratch.folded, at, end, learn)
+        token = token_of(state, scratch.folded, at, end, learn, terms)
         scratch.line[n] = token
         scratch.before[n] = before
         before = context_of(state, token)
@@ -67,7 +81,7 @@ def _product(state: State, scratch: Scratch, line: int, cluster: int, size: int,
         return float(row.product)
     if _is_stale(state, scratch, line):
         tokens, text = state.counters.tokens, state.counters.text
-        n, _ = _read_tokens(state, scratch, size, False)
+        n, _ = _read_tokens(state, scratch, size, False, terms)
         scratch.product[line] = slots_product(state, scratch, cluster, n, terms)
         scratch.product_at[line] = state.counters.records
         state.counters.tokens = tokens
@@ -250,13 +264,11 @@ def advance(
 
     ``bounds`` say what may be known before some of it is to be forgotten.
     """
-    data, offsets, times, sizes = lines.data, lines.offsets, lines.times, lines.sizes
+    offsets, times, sizes = lines.offsets, lines.times, lines.sizes
     i = lines.counters.done
     while i < offsets.shape[0] - 1:
         if state.counters.due < 0:
-            size, key, n = fold_line(
-                data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
-            )
+            size, key, n = _fold(scratch, lines.data, lines.masked, offsets[i], offsets[i + 1])
             sizes[i] = n
             row = lines.answers[i]
             line = look_up(state.by_line, key)
@@ -272,7 +284,7 @@ def advance(
             if line >= 0:
                 cluster = _answer_known(state, scratch, line, size, row, terms)
             else:
-                n, words = _read_tokens(state, scratch, size, True)
+                n, words = _read_tokens(state, scratch, size, True, terms)
                 cluster = _learn(state, scratch, key, n, words, row, terms)
                 line = state.counters.lines - 1
             of = state.clusters[cluster]
@@ -305,15 +317,14 @@ def score(
     scratch: Scratch,
     terms: Terms,
     data: np.ndarray,
+    masked: np.ndarray,
     offsets: np.ndarray,
     answers: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
     """Answer lines without learning anything; the label is -1 where a new template is likelier than any."""
     for i in range(offsets.shape[0] - 1):
-        size, key, n = fold_line(
-            data, offsets[i], offsets[i + 1], scratch.folded, scratch.glued, scratch.marks
-        )
+        size, key, n = _fold(scratch, data, masked, offsets[i], offsets[i + 1])
         sizes[i] = n
         row = answers[i]
         line = look_up(state.by_line, key)
@@ -321,7 +332,7 @@ def score(
             _answer_known(state, scratch, line, size, row, terms)
             continue
         tokens, text = state.counters.tokens, state.counters.text
-        n, words = _read_tokens(state, scratch, size, False)
+        n, words = _read_tokens(state, scratch, size, False, terms)
         best, _ = _weigh(state, scratch, n, words, terms)
         _answer(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1

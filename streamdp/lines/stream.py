@@ -10,8 +10,11 @@ import numpy as np
 from streamdp.kernels.jit import Bound
 from streamdp.kernels.rows import made, new_counters, new_rows, row_type
 from streamdp.lines.base import USUAL, Bounds, Terms
+from streamdp.lines.closing import Rule, closing_of
 from streamdp.lines.forget import forget, retire
 from streamdp.lines.history import History
+from streamdp.lines.masks import NO_MASKS, Masks
+from streamdp.lines.scan import MOST
 from streamdp.lines.state import Lines, Scratch, State, dump, load, new_state, with_room_for
 from streamdp.lines.step import CHANGED, FULL, GROW, advance, score
 from streamdp.lines.values import NO_LEVELS, Given, Levels
@@ -50,6 +53,10 @@ class LineStream:
         What is known before the first line; None: nothing.
     bounds
         What is remembered at most.
+    masks
+        What is written as a hole of its own before lines are folded.
+    split
+        Classes of tokens that tell templates apart wherever they stand (see ``closing.CLASSES``).
 
     Examples
     --------
@@ -59,12 +66,22 @@ class LineStream:
     [0, 0]
     """
 
-    def __init__(self, terms: Terms, state: State | None = None, bounds: Bounds = USUAL) -> None:
-        self.terms, self.bounds = terms, bounds
+    def __init__(
+        self,
+        terms: Terms,
+        state: State | None = None,
+        bounds: Bounds = USUAL,
+        masks: Masks = NO_MASKS,
+        split: Sequence[str] = (),
+    ) -> None:
+        self.terms, self.bounds, self.masks = terms._replace(masks=len(masks.named)), bounds, masks
         self.state = new_state() if state is None else state
         self.history = History()
         """What the lines were like hour by hour."""
+        self.split = split
+        """Classes of tokens that are closed."""
         self._scratch: Scratch | None = None
+        self._closing = closing_of(split, ())
         self._advance, self._score = Bound(advance), Bound(score)
 
     @property
@@ -76,6 +93,10 @@ class LineStream:
     def log_evidence(self) -> float:
         """The sum of log p(line | lines before), in nats."""
         return float(self.state.counters.evidence)
+
+    def close(self, rules: Sequence[Rule]) -> None:
+        """From the next line on, let these rules close places of lines."""
+        self._closing, self._scratch = closing_of(self.split, rules), None
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
@@ -114,9 +135,10 @@ class LineStream:
         times = np.zeros(n) if times is None else np.array(times, float)
         scratch = self._make_room(0, offsets)
         rows, changes = new_rows(n, ANSWER), np.zeros((64, 2), np.int64)
-        given = Lines(data, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
+        masked = self.masks.over(data, offsets)
+        given = Lines(data, masked, offsets, times, rows, np.zeros(n, np.int64), changes, new_counters(Lines))
         counters, done = given.counters, 0
-        counted = Given(data, offsets, times, rows, *levels)
+        counted = Given(data, masked, offsets, times, rows, *levels)
         while done < n:
             most = int(self.state.counters.clusters) + 1
             if len(given.changes) < most:
@@ -153,7 +175,8 @@ class LineStream:
         n = len(lines)
         scratch = self._make_room(int(np.diff(offsets).max(initial=0)), offsets)
         answers, sizes = new_rows(n, ANSWER), np.zeros(n, np.int64)
-        self._score((self.state, scratch, self.terms), data, offsets, answers, sizes)
+        masked = self.masks.over(data, offsets)
+        self._score((self.state, scratch, self.terms), data, masked, offsets, answers, sizes)
         return Stretch(answers, sizes, NONE, changed=False)
 
     def _make_room(self, tokens: int, offsets: np.ndarray) -> Scratch:
@@ -161,17 +184,18 @@ class LineStream:
         if tokens or self._scratch is None:
             self.state = with_room_for(self.state, tokens + STEP)
         state, longest = self.state, int(np.diff(offsets).max(initial=0))
-        held, clusters = self._scratch, len(state.clusters)
+        held, clusters, wide = self._scratch, len(state.clusters), 4 if self._closing.any else 2
         values = len(state.values) + clusters
         if (
             held is None
-            or len(held.folded) <= 2 * longest
+            or len(held.folded) <= wide * longest
             or len(held.near) < clusters
             or len(held.product_at) < len(state.lines)
             or len(held.token) < values
         ):
-            sizes = {"longest": max(4096, 2 * longest) + 1, "clusters": clusters, "values": values}
-            self._scratch = held = made(Scratch, sizes | {"lines": len(state.lines)})
+            sizes = {"longest": max(4096, wide * longest) + 1, "clusters": clusters, "values": values}
+            sizes |= {"lines": len(state.lines), "marks": 2 * MOST if self._closing.any else 0}
+            self._scratch = held = made(Scratch, sizes, closing=self._closing)
         return held
 
     def dump(self) -> dict[str, np.ndarray]:
@@ -179,9 +203,16 @@ class LineStream:
         return dump(self.state)
 
     @classmethod
-    def load(cls, terms: Terms, stored: dict[str, np.ndarray], bounds: Bounds = USUAL) -> LineStream:
+    def load(
+        cls,
+        terms: Terms,
+        stored: dict[str, np.ndarray],
+        bounds: Bounds = USUAL,
+        masks: Masks = NO_MASKS,
+        split: Sequence[str] = (),
+    ) -> LineStream:
         """The inverse of :meth:`dump`."""
-        return cls(terms, load(stored), bounds)
+        return cls(terms, load(stored), bounds, masks, split)
 
 
 def bytes_of(lines: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

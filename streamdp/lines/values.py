@@ -15,6 +15,7 @@ import numpy as np
 
 from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import Counters, ints, made, of, one, row_type, rows
+from streamdp.lines.closing import SHUT
 from streamdp.lines.merge import current
 from streamdp.lines.scan import MOST, closed, code_of, fold_line
 from streamdp.lines.state import Scratch, State, Table, has_room, look_up, new_table, put
@@ -263,7 +264,7 @@ def _count_line(state: State, seen: Seen, line: int, data: np.ndarray, stop: int
                 end -= 1
             _count(seen, _hole_of(seen, cluster, token), line, data, begin, end, begin)
             held += 1
-        elif first >= 0:
+        elif first >= 0 and state.text[state.tokens[state.slots[slot + token].founder].start] != SHUT:
             _count(seen, _hole_of(seen, cluster, token), line, data, first, last, first)
             held += 1
         token += 1
@@ -295,6 +296,7 @@ class Given(NamedTuple):
     """Lines, what they were found to be, and their levels."""
 
     data: np.ndarray  # uint8: bytes of all lines
+    masked: np.ndarray  # uint8: the same, with what is masked
     offsets: np.ndarray  # int64[n + 1] where each begins
     times: np.ndarray  # float64[n]
     answers: np.ndarray  # ANSWER[n]: ``cluster`` as it was announced, ``label``, ``founded``
@@ -319,17 +321,19 @@ def count_values(
     state: State,
     seen: Seen,
     scratch: Scratch,
-    data: np.ndarray,
-    offsets: np.ndarray,
-    times: np.ndarray,
-    answers: np.ndarray,
-    levels: np.ndarray,
-    places: np.ndarray,
+    given: Given,
 ) -> None:
     """Count the lines from ``done`` on and before ``stop``, and values, as far as there is room.
 
-    They are given as of :class:`Given`; the last of them is the latest of the stream.
+    The last of them is the latest of the stream.
     """
+    data, offsets, times, answers, places = (
+        given.data,
+        given.offsets,
+        given.times,
+        given.answers,
+        given.places,
+    )
     counters, lines = seen.counters, seen.lines
     end = counters.stop
     first = state.counters.records - end
@@ -348,9 +352,9 @@ def count_values(
         if often and closed(ever) & (ONE_IN - 1):  # one in some, by a hash of its number
             continue
         cluster = current(state, announced)
-        fold_line(data, offsets[n], offsets[n + 1], scratch.folded, scratch.glued, seen.marks)
+        fold_line(given.masked, offsets[n], offsets[n + 1], scratch.folded, scratch.glued, seen.marks)
         _count_line(state, seen, first + n, data, offsets[n + 1], cluster)
         if places.shape[0] and 0 <= places[n, 0] < places[n, 1]:
             hole, stop = _hole_of(seen, cluster, LEVEL), places[n, 1]
-            _count(seen, hole, first + n, levels, places[n, 0], stop, stop)
+            _count(seen, hole, first + n, given.levels, places[n, 0], stop, stop)
     counters.done = end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import wraps
@@ -23,6 +24,8 @@ from streamdp.page.hub import BusyError, FullError, Hub, Questions
 from streamdp.page.table import Sort, short
 from streamdp.page.view import View
 from streamdp.records import Reject
+
+_log = logging.getLogger("streamdp")
 
 SHOWN = 50
 """Clusters in the table of the page without scripts."""
@@ -154,7 +157,7 @@ class Api:
         if found is None:
             raise AskError(404, f"cluster {label} is not known here")
         words = [word for word, _ in found["words"]]
-        base = await self._ask(lambda engine: in_detail(engine, label, words), or_else=None)
+        base = await self.ask(lambda engine: in_detail(engine, label, words), or_else=None)
         return as_json(msgspec.json.encode({**found, **(base or {})}))
 
     async def records(self, request: Request) -> Response:
@@ -205,7 +208,7 @@ class Api:
             raise AskError(400, 'send {"text": "..."}') from None
         if len(text) > LONGEST:
             raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
-        found: dict[str, Any] = await self._ask(lambda engine: where_to(engine, text), scores=True)
+        found: dict[str, Any] = await self.ask(lambda engine: where_to(engine, text), scores=True)
         return found
 
     def _view_names(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -216,8 +219,11 @@ class Api:
                 candidate["slot"] = self._view.graph.colours.of(label)
         return found
 
-    async def _ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
-        """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time."""
+    async def ask(self, question: Callable[[Any], Any], *, scores: bool = False, **otherwise: Any) -> Any:
+        """Ask the thread that runs the stream. ``or_else`` is the answer where it has no time.
+
+        Raises AskError.
+        """
         try:
             answer = asyncio.wrap_future(self._questions.ask(question, scores=scores))
             return await asyncio.wait_for(answer, LESS_PATIENCE if otherwise else PATIENCE)
@@ -238,21 +244,28 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 def or_error(answer: Endpoint) -> Endpoint:
-    """The same, with an AskError as JSON."""
+    """The same, with an AskError as JSON, and what nobody foresaw in the log."""
 
     @wraps(answer)
     async def answered(request: Request) -> Response:
         try:
             return await answer(request)
         except AskError as error:
-            headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
-            if error.status == 413:
-                headers["connection"] = "close"  # what is still to come is not read
-            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers)
+            return as_json(msgspec.json.encode({"error": error.message}), error.status, headers_of(error))
         except ClientDisconnect:
             return Response(status_code=400)
+        except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            _log.warning("%s %s: %s", request.method, request.url.path, what)
+            return as_json(b'{"error":"the service has failed at this: its log says how"}', 500)
 
     return answered
+
+
+def headers_of(error: AskError) -> dict[str, str]:
+    """When to ask again; of too long a body, that what is still to come is not read."""
+    headers = {"retry-after": str(math.ceil(error.wait))} if error.wait else {}
+    return headers | ({"connection": "close"} if error.status == 413 else {})
 
 
 def as_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:

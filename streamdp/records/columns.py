@@ -119,10 +119,27 @@ class Texts(Sequence[Record]):
         begin = self.columns.ends[i - 1] if i else self.begin
         return self.columns.letters[begin : self.columns.ends[i]].tobytes().decode()
 
+    def said(self) -> list[str]:
+        """What all of them say."""
+        ends = self.columns.ends.tolist()
+        letters = self.columns.letters[self.begin : ends[-1] if ends else self.begin].tobytes()
+        spans = zip(
+            [0, *(end - self.begin for end in ends[:-1])], (end - self.begin for end in ends), strict=True
+        )
+        if letters.isascii():  # of which each byte is a character
+            text = letters.decode("ascii")
+            return [text[start:end] for start, end in spans]
+        return [letters[start:end].decode() for start, end in spans]
+
     def time(self, i: int) -> float | None:
         """The time of one of them."""
         time = float(self.columns.times[i])
         return None if time != time else time
+
+    def id(self, i: int) -> str | int | None:
+        """The id of one of them."""
+        found: str | int | None = self._written(self.columns.ids[i])
+        return found
 
     def record(self, i: int) -> Record:
         """One of them as a record."""
@@ -132,7 +149,7 @@ class Texts(Sequence[Record]):
             self.text(i),
             raws.position(number),
             self.time(i),
-            self._written(self.columns.ids[i]),
+            self.id(i),
             raws.arrivals[number],
             self.kept(i),
             raws.data[number],

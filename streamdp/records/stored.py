@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 APPLICATION = 0x53445031  # SDP1
-VERSION = 1
+VERSION = 2
 """Of the tables that this streamdp writes."""
 
 _HEAD = 72

@@ -80,19 +80,24 @@ class Diff(NamedTuple):
         return [change for change in self.changes if change.surprising]
 
 
-class _Told(NamedTuple):
-    """A state: its stories, and counts of their records."""
+class Told(NamedTuple):
+    """A stream: its stories, and counts of their records."""
 
     stories: Stories
     past: Past
 
 
-def _read(state: str | Path) -> _Told:
+def _read(state: str | Path) -> Told:
     header, engine = open_state(state)
     if header.ended:
         engine.finish()
+    return told_of(engine)
+
+
+def told_of(engine: Engine) -> Told:
+    """What an engine knows of its past. Raises StoriesError where it has seen no records."""
     found = engine.stories(records=False)
-    return _Told(found, engine.past() or _of_retained(engine, found.clock))
+    return Told(found, engine.past() or _of_retained(engine, found.clock))
 
 
 def _of_retained(engine: Engine, clock: Clock) -> Past:
@@ -141,7 +146,7 @@ def since_in(stories: Stories, past: Past, time: float) -> Diff:
         },
     )
     bounds = starts[0], starts[before][-1] + past.length, starts[after][0], starts[-1] + past.length
-    return _compared(_Told(stories, half), after[used], bounds, {})
+    return _compared(Told(stories, half), after[used], bounds, {})
 
 
 def since_state(state: str | Path, other: str | Path) -> Diff:
@@ -204,7 +209,7 @@ def _beside(
 
 
 def _compared(
-    told: _Told, after: np.ndarray, bounds: tuple[float, float, float, float], gone: Mapping[int, Story]
+    told: Told, after: np.ndarray, bounds: tuple[float, float, float, float], gone: Mapping[int, Story]
 ) -> Diff:
     past = told.past
     stories = {story.label: story for story in told.stories} | dict(gone)

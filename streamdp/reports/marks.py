@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
-from streamdp.errors import Exit, StreamdpError
+from streamdp.answers.listing import printable
+from streamdp.errors import ConfigError, Exit, StreamdpError
 from streamdp.safe_files import open_regular
+from streamdp.story.clock import Clock, duration
 
 LONGEST = 100
 """Characters of a name."""
@@ -67,3 +71,33 @@ def marks(state: str | Path) -> list[Mark]:
         except msgspec.DecodeError:
             continue
     return found
+
+
+def moment_of(option: str, text: str | None, clock: Clock) -> float | None:
+    """A time, or one so long before the newest record's. Raises ConfigError."""
+    if text is None:
+        return None
+    try:
+        return clock.time - duration(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{option}: {text!r} is neither ISO 8601 nor a length of time such as 90m, 6h or 2d", Exit.USAGE
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def since_of(state: str | Path, text: str, clock: Callable[[], Clock], option: str = "--since") -> float:
+    """The time of the latest mark of this name, or a time. Raises ConfigError."""
+    held = marks(state)
+    named = [mark for mark in held if mark.name == text]
+    if named:
+        return named[-1].time
+    try:
+        return moment_of(option, text, clock()) or 0.0
+    except ConfigError as error:
+        names = ", ".join(dict.fromkeys(printable(mark.name) for mark in held)) or "none"
+        raise ConfigError(f"{error}, nor a mark (there are: {names})", Exit.USAGE) from None

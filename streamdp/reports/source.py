@@ -77,12 +77,18 @@ def open_state(
     found = newest_taken(path, warn, load)
     if found is None:
         raise SnapshotError(f"{state}: holds no snapshot", Exit.NO_INPUT)
-    file = CorrectionsFile(path)
-    file.read()
-    for correction in file.since(found[1].corrections.taken) if file.corrections else ():
-        with contextlib.suppress(CorrectionError):  # the running process says why
-            found[1].correct(correction)
+    catch_up(found[1], path)
     return found
+
+
+def catch_up(engine: Engine, folder: str | Path) -> CorrectionsFile:
+    """Apply what was corrected since an engine was stored; return the file. Raises CorrectionError."""
+    file = CorrectionsFile(folder, engine.corrections.taken)
+    file.read()
+    for correction in file.since(engine.corrections.taken) if file.corrections else ():
+        with contextlib.suppress(CorrectionError):  # the running process says why
+            engine.correct(correction)
+    return file
 
 
 def settings_of(header: Header, classes: Classes) -> Settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -14,9 +14,12 @@ from starlette.routing import Route
 
 from streamdp.page.api import Api, AskError, Endpoint, as_json, integer, or_error
 from streamdp.reports.store import StoreStories
-from streamdp.serve.bodies import SERVICE, Shape, records_of, unpacked
-from streamdp.serve.door import Door
+from streamdp.serve.bodies import Shape, records_of, unpacked, whole
+from streamdp.serve.changed import Changed
+from streamdp.serve.correcting import Correcting
+from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
+from streamdp.serve.stands import Stands
 from streamdp.serve.stored import Stored
 from streamdp.serve.told import Answer, Candidate, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Stories, Story
@@ -41,15 +44,6 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
-class Stands(NamedTuple):
-    """What the service stands on, once it is open."""
-
-    door: Door
-    stored: Stored
-    store: str
-    of_text: bool
-
-
 class Service:
     """The answers to all paths of the service; ``page`` gives those of the page, ``health`` of health."""
 
@@ -60,6 +54,8 @@ class Service:
         self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
+        self._changed, self._correcting = Changed(page, self._open), Correcting(page, self._open)
+        self._logs = Logs(self._open)
 
     def routes(self) -> Iterable[Route]:
         """As Starlette takes them."""
@@ -68,13 +64,22 @@ class Service:
             "/v1/stories/{label:int}": self.story,
             "/v1/stories/{label:int}/records": self.records,
             "/v1/answers": self.answers,
+            "/v1/changes": self._changed.show,
+            "/v1/corrections": self._correcting.show,
             "/v1/events": self.events,
             "/v1/openapi.json": self.openapi,
             "/metrics": self.health,
             "/livez": self.health,
             "/readyz": self.health,
         }
-        posts: dict[str, Endpoint] = {"/v1/records": self.take, "/v1/where": self.where}
+        posts: dict[str, Endpoint] = {
+            "/v1/records": self.take,
+            "/v1/logs": self._logs.take,
+            "/v1/traces": self._logs.elsewhere,
+            "/v1/metrics": self._logs.elsewhere,
+            "/v1/where": self.where,
+            "/v1/corrections": self._correcting.take,
+        }
         for method, paths in (("GET", gets), ("POST", posts)):
             for path, answer in paths.items():
                 yield Route(path, or_error(answer), methods=[method])
@@ -88,11 +93,13 @@ class Service:
 
     async def take(self, request: Request) -> Response:
         """Records in, answers out, in order."""
-        door, of_text = self._open().door, self._open().of_text
+        stands = self._open()
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        body = unpacked(await _whole(request), request.headers.get("content-encoding", "").strip().lower())
-        shape, records = records_of(body, kind, of_text=of_text)
-        answers = await door.take(records)
+        body = unpacked(await whole(request), request.headers.get("content-encoding", "").strip().lower())
+        shape, records = records_of(body, kind, of_text=stands.of_text)
+        if stands.settings.format == "otlp":
+            shape, records = one_by_one(shape, records, stands.settings)
+        answers = await stands.door.take(records)
         useless = all(answer.status == "refused" for answer in answers)
         return _answered(answers, shape, 422 if useless else 200, request.headers.get("accept", ""))
 
@@ -225,16 +232,6 @@ class Service:
         """Metrics, and whether the run lives and takes records."""
         status, body, kind = self._health(request.url.path, request.headers.get("accept", ""))
         return Response(body, int(status), {"content-type": kind, "cache-control": "no-store"})
-
-
-async def _whole(request: Request) -> bytes:
-    """The body, once all of it has come. ClientDisconnect where it is cut off: nothing of it is taken."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > SERVICE.body:
-            raise AskError(413, f"a body has at most {SERVICE.body:,} bytes: nothing was taken")
-    return bytes(body)
 
 
 def _answered(answers: list[Answer], shape: Shape, status: int, accept: str) -> Response:

@@ -6,6 +6,7 @@ import zlib
 from typing import Literal
 
 import msgspec
+from starlette.requests import Request
 
 from streamdp.page.api import AskError
 from streamdp.serve.told import Answer
@@ -30,6 +31,16 @@ KINDS = {
     "application/x-jsonlines": "lines",
     "text/plain": "lines",
 }
+
+
+async def whole(request: Request, most: int = SERVICE.body) -> bytes:
+    """The body, once all of it has come. ClientDisconnect where it is cut off: nothing of it is taken."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise AskError(413, f"a body has at most {most:,} bytes: nothing was taken")
+    return bytes(body)
 
 
 def unpacked(body: bytes, encoding: str) -> bytes:

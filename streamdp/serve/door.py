@@ -115,8 +115,11 @@ class Door:
 
     # ---------------------------------------------------------------- the server's loop
 
-    async def take(self, records: Sequence[bytes | Answer]) -> list[Answer]:
-        """Accept records, wait for their answers, and return them in order. Raises AskError."""
+    async def take(self, records: Sequence[bytes | Answer], within: float | None = None) -> list[Answer]:
+        """Accept records, wait for their answers, ``within`` seconds, and return them in order.
+
+        Raises AskError.
+        """
         if self.hindrance is not None:
             raise self._refusal(self.hindrance)
         request, found = Request(), self._enter(records)
@@ -125,7 +128,7 @@ class Door:
                 request.wait_for(record)
         if request.missing:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(request.done, self._within)
+                await asyncio.wait_for(request.done, self._within if within is None else within)
         return [record if isinstance(record, Answer) else record.told() for record in found]
 
     def _enter(self, records: Sequence[bytes | Answer]) -> list[Waiting | Answer]:

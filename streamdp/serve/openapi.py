@@ -10,10 +10,22 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from streamdp._version import __version__
-from streamdp.serve.told import Answer, RecordList, StoryList, Text, Where, Wrong
+from streamdp.serve.told import (
+    Answer,
+    ChangeList,
+    CorrectionList,
+    Noted,
+    RecordList,
+    StoryList,
+    Text,
+    Wanted,
+    Where,
+    Wrong,
+)
 from streamdp.story.story import Sort, Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"
+PROTOBUF = "application/x-protobuf"
 
 
 class Operation(NamedTuple):
@@ -26,6 +38,7 @@ class Operation(NamedTuple):
     refusals: tuple[int, ...]
     parameters: Mapping[str, dict[str, Any]] = MappingProxyType({})
     takes: Mapping[str, Any] = MappingProxyType({})
+    wrong: Any = Wrong
     also: tuple[int, ...] = ()
     """Further statuses with the same answers."""
 
@@ -38,6 +51,16 @@ _LABEL = {"label": {"type": "integer"}}
 _TEXT = {"type": "string"}
 _ANY: dict[str, Any] = {}
 _RECORDS = {"type": "array", "items": _ANY}
+_BYTES = {"type": "string", "format": "binary"}
+_TAKEN = {
+    "type": "object",
+    "properties": {
+        "partialSuccess": {
+            "type": "object",
+            "properties": {"rejectedLogRecords": _TEXT, "errorMessage": _TEXT},
+        }
+    },
+}
 
 OPERATIONS = (
     Operation(
@@ -48,6 +71,15 @@ OPERATIONS = (
         (400, 413, 415, 429, 503, 507),
         takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _TEXT, "text/plain": _TEXT},
         also=(422,),
+    ),
+    Operation(
+        "/v1/logs",
+        "post",
+        "Take log records as OpenTelemetry's protocol has them, and answer as it says",
+        {JSON: _TAKEN, PROTOBUF: _BYTES},
+        (400, 413, 415, 429, 503),
+        takes={JSON: {"type": "object"}, PROTOBUF: _BYTES},
+        wrong={"type": "object"},
     ),
     Operation(
         "/v1/stories",
@@ -96,6 +128,35 @@ OPERATIONS = (
         (400, 413, 415, 429, 503),
         takes={JSON: Text},
     ),
+    Operation(
+        "/v1/changes",
+        "get",
+        "Say what has changed since a time or a mark, the most surprising first",
+        {JSON: ChangeList},
+        (400, 409, 503),
+        {
+            "since": {"type": "string", "minLength": 1, "required": True},
+            "all": {"type": "boolean", "default": False},
+            "start": _whole(0, 0),
+            "limit": _whole(1, 50) | {"maximum": 500},
+        },
+    ),
+    Operation(
+        "/v1/corrections",
+        "get",
+        "List the corrections by hand, in order",
+        {JSON: CorrectionList},
+        (400, 503),
+        {"after": _whole(0, 0), "limit": _whole(1, 100) | {"maximum": 1000}},
+    ),
+    Operation(
+        "/v1/corrections",
+        "post",
+        "Correct the stories by hand; 422 where that says nothing, 409 where it cannot be",
+        {JSON: Noted},
+        (400, 409, 413, 415, 422, 429, 503, 507),
+        takes={JSON: Wanted},
+    ),
     Operation("/v1/openapi.json", "get", "Show this document", {JSON: {"type": "object"}}, ()),
 )
 
@@ -132,7 +193,7 @@ def _content(parts: Mapping[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 def _described(each: Operation, known: dict[str, Any]) -> dict[str, Any]:
     answered = {"description": "answered", "content": _content(each.answers, known)}
-    wrong = {"description": "why not", "content": _content({JSON: Wrong}, known)}
+    wrong = {"description": "why not", "content": _content({JSON: each.wrong}, known)}
     refusals = {str(status): wrong for status in sorted({*each.refusals, 401, 403, 421})}
     found: dict[str, Any] = {
         "summary": each.summary,

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from streamdp.records import Answers, Assignment, Lines, Reject
+from streamdp.reports.diff import Change
+from streamdp.state.corrections import Correction, What
 from streamdp.story.story import Story, StoryRecord
 
 
@@ -77,6 +79,46 @@ class Where(msgspec.Struct, frozen=True):
 
     candidates: list[Candidate]
     error: str | None = None
+
+
+class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
+    """Some changes, the most surprising first; ``total`` counts those that match.
+
+    What is before them begins at ``begin`` and ends at ``until``; what is after begins at ``since`` and ends
+    at ``end``: in seconds, or in records where these have no times (not ``dated``).
+    """
+
+    changes: list[Change]
+    total: int
+    begin: float
+    until: float
+    since: float
+    end: float
+    dated: bool
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A correction that somebody wants: what each names is said in docs/stories.md."""
+
+    what: What
+    stories: tuple[int, ...] = ()
+    records: tuple[str, ...] = ()
+    title: str | None = None
+    undone: int | None = None
+    who: str = ""
+
+
+class Noted(Correction, frozen=True, omit_defaults=False):
+    """A correction; ``at`` is how many records came before it, null where it was not applied yet."""
+
+    at: int | None = None
+
+
+class CorrectionList(msgspec.Struct, frozen=True):
+    """Some corrections, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
+
+    corrections: list[Noted]
+    next: int | None
 
 
 class _Written(msgspec.Struct, frozen=True, gc=False):

@@ -14,6 +14,7 @@ from streamdp.errors import ConfigError
 from streamdp.likelihoods import Likelihood, VectorFamily
 from streamdp.likelihoods.base import FULL, Moments
 from streamdp.lines.base import USUAL, Bounds, Terms
+from streamdp.lines.masks import Masks
 from streamdp.priors import DistanceDependent, Prior, by_distance
 from streamdp.settings.registry import CATEGORICAL, DECAYS, LIKELIHOODS, PRIORS, TEMPLATE, find
 from streamdp.settings.schema import AUTO, Settings
@@ -117,6 +118,14 @@ def template_terms(settings: Settings) -> Terms:
             raise ConfigError("discount has no meaning with the crp prior: leave it out, or choose another")
         given["discount"] = 0.0
     return Terms(**given)
+
+
+def template_masks(settings: Settings) -> Masks:
+    """The masks of lines. ConfigError for one that cannot be used."""
+    try:
+        return Masks(settings.mask)
+    except ValueError as error:
+        raise ConfigError(f"mask {error}") from None
 
 
 def template_bounds(settings: Settings) -> Bounds:

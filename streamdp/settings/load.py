@@ -189,7 +189,7 @@ def _read(
         option = known.get(RENAMED.get(name, name))
         if option is None:
             raise ConfigError(f"{at}: no such setting{_nearest(written, map(spelled, known.values()))}")
-        if value is None:
+        if value is None or (option.repeated and value == [] and place == "flag"):
             continue
         if name in RENAMED:
             warn(f"{at}: is called {spelled(option)} now; the old name goes with the next release")
@@ -227,7 +227,9 @@ def _value(value: Any, field: Option, place: str, *, strict: bool = False) -> An
         wanted = wanted.strip()
         if field.default is None and wanted == AUTO:
             return None
-        if isinstance(field.default, tuple):
+        if field.repeated:
+            wanted = [wanted]
+        elif isinstance(field.default, tuple):
             wanted = [part.strip() for part in wanted.split(",") if part.strip()]
     try:
         converted = msgspec.convert(wanted, field.type, strict=strict)

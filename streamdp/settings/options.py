@@ -45,7 +45,8 @@ class Option(msgspec.Struct, frozen=True):
     ``msgspec.convert``; ``group`` is a key of ``GROUPS``. A setting is always written as a value, ``auto``
     for None; other options may be switches. ``when`` says with what the option has a meaning: it maps a
     property of the structs to the message for a run that does not have it. ``harmless`` is a value that is
-    never refused. ``argument`` is the help of the argument that may stand in the place of the flag.
+    never refused. ``argument`` is the help of the argument that may stand in the place of the flag. An option
+    that is ``repeated`` is given once for each of its values, which may have commas.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Option(msgspec.Struct, frozen=True):
     harmless: Any = None
     metavar: str | None = None
     argument: str | None = None
+    repeated: bool = False
 
     @property
     def variable(self) -> str:

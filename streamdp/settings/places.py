@@ -162,6 +162,10 @@ class Outputs(Results, frozen=True, kw_only=True):
     output_format: Annotated[
         OutputFormat, _output("jsonl, or csv: one table, the kept fields as columns; auto: by its name")
     ] = "auto"
+    attributes: Annotated[
+        Literal["none", "otel"],
+        _output("otel: templates of log lines also as attributes under the names that OpenTelemetry uses"),
+    ] = "none"
     final_only: Annotated[bool, _output("write each record once, when its cluster is final")] = False
     events: Annotated[str | None, _output("file for cluster events (default: none)")] = None
     finality: Annotated[str | None, _output("file for finality (default: among the assignments)")] = None

@@ -70,6 +70,10 @@ _LOG = {"of_log": "{name} is for lines of a log: say --format log, or leave it o
 _LINES = {"of_lines": "{name} has a meaning with the template likelihood alone: leave it out, or choose that"}
 
 
+LOGS = ("log", "otlp")
+"""Formats of logs, whose records are clustered by their templates."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings, flat. None means automatic. Ranges and units stand with each field.
 
@@ -80,7 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     format: Annotated[
-        Literal["auto", "jsonl", "csv", "tsv", "ssv", "text", "log"],
+        Literal["auto", "jsonl", "csv", "tsv", "ssv", "text", "log", "otlp"],
         _input(
             "input format",
             when={"of_tables": "categories are fields of JSON or columns of a table: {of.format} has none"},
@@ -119,6 +123,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | None,
         _log("regular expression of a log's lines, with groups time, level, component, message", when=_LOG),
     ] = None
+    mask: Annotated[
+        tuple[Annotated[str, Meta(min_length=3)], ...],
+        _log(
+            "what a regular expression matches in a line of a log becomes a hole NAME of its template",
+            when=_LINES,
+            repeated=True,
+            allowed="NAME=REGEX, once for each",
+        ),
+    ] = ()
+    split_by: Annotated[
+        tuple[Literal["status", "method", "level", "state"], ...],
+        _log(
+            "what tells templates of log lines apart wherever it stands, comma-separated",
+            when=_LINES,
+            allowed="of status, method, level, state",
+        ),
+    ] = ()
     max_record_bytes: Annotated[Count, _input("longest record accepted, in bytes")] = 1_000_000
 
     stem: Annotated[Stem, _text("Snowball stemmer's language, or none")] = "none"
@@ -273,7 +294,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_lines(self) -> bool:
         """Whether records are lines of a log, to be clustered by their templates."""
-        return self.likelihood == TEMPLATE or (self.likelihood == AUTO and self.format == "log")
+        return self.likelihood == TEMPLATE or (self.likelihood == AUTO and self.format in LOGS)
 
     @property
     def no_lines(self) -> bool:
@@ -283,7 +304,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_log(self) -> bool:
         """Whether lines may be cut as those of a log."""
-        return self.of_lines or self.format == "log"
+        return self.format == "log" or (self.of_lines and self.format != "otlp")
 
     @property
     def of_categories(self) -> bool:
@@ -299,7 +320,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def of_tables(self) -> bool:
         """Whether the format has the fields that categories need, if there are categories."""
-        return not (self.of_categories and self.format in ("text", "log"))
+        return not (self.of_categories and self.format in ("text", *LOGS))
 
     def check(self) -> None:
         """Raise ConfigError for settings without a meaning together, and for fields that are two things."""

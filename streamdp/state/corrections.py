@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from streamdp.errors import Exit, StreamdpError
+from streamdp.records.erased import Erased
 from streamdp.safe_files import open_regular
 
 NAME = "corrections"
@@ -32,7 +33,7 @@ LONGEST = 120
 RECORDS = 10_000
 """Records that one correction names, at most."""
 
-What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "undo"]
+What = Literal["rename", "merge", "split", "move", "keep-apart", "pin", "mute", "close", "undo"]
 
 _SHAPES: dict[What, tuple[int, int, int]] = {
     "rename": (1, 1, 0),
@@ -42,6 +43,7 @@ _SHAPES: dict[What, tuple[int, int, int]] = {
     "keep-apart": (2, 100, 0),
     "pin": (1, 1, 0),
     "mute": (1, 1, 0),
+    "close": (1, 1, 0),
     "undo": (0, 0, 0),
 }
 """How many stories each names, at least and at most, and how many records at most."""
@@ -65,13 +67,16 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     Parameters
     ----------
     what
-        ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute`` or ``undo``.
+        ``rename``, ``merge``, ``split``, ``move``, ``keep-apart``, ``pin``, ``mute``, ``close`` or ``undo``.
     stories
         Labels: one, of ``merge`` two, of ``keep-apart`` two or more.
     records
         Of ``split`` and ``move``: ids, or ``seq:N`` for the record of that number.
     title
         Of ``rename``: one line, 120 characters at most.
+    hole, value
+        Of ``close``: the number of a template's hole, from 1 on, whose values become constants. Of ``split``
+        of a template, in the place of records: the hole, and the value whose lines are a template.
     undone
         Of ``undo``: the number of the correction that is lifted.
     number, who, when
@@ -89,6 +94,8 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     stories: tuple[int, ...] = ()
     records: tuple[str, ...] = ()
     title: str | None = None
+    hole: int | None = None
+    value: str | None = None
     undone: int | None = None
     number: int = 0
     who: str = ""
@@ -98,6 +105,11 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if self.what not in get_args(What):
             raise ValueError(f"{self.what!r} is none of {', '.join(get_args(What))}")
         least, most, records = _SHAPES[self.what]
+        if (self.hole is not None) != (self.what == "close") and (self.hole is None or self.what != "split"):
+            raise ValueError("a hole belongs to close, which needs one, and to split")
+        if (self.value is not None) != (self.what == "split" and self.hole is not None):
+            raise ValueError("a value belongs to split by a hole, which needs one")
+        records = 0 if self.hole is not None else records
         if not least <= len(self.stories) <= most:
             few = {(0, 0): "no story", (1, 1): "one story", (2, 2): "two stories"}
             raise ValueError(f"{self.what} names {few.get((least, most), 'two stories or more')}")
@@ -110,6 +122,8 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError("a title belongs to rename, which needs one")
         if (self.undone is not None) != (self.what == "undo"):
             raise ValueError("undo names the number of a correction, and nothing else does")
+        if self.value is not None and not 0 < len(self.value) <= 1000:
+            raise ValueError("a value has 1 to 1,000 characters")
         for text in (self.title, self.who, self.when):
             if text is not None and (len(text) > LONGEST or not text.isprintable()):
                 raise ValueError(f"a title, or a name, is one line of {LONGEST} characters at most")
@@ -117,18 +131,39 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             raise ValueError("a title says something")
         if any(not 0 < len(record) <= 1000 for record in self.records):
             raise ValueError("an id has 1 to 1,000 characters")
-        numbers = (self.number, *self.stories, self.undone or 0)
+        numbers = (self.number, *self.stories, self.undone or 0, (self.hole or 1) - 1)
         if min(numbers) < 0 or max(numbers) >= 1 << 53:
             raise ValueError("a label, or a number, is negative or too large")
 
     def __str__(self) -> str:
         if self.what == "undo":
             return f"undo {self.undone}"
+        if self.hole is not None:
+            by = "" if self.value is None else f" {self.value}"
+            return f"{self.what} {self.stories[0]} hole {self.hole}{by}"
         named = [*self.records, *map(str, self.stories)]
         if self.what == "split":
             named = [*map(str, self.stories), *self.records]
         named = [*named[:4], "..."] if len(named) > 4 else named
         return " ".join([self.what, *named, *([self.title] if self.title else [])])
+
+
+def without(correction: Correction, gone: Erased, numbers: Mapping[str, int]) -> Correction:
+    """A correction without ids of records that are erased (their ``numbers``, for these), and their texts.
+
+    Examples
+    --------
+    >>> print(without(Correction(what="move", records=("a", "b"), stories=(7,)), Erased(ids={"a"}), {"a": 3}))
+    move seq:3 b 7
+    """
+    records = tuple(
+        f"seq:{numbers[name]}" if name in numbers else "erased" if gone.named(name) else name
+        for name in correction.records
+    )
+    title = correction.title
+    if title is not None and gone.said(title):
+        title = "(erased)"
+    return msgspec.structs.replace(correction, records=records, title=title)
 
 
 class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -248,6 +283,19 @@ class CorrectionsFile:
         """Note durably at which position a correction is applied."""
         with self._open() as file:
             self._append(file, Mark(number, at))
+
+    def scrubbed(self, gone: Erased, numbers: Mapping[str, int]) -> bytes | None:
+        """The whole file, each correction as ``without`` leaves it; None where all stay as they are."""
+        self.read()
+        left = [without(each, gone, numbers) for each in self.corrections]
+        if left == self.corrections:
+            return None
+        with open(open_regular(self.path), "rb") as file:
+            lines = self._whole(file).splitlines()
+        found, fresh = [lines[0]], iter(left)
+        for line in lines[1:]:
+            found.append(line if b'"at"' in line[:40] else msgspec.json.encode(next(fresh)))
+        return b"\n".join(found) + b"\n"
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:

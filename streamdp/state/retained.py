@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,6 +188,37 @@ class Retained:
                 break
             found = part.labels.tolist() + found
         return found[-count:] if count else []
+
+    def erase(self, seqs: Iterable[int], often: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Let go of what records say; returns the words that they had, and their counts.
+
+        Each keeps the one of its words that is the most frequent (``often``, by id), once. Vectors are held
+        from behind the last of these records on.
+        """
+        held = self._joined()
+        if held is None:
+            return []
+        at = np.array(sorted(seq - held.first for seq in seqs if held.first <= seq), np.int64)
+        at = at[at < len(held.labels)]
+        batch, found = held.batch, []
+        if batch.dense:
+            kept = held.since(int(at[-1]) + 1 if len(at) else 0)
+        else:
+            stays = np.ones(len(batch.words), bool)
+            counts = batch.counts.copy()
+            for start, stop in zip(batch.offsets[at].tolist(), batch.offsets[at + 1].tolist(), strict=True):
+                words = batch.words[start:stop]
+                found.append((words.copy(), batch.counts[start:stop].copy()))
+                if stop > start:
+                    most = start + int(np.argmax(often[words]))
+                    stays[start:stop] = np.arange(start, stop) == most
+                    counts[most] = 1
+            lengths = np.bincount(batch.rows[stays], minlength=len(held.labels))
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            left = replace(batch, offsets=offsets, words=batch.words[stays], counts=counts[stays])
+            kept = held._replace(batch=left)
+        self.parts, self.count = deque([kept] if len(kept.labels) else []), len(kept.labels)
+        return found
 
     def dump(self) -> dict[str, Any] | None:
         """What is held, as plain values."""

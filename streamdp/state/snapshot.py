@@ -35,6 +35,9 @@ NAME = re.compile(r"snapshot-\d{15}\.sdp")
 LOADING = 3
 """How many times its size a snapshot takes while it is loaded: the file, its body, and arrays."""
 
+ERASING = "erasing"
+"""The file in a state's folder that says what an erasure is about to do."""
+
 Taken = TypeVar("Taken")
 
 
@@ -225,14 +228,21 @@ class StateFolder:
     """The folder that holds the snapshots of one stream, or of one offline pass; one process at a time.
 
     ``hold`` says that the folder is this process's already; else it is locked. Raises SnapshotError where
-    the folder cannot be made, or another process holds it (73).
+    the folder cannot be made, another process holds it (73), or an erasure was interrupted (78; unless it
+    ``erases``).
     """
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int = 3, hold: Hold | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], keep: int = 3, hold: Hold | None = None, erases: bool = False
+    ) -> None:
         self.folder = Path(folder)
         self.keep = keep
         self._given_up: list[Path] = []
         self._hold = hold or _locked(self.folder)
+        if (self.folder / ERASING).exists() and not erases:
+            self.close()
+            again = "an erasure was interrupted: give the same streamdp erase again"
+            raise SnapshotError(f"{self.folder}: {again}", Exit.CONFIG)
         for leftover in self.folder.glob(f"*{SUFFIX}.tmp"):
             if NAME.fullmatch(leftover.stem):
                 with contextlib.suppress(OSError):  # writing reports it

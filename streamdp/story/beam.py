@@ -12,6 +12,7 @@ from streamdp.beam.data.pool import CLOSED
 from streamdp.beam.data.state import REVIEW_EVERY
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
+from streamdp.encode.vocabulary import is_erased
 from streamdp.likelihoods import BagFamily, VectorFamily
 from streamdp.likelihoods.categorical import FieldsLearned
 from streamdp.records import RENAMED, TITLED, Event
@@ -40,7 +41,7 @@ def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[
     bags = [bag_of(search, slot) for slot in slots.tolist()]
     elsewhere = Elsewhere.of(bags, len(search.words.learned.counts))
     return {
-        label: [words[i] or "" for i in keywords(bag, elsewhere)]
+        label: [words[i] or "" for i in keywords(bag, elsewhere) if not is_erased(words[i])]
         for label, bag in zip(labels, bags, strict=True)
     }
 

@@ -119,6 +119,17 @@ class Titles:
             if self._bearer.get(old.text) == gone:
                 del self._bearer[old.text]
 
+    def all(self) -> list[Title]:
+        """All that are remembered."""
+        return list(self._held.values())
+
+    def erase(self, gone: Callable[[Title], bool]) -> None:
+        """Let go of titles: their stories get others when they are looked at next."""
+        for label, title in list(self._held.items()):
+            if gone(title):
+                del self._held[label]
+                self._bearer.pop(title.text, None)
+
     def dump(self) -> list[Any]:
         """All titles, as plain values."""
         return list(self._held.items())

@@ -244,6 +244,8 @@ def hold(
     Nothing has changed in the beam before the iterator is begun. Raises CorrectionError where the correction
     cannot be, and then nothing changes.
     """
+    if correction.hole is not None:
+        raise refused("a hole is of templates of log lines, and these are none")
     if stream is None:
         raise refused("no records are retained (--retain)")
     search = stream.search

@@ -9,7 +9,7 @@ hold the older ones, which can never be parted again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,8 @@ from streamdp.beam.search import BeamSearch
 from streamdp.errors import Exit
 from streamdp.kernels.sound import require, within
 from streamdp.records import RENAMED, TITLED, Event
-from streamdp.state.corrections import Correction, CorrectionError
+from streamdp.records.erased import Erased
+from streamdp.state.corrections import Correction, CorrectionError, without
 from streamdp.state.retained import pack, unpack
 
 MOST = 10_000
@@ -64,8 +65,38 @@ class Held(msgspec.Struct, gc=False):
         return any(a & b for i, a in enumerate(found) for b in found[:i])
 
 
+class Gone:
+    """Records that were erased: their numbers, and how often they had each word, by its id.
+
+    They stay in the clusters, as counts, so that looks back leave them where they are.
+    """
+
+    def __init__(self) -> None:
+        self.seqs = np.zeros(0, np.int64)
+        self.words: dict[int, int] = {}
+
+    def add(self, seqs: Iterable[int], words: Mapping[int, int]) -> None:
+        """Records are erased that have these words so often."""
+        self.seqs = np.union1d(self.seqs, np.array(sorted(seqs), np.int64))
+        for word, count in words.items():
+            self.words[word] = self.words.get(word, 0) + count
+
+    def dump(self) -> list[Any]:
+        """As plain values."""
+        return [pack(self.seqs), sorted(self.words.items())]
+
+    def load(self, stored: list[Any]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError."""
+        seqs, words = stored
+        self.seqs, self.words = unpack(seqs), dict(words)
+        require(self.seqs.dtype == np.int64 and self.seqs.ndim == 1, "records erased of another type")
+        require((np.diff(self.seqs) > 0).all(), "records erased are out of order")
+        whole = all(type(word) is type(count) is int and min(word, count) >= 0 for word, count in words)
+        require(whole, "the words of records erased")
+
+
 class Corrections:
-    """Corrections of a stream, by number.
+    """Corrections of a stream, by number, and records that were erased (``gone``).
 
     ``taken`` is how many there were, refused ones too; ``refused`` says why some were that came in the middle
     of records, until somebody takes it.
@@ -74,8 +105,9 @@ class Corrections:
     def __init__(self) -> None:
         self.taken = 0
         self.held: dict[int, Held] = {}
+        self.gone = Gone()
         self.waiting: deque[tuple[int, Correction]] = deque()
-        self.refused: list[str] = []
+        self.refused: list[tuple[int, str]] = []
         self._know()
 
     def _know(self) -> None:
@@ -143,7 +175,7 @@ class Corrections:
     def fixed(self) -> np.ndarray:
         """Numbers, in order, of the records that stay where they are."""
         found = [side.seqs for held in self.held.values() for side in held.sides]
-        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+        return np.unique(np.concatenate([self.gone.seqs, *found]))
 
     def whole(self) -> np.ndarray:
         """Labels, in order, of the clusters that never become part of another."""
@@ -159,21 +191,30 @@ class Corrections:
 
     # ---------------------------------------------------------------- state
 
+    def erase(self, gone: Erased, numbers: Mapping[str, int]) -> None:
+        """Forget the ids of records that are erased, for ``numbers``, and titles made of what they say."""
+        for held in self.held.values():
+            held.correction = without(held.correction, gone, numbers)
+        self._know()
+
     def dump(self) -> dict[str, Any] | None:
         """What was applied, as plain values; None where nothing ever was. Those to come are given again."""
-        if not self.taken:
+        if not self.taken and not len(self.gone.seqs):
             return None
         held = [
             [_plain(h.correction), [[s.together, pack(s.seqs), pack(s.labels), s.older] for s in h.sides]]
             for h in self.held.values()
         ]
-        return {"taken": self.taken, "held": held}
+        erased = {"gone": self.gone.dump()} if len(self.gone.seqs) else {}
+        return {"taken": self.taken, "held": held, **erased}
 
     def load(self, stored: dict[str, Any] | None) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError."""
         if stored is None:
             return
         self.taken = stored["taken"]
+        if "gone" in stored:
+            self.gone.load(stored["gone"])
         require(type(self.taken) is int and self.taken >= 0, "the number of corrections is out of range")
         for correction, sides in stored["held"]:
             found = [Side(bool(together), unpack(a), unpack(b), older) for together, a, b, older in sides]
@@ -190,6 +231,7 @@ class Corrections:
 
     def check(self, seq: int, minted: int) -> None:
         """See that constraints are on a stream of so many records and labels. Raises UnsoundError."""
+        within(self.gone.seqs, 0, seq, "a record erased")
         for held in self.held.values():
             for side in held.sides:
                 within(side.seqs, 0, seq, "a record of a constraint")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
@@ -125,6 +126,11 @@ class Intake:
         refused = [self.encoder.add(record) for _, record in self.strays]
         answers.rejects.extend(reject for reject in refused if reject is not None)
         self.strays, self.moments = [], self.encoder.learn()
+
+    def erase(self, gone: Callable[[Record], bool]) -> None:
+        """Let go of records that wait; to be stored, and loaded again, before anything else is added."""
+        self.pending = [waiting for waiting in self.pending if not gone(waiting[1])]
+        self.strays = [waiting for waiting in self.strays if not gone(waiting[1])]
 
     def dump(self) -> dict[str, Any]:
         """All of it, as plain values."""

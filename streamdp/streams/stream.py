@@ -91,7 +91,7 @@ class Stream(ABC):
         if correction.what in ("rename", "mute"):
             self._declare(correction)
         elif correction.what == "undo":
-            self.corrections.end(correction.undone or 0)
+            self.lift(correction.undone or 0)
         else:
             since = len(answers.events)
             self.constrain(correction, answers)
@@ -148,7 +148,11 @@ class Stream(ABC):
 
     def constrain(self, correction: Correction, answers: Answers) -> None:
         """Hold what a correction says of records, from now on. Raises CorrectionError."""
-        raise refused(f"{correction.what} is for texts, vectors and categories: not for templates yet")
+        raise refused(f"{correction.what} is for texts, vectors and categories, not for templates")
+
+    def lift(self, number: int) -> Correction:
+        """Let a correction be no longer in force; which it is. Raises CorrectionError."""
+        return self.corrections.end(number).correction
 
     def _correct_due(self, answers: Answers) -> None:
         """Apply the corrections whose position has come."""
@@ -158,7 +162,7 @@ class Stream(ABC):
             try:
                 self.correct(correction, answers)
             except CorrectionError as error:
-                self.corrections.refused.append(f"correction {correction.number}: {error.message}")
+                self.corrections.refused.append((correction.number, error.message))
 
     def _hear(self, answers: Answers, since: int) -> None:
         """Leave out the events, from one on, that nobody wants to hear of."""

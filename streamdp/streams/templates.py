@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import assignments
+from streamdp.answers.assignments import Chances, assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
@@ -20,16 +20,18 @@ from streamdp.encode.batch import Batch
 from streamdp.encode.order import Ready, ReorderBuffer, refuse
 from streamdp.kernels.sound import require
 from streamdp.lines.holes import Past, past_of
-from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
 from streamdp.lines.state import roots
 from streamdp.lines.stream import LineStream, Stretch, bytes_of
 from streamdp.records import TURNS, Answers, Assignment, ClusterSummary, Event, Lines, Record, Reject
 from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
-from streamdp.settings.assemble import template_bounds, template_terms
+from streamdp.settings.assemble import template_bounds, template_masks, template_terms
+from streamdp.state.corrections import Correction
 from streamdp.state.retained import Labelled, pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
+from streamdp.streams.readings import Readings, alive, label_of
+from streamdp.streams.rules import Rules
 from streamdp.streams.stream import Stream
 from streamdp.streams.telling import Telling
 
@@ -53,13 +55,13 @@ class TemplateStream(Stream):
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
         super().__init__(settings, order, LineAnnouncer(settings, final_only=final_only))
         self.announcer.open_for = settings.retain
-        self.lines = LineStream(template_terms(settings), bounds=template_bounds(settings))
+        self.masks, split = template_masks(settings), settings.split_by
+        self.lines = LineStream(
+            template_terms(settings), bounds=template_bounds(settings), masks=self.masks, split=split
+        )
         self._rates = Rates(SECONDS if settings.rate_window is None else settings.rate_window)
-        self._pieces: dict[int, list[str]] = {}
-        self._holes: dict[int, list[bool]] = {}
-        self._shown: dict[int, str] = {}
-        self._written: dict[int, bytes] = {}
-        self._marker = Marker()
+        self.readings = Readings(self.masks)
+        self._rules = Rules()
 
     @property
     def seq(self) -> int:
@@ -142,8 +144,8 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
         part = self.lines.score([str(record.value) for record in taken])
-        lasting = self.announcer.lasting.score(part.answers)
-        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken, lasting))
+        chances = self.announcer.scored_chances(part.answers)
+        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken, chances))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -172,31 +174,10 @@ class TemplateStream(Stream):
         Returns the label of one that became an older one at once, so that it is never told; else -1.
         """
         cluster, clusters = int(part.answers["cluster"][-1]), self.lines.state.clusters
-        founded = cluster not in self._pieces
-        if founded:
-            self._pieces[cluster] = pieces_of(text, self._marker)
-        self._let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
-        self._show(self._alive(cluster))
+        founded = self.readings.found(cluster, text)
+        self.readings.let_go(gone for gone in part.changes[:, 0].tolist() if not clusters[gone]["alive"])
+        self.readings.show(self.lines.state, alive(clusters, cluster))
         return cluster if founded and not part.answers["founded"][-1] else -1
-
-    def _show(self, cluster: int) -> None:
-        """Make out how a template reads now: lines before the next change are reported so."""
-        self._holes[cluster] = holes(self.lines.state, cluster)
-        self._shown[cluster] = template_of(self.lines.state, cluster, self._pieces[cluster])
-        self._written[cluster] = as_template(self._shown[cluster])
-
-    def _alive(self, cluster: int) -> int:
-        """The template that one has become part of, or itself."""
-        rows = self.lines.state.clusters
-        while (into := int(rows[cluster]["into"])) != cluster:
-            cluster = into
-        return cluster
-
-    def _label_of(self, label: int) -> int:
-        rows = self.lines.state.clusters
-        while (older := int(rows[label]["older"])) != label:
-            label = older
-        return label
 
     def _answers(
         self,
@@ -204,33 +185,21 @@ class TemplateStream(Stream):
         sizes: np.ndarray,
         first: int,
         records: Sequence[Record],
-        lasting: np.ndarray,
+        chances: Chances,
     ) -> list[Assignment]:
         """The answers to records, which are numbered from ``first``."""
-        unset = msgspec.UNSET
+        unset, own = msgspec.UNSET, self.lines.state.clusters
         params: Iterable[Any] = repeat(unset)
         clusters = rows["cluster"].tolist()
         labels = rows["label"].tolist()
         if self.settings.params:
             params = [
-                [] if label < 0 else self._values(str(record.value), cluster)
+                [] if label < 0 else self.readings.values(own, str(record.value), cluster)
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
-        templates = [unset if label < 0 else self._template(label) for label in labels]
-        more = {"lasting": lasting.tolist(), "templates": templates, "params": params}
-        return assignments(rows, sizes, records, first, **more)
-
-    def _template(self, label: int) -> str:
-        """The template of a label, which may just have become an older one."""
-        shown = self._shown.get(label)
-        return self._shown[self._label_of(label)] if shown is None else shown
-
-    def _values(self, text: str, cluster: int) -> list[str]:
-        """The values of a text's holes; its template may just have become part of an older one."""
-        found = self._holes.get(cluster)
-        if found is None:
-            found = self._holes[self._alive(cluster)]
-        return values_of(text, found, self._marker)
+        templates = [unset if label < 0 else self.readings.template(own, label) for label in labels]
+        more = {"templates": templates, "params": params}
+        return assignments(rows, sizes, records, first, chances=chances, **more)
 
     def _tell(self, telling: Telling, part: Stretch, start: int, stop: int) -> None:
         """Answer some lines of a stretch with their templates as they are now."""
@@ -239,16 +208,15 @@ class TemplateStream(Stream):
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         if not isinstance(texts, Texts):
             first, records = telling.next(stop - start)
-            lasting = self.announcer.lasting.take(first, rows)
-            found = self._answers(rows, sizes, first, records, lasting)
+            found = self._answers(rows, sizes, first, records, self.announcer.chances(first, rows))
             self.announcer.report(found, records, telling.lines)
             return
-        known, labels = self._written, rows["label"].tolist()
-        templates = [known.get(label) or as_template(self._template(label)) for label in labels]
+        known, labels, own = self.readings.written, rows["label"].tolist(), self.lines.state.clusters
+        templates = [known.get(label) or as_template(self.readings.template(own, label)) for label in labels]
         values: list[bytes] = []
         if self.settings.params:
             clusters = enumerate(rows["cluster"].tolist(), telling.answered)
-            values = [as_values(self._values(texts.text(i), cluster)) for i, cluster in clusters]
+            values = [as_values(self.readings.values(own, texts.text(i), cluster)) for i, cluster in clusters]
         telling.add(rows, sizes, templates, values)
 
     def _one_label(
@@ -261,19 +229,51 @@ class TemplateStream(Stream):
         events: list[Event] | None,
     ) -> None:
         """Two labels are one: revise what is open, and report it."""
-        label = self._label_of(older)
+        label = label_of(self.lines.state.clusters, older)
         self._rates.unite(younger, label)
-        self.announcer.relabel(younger, label, self._shown[label], lines)
+        self.announcer.relabel(younger, label, self.readings.shown[label], lines)
         if events is not None:
             event = self._event("merged", younger, seq, time)
             merged = msgspec.structs.replace(event, other=label, moved=[(label, event.size)])
             events.append(merged)
             self.note([merged])
 
+    # ---------------------------------------------------------------- corrections
+
+    def constrain(self, correction: Correction, answers: Answers) -> None:
+        """Merge two templates, or close a hole of one: from the next line on. Raises CorrectionError."""
+        if correction.what == "merge":
+            self.corrections.begin(correction)
+            older, younger = sorted(correction.stories)
+            self.lines.state.clusters["older"][younger] = older
+            time = self.retained.time if self.order.dated else None
+            events = answers.events if self.with_events else None
+            self._one_label(younger, older, self.seq - 1, time, answers.lines, events)
+        elif correction.what in ("split", "close"):
+            rule = self._rules.of(self.lines.state, correction)
+            self.corrections.begin(correction)
+            self._rules.add(correction.number, rule)
+            self.lines.close(self._rules.all())
+            self._rates.forget(np.array(correction.stories))
+        else:
+            super().constrain(correction, answers)
+
+    def lift(self, number: int) -> Correction:
+        """Lines go where they went before it; those of templates that are merged only if both live."""
+        lifted = super().lift(number)
+        if lifted.what in ("split", "close"):
+            self._rules.end(number)
+            self.lines.close(self._rules.all())
+        elif lifted.what == "merge":
+            younger, rows = max(lifted.stories), self.lines.state.clusters
+            if rows["alive"][[*lifted.stories]].all():
+                rows["older"][younger] = younger
+        return lifted
+
     def _retire(self, seq: int, time: float | None, events: list[Event] | None) -> None:
         """Labels are gone: report it, and let go of what was held for their templates."""
         rows = self.lines.state.clusters
-        gone = [cluster for cluster in self._pieces if not rows["alive"][cluster]]
+        gone = [cluster for cluster in self.readings.pieces if not rows["alive"][cluster]]
         families = self._families(gone)
         self._rates.forget(np.array(list(families)))
         if events is not None:
@@ -283,13 +283,7 @@ class TemplateStream(Stream):
             ]
             events.extend(retired)
             self.note(retired)
-        self._let_go(gone)
-
-    def _let_go(self, clusters: Iterable[int]) -> None:
-        """Forget how templates that are gone read."""
-        for cluster in clusters:
-            for held in (self._pieces, self._holes, self._shown, self._written):
-                held.pop(cluster, None)
+        self.readings.let_go(gone)
 
     def _turned(
         self,
@@ -331,19 +325,19 @@ class TemplateStream(Stream):
             moved=None,
             first_time=_time(part["first_time"].min()) if dated else None,
             last_time=_time(part["last_time"].max()) if dated else None,
-            template=self._shown[self._label_of(label)],
+            template=self.readings.template(self.lines.state.clusters, label),
         )
 
     def _families(self, clusters: Iterable[int]) -> dict[int, list[int]]:
         """Templates by their label."""
         found: defaultdict[int, list[int]] = defaultdict(list)
         for cluster in clusters:
-            found[self._label_of(cluster)].append(cluster)
+            found[label_of(self.lines.state.clusters, cluster)].append(cluster)
         return found
 
     def past(self) -> Past:
         """What the log was like, hour by hour."""
-        return past_of(self.lines.state, self.lines.history, self._pieces)
+        return past_of(self.lines.state, self.lines.history, self.readings.pieces, self.masks.named)
 
     def census(self) -> Census:
         """Figures of all labels, without their templates."""
@@ -367,7 +361,7 @@ class TemplateStream(Stream):
                     first_seq=int(part["first"].min()),
                     last_seq=int(part["last"].max()),
                     weight=size - self.lines.terms.discount * len(members),
-                    template=self._shown[label],
+                    template=self.readings.shown[label],
                 )
             )
         found.sort(key=lambda c: (-c.size, c.cluster))
@@ -376,22 +370,28 @@ class TemplateStream(Stream):
     def dump(self) -> dict[str, Any]:
         """All state of its own, as plain values."""
         stored = {name: pack(array) for name, array in self.lines.dump().items()}
-        templates = {"stream": stored, "pieces": list(self._pieces.items()), "rates": self._rates.dump()}
-        return {"templates": templates | {"history": stored_history(self.lines.history)}}
+        pieces = list(self.readings.pieces.items())
+        templates = {"stream": stored, "pieces": pieces, "rates": self._rates.dump()}
+        closed = {"closed": rules} if (rules := self._rules.dump()) else {}
+        return {"templates": templates | {"history": stored_history(self.lines.history)} | closed}
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
         templates = stored["templates"]
         arrays = {name: unpack(array) for name, array in templates["stream"].items()}
         check_lines(arrays)
-        self.lines = LineStream.load(self.lines.terms, arrays, self.lines.bounds)
+        self.lines = LineStream.load(
+            self.lines.terms, arrays, self.lines.bounds, self.masks, self.lines.split
+        )
+        self._rules.load(templates.get("closed", []))
+        self.lines.close(self._rules.all())
         load_history(self.lines.history, templates.get("history"), len(arrays["clusters"]))
         self._rates.load(templates["rates"], len(arrays["clusters"]))
-        self._pieces = dict(templates["pieces"])
+        self.readings.pieces = dict(templates["pieces"])
         living = self._living()
-        require(sorted(self._pieces) == living, "templates are shown otherwise")
+        require(sorted(self.readings.pieces) == living, "templates are shown otherwise")
         for cluster in living:
-            self._show(cluster)
+            self.readings.show(self.lines.state, cluster)
         check_labelled(self.retained.collect(), self.seq, len(arrays["clusters"]))
         self.check_announced(max(-1, self.seq - 1 - self.announcer.open_for))
 

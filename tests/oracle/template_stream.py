@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from tests.oracle.closing import shut
 from tests.oracle.templates import (
     DIGIT,
     LETTERS,
@@ -276,6 +277,8 @@ def allowed(slots: Sequence[Iterable[str]], line: Sequence[str | None], base: Ba
     """
     constants = holes = 0
     for i, values in enumerate(map(set, slots)):
+        if len(values) > 1 and any(map(shut, values)):
+            return False
         constants += len(values) == 1 and all(map(lettered, values))
         if len(values) > 1 and any(map(wordy, values)) and not valued(line, i):
             if len(values) == 2 and not all(map(base.holds, values)):
@@ -314,10 +317,11 @@ def related(a: Cluster, b: Cluster) -> bool:
         return False
     a, b = sorted((a, b), key=lambda c: len(c.slots))
     one, other, equal = apart(a.slots, b.slots, same)
+    closed = any(shut(w) for slot in one + other for w in slot.values)
     classes = {class_of(w) for slot in one + other for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     own = {class_of(w) for slot in one for w in slot.values if class_of(w) & (LETTERS | DIGIT)}
     begins = own or other[0].founder not in ("(", "[")
-    if equal >= 2 and begins and len(classes) == 1 and min(classes) & DIGIT:
+    if equal >= 2 and begins and not closed and len(classes) == 1 and min(classes) & DIGIT:
         return True
     one, other, equal = apart(a.slots, b.slots, covered, pieces=True)
     found = piece(one), piece(other)
@@ -326,7 +330,8 @@ def related(a: Cluster, b: Cluster) -> bool:
 
 def covered(a: Slot, b: Slot) -> bool:
     """Whether two slots are one constant, or one of them is a hole."""
-    return same(a, b) or not (a.constant and b.constant)
+    closed = shut(a.founder) or shut(b.founder)
+    return same(a, b) or not (closed or (a.constant and b.constant))
 
 
 def apart(
@@ -355,6 +360,8 @@ def apart(
 
 def piece(slots: list[Slot]) -> int:
     """What slots are: 0 where a blank is between them or all are signs, else 1, or 2 without a word."""
+    if any(shut(slot.founder) for slot in slots):
+        return 0
     words = [slot for slot in slots if slot.constant and lettered(slot.founder)]
     others = [slot for slot in slots if not slot.constant or kind_of(class_of(slot.founder)) == "number"]
     if not all(slot.glued for slot in slots[1:]) or not words + others:

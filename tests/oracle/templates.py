@@ -9,9 +9,11 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+
+from tests.oracle.closing import OPEN, Closing, closed_tokens, shut
 
 GROUPS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -25,7 +27,9 @@ GROUPS = (
 """Categories of characters; other ASCII is one more, and what is not ASCII the last."""
 WEIGHTS = (26, 26, 1, 1, 2, 1, 2, 24, 128)
 """How many characters each category has once digits are folded."""
-_GROUP = {char: number for number, group in enumerate(GROUPS) for char in group}
+MASKED = [chr(0xF5 + k) for k in range(10)]
+"""What stands for what a mask has matched, by the number of its name: bytes that are in no text."""
+_GROUP = {char: number for number, group in enumerate(GROUPS) for char in group} | dict.fromkeys(MASKED, 2)
 LETTERS, DIGIT, CLASSES = 0b100000011, 0b100, 511
 
 WORDS = {
@@ -90,6 +94,8 @@ class Settings:
     base_discount: float = 0.5
     elsewhere: float = 0.1
     rho_value: float = 0.01
+    masks: int = 0
+    """How many names of masks there are."""
     slabs: tuple[tuple[str, float, float, float], ...] = (
         ("number", 0.5, 0.2, 0.015),
         ("number", 10.0, 0.8, 0.015),
@@ -98,31 +104,86 @@ class Settings:
     )
 
 
+Char = tuple[str, int, int]
+"""A character, and where what it stands for begins and ends among the bytes of a line."""
+
+
 def fold(text: str) -> str:
     """A text with every date, number with its unit, address, hexadecimal run, true, false and null as 0."""
-    text = VALUE.sub(FOLDED, DATE.sub(FOLDED, text))
-    return UNIT.sub("0", NUMBER.sub("0", HEX.sub(_hex, text))).replace(FOLDED, "0")
+    return "".join(char for char, *_ in folded([(char, i, i + 1) for i, char in enumerate(text)]))
 
 
-def _hex(found: re.Match[str]) -> str:
+def folded(chars: list[Char]) -> list[Char]:
+    """The same of characters."""
+    for spans, sign in (
+        (DATE.finditer, FOLDED),
+        (VALUE.finditer, FOLDED),
+        (hex_runs, "0"),
+        (NUMBER.finditer, "0"),
+        (UNIT.finditer, "0"),
+    ):
+        text = "".join(char for char, *_ in chars)
+        chars = replaced(
+            chars, [each if isinstance(each, tuple) else each.span() for each in spans(text)], sign
+        )
+    return [("0" if char == FOLDED else char, begin, end) for char, begin, end in chars]
+
+
+def replaced(chars: list[Char], spans: Iterable[tuple[int, int]], sign: str) -> list[Char]:
+    """Characters with one sign in the place of each span."""
+    found, at = [], 0
+    for begin, end in spans:
+        found += [*chars[at:begin], (sign, chars[begin][1], chars[end - 1][2])]
+        at = end
+    return found + chars[at:]
+
+
+def hex_runs(text: str) -> Iterable[tuple[int, int]]:
     """Four groups or more with a digit are one address; else each run for itself."""
-    text = found[0]
-    if text[1:2] in ("x", "X"):
-        return "0"
-    digits = any(c.isdigit() for c in text)
-    if digits and len(re.split("[:-]", text)) >= 4:
-        return "0"
-    return re.sub("[0-9a-fA-F]+", lambda run: "0" if _is_hex(run[0]) else run[0], text)
+    for found in HEX.finditer(text):
+        digits = any(c.isdigit() for c in found[0])
+        if found[0][1:2] in ("x", "X") or (digits and len(re.split("[:-]", found[0])) >= 4):
+            yield found.span()
+            continue
+        for run in re.finditer("[0-9a-fA-F]+", found[0]):
+            if _is_hex(run[0]):
+                yield found.start() + run.start(), found.start() + run.end()
 
 
 def _is_hex(run: str) -> bool:
     return len(run) >= 8 or (len(run) >= 4 and any(c.isdigit() for c in run))
 
 
-def tokens_of(line: str) -> Line:
-    """The folded tokens of a line."""
-    found = list(TOKENS.finditer(fold(line.encode().decode("latin-1"))))
-    tokens = Folded(match[0] for match in found)
+def masked(line: str, masks: Sequence[tuple[str, str]]) -> list[Char]:
+    """The bytes of a line; what an expression matches, in the order given, as the sign of its name."""
+    names, at, chars = list(dict.fromkeys(name for name, _ in masks)), 0, list[Char]()
+    for char in line:
+        chars.append((char, at, at + len(char.encode())))
+        at += len(char.encode())
+    for name, expression in masks:
+        text = "".join(char for char, *_ in chars)
+        spans = [found.span() for found in re.finditer(expression, text, re.ASCII)]
+        chars = replaced(chars, spans, chr(0xE000 + names.index(name)))
+    found: list[Char] = []
+    for char, begin, end in chars:
+        if 0 <= ord(char) - 0xE000 < len(names):
+            found.append((MASKED[ord(char) - 0xE000], begin, end))
+        else:
+            found += [(chr(byte), begin + i, begin + i + 1) for i, byte in enumerate(char.encode())]
+    return found
+
+
+def tokens_of(line: str, masks: Sequence[tuple[str, str]] = (), closing: Closing = OPEN) -> Line:
+    """The folded tokens of a line; of masks there are names and expressions."""
+    chars, data = folded(masked(line, masks)), line.encode()
+    found = list(TOKENS.finditer("".join(char for char, *_ in chars)))
+    raw = []
+    for match in found:
+        own = chars[match.start() : match.end()]
+        folds = [each for each in own if each[0] == "0" or each[0] in MASKED]
+        part = data[folds[0][1] : folds[-1][2]] if folds else None
+        raw.append((data[own[0][1] : own[-1][2]], part))
+    tokens = Folded(closed_tokens([match[0] for match in found], raw, closing))
     ends = [-1, *(match.end() for match in found)]
     tokens.glued = tuple(match.start() == end for match, end in zip(found, ends, strict=False))
     return tokens
@@ -176,12 +237,14 @@ def showing(shown: int) -> float:
 
 
 @cache
-def spelling(token: str) -> float:
-    """Probability of a token's letters given its class."""
+def spelling(token: str, masks: int = 0) -> float:
+    """Probability of a token's letters given its class: a digit is 0 or a mask, of a closed token any."""
     shown = class_of(token)
     size = sum(WEIGHTS[g] for g in range(9) if shown >> g & 1)
     log = (len(token) - 1) * math.log(7 / 8) - math.log(8) - len(token) * math.log(size)
-    return math.exp(max(log - math.log(showing(shown)), -600.0))
+    each = 10 if shut(token) else 1 + masks
+    digits = sum(_GROUP.get(char) == 2 for char in token)
+    return math.exp(max(log - math.log(showing(shown)) - digits * math.log(each), -600.0))
 
 
 class Restaurant:
@@ -226,7 +289,7 @@ class Base:
     def constant(self, token: str, before: object) -> float:
         """G_c: probability of a constant after what stands before it."""
         shown = class_of(token)
-        base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token)
+        base = self._smooth(self.classes, shown, 1 / CLASSES) * spelling(token, self.settings.masks)
         return self._smooth(self.pairs.get(before), token, self._smooth(self.words, token, base))
 
     def hole_class(self, shown: int) -> float:
@@ -238,7 +301,8 @@ class Base:
 
         Some are tokens that stand elsewhere as well: those which founding lines had after two contexts.
         """
-        shown, spelled, s = class_of(token), spelling(token), self.settings
+        shown, s = class_of(token), self.settings
+        spelled = spelling(token, s.masks)
         elsewhere = self._smooth(self.again.get(shown), token, spelled)
         base = (1 - s.elsewhere) * spelled + s.elsewhere * elsewhere
         return self._smooth(self.held.get(shown), token, base)

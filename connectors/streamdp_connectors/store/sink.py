@@ -18,32 +18,18 @@ from typing import Any
 import msgspec
 
 from streamdp.errors import Exit
-from streamdp.records import Answers, Assignment, Event, Lines, Record, Reject
+from streamdp.records import Answers, Event, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp_connectors.protocol import SinkError
+from streamdp_connectors.store.rows import Answer, answers_of, row_of
 from streamdp_connectors.store.schema import check, open_store
-from streamdp_connectors.store.tables import Bounds, Revision, Row, Tables
+from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
 
 SNAPSHOTS = 8
 """Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
-
-
-class _Answer(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a written answer."""
-
-    seq: int
-    position: msgspec.Raw
-    cluster: int
-    probability: float
-    novelty: float
-    id: str | int | None = None
-    time: float | None = None
-    revision: int = 0
-    template: str | None = None
-    keep: msgspec.Raw = msgspec.Raw()
 
 
 class StoreLeft(msgspec.Struct, frozen=True):
@@ -70,7 +56,6 @@ class StoreLeft(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_answer = msgspec.json.Decoder(_Answer).decode
 
 
 def said(record: Record) -> str:
@@ -131,6 +116,7 @@ class StoreSink:
         self._revisions: list[Revision] = []
         self._events: list[tuple[Event, int]] = []
         self._marks: list[tuple[int, str]] = []
+        self._corrected: list[Corrected] = []
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
         self._ending = False
@@ -222,24 +208,19 @@ class StoreSink:
         """Remember what the texts of the last batch say that were not answered at once."""
         batch, self._batch = self._batch, None
         if batch is not None:
-            for i in range(len(batch)):
-                self._texts[_encode(batch.raws.position(int(batch.numbers[i])))] = batch.text(i)
+            for number, text in zip(batch.numbers.tolist(), batch.said(), strict=True):
+                self._texts[_encode(batch.raws.position(number))] = text
 
     def write(self, answers: Answers) -> None:
         """Take in answers, revisions and events."""
-        lines = list(_answers_of(answers.lines))
-        texts = self._texts_of([line for line in lines if self._once or not line.revision])
-        for line in lines:
-            again = line.revision > 0 and not self._once
-            text = "" if again else next(texts)
-            self._lines += 1
-            if self._skip_lines > 0:
-                self._skip_lines -= 1
-            elif again:
-                revised = line.seq, line.revision, line.cluster, line.probability, line.template
-                self._revisions.append(Revision(*revised))
-            else:
-                self._rows.append(_row(line, text))
+        lines = answers_of(answers.lines)
+        fresh = lines if self._once else [line for line in lines if not line.revision]
+        texts = self._texts_of(fresh)
+        if len(fresh) == len(lines) and self._skip_lines <= 0:
+            self._lines += len(lines)
+            self._rows += map(row_of, lines, texts)
+        else:
+            self._write_some(lines, iter(texts))
         if answers.rejects:  # some of which were taken in, and wait for nothing any more
             self._keep_batch()
             for reject in answers.rejects:
@@ -251,16 +232,32 @@ class StoreSink:
             else:
                 self._events.append((event, self._happened))
 
-    def _texts_of(self, fresh: Sequence[_Answer]) -> Iterator[str]:
+    def _write_some(self, lines: Sequence[Answer], texts: Iterator[str]) -> None:
+        """Take in answers, of which some are revisions, or in the store already."""
+        for line in lines:
+            again = line.revision > 0 and not self._once
+            text = "" if again else next(texts)
+            self._lines += 1
+            if self._skip_lines > 0:
+                self._skip_lines -= 1
+            elif again:
+                revised = line.seq, line.revision, line.cluster, line.probability, line.template
+                self._revisions.append(Revision(*revised))
+            else:
+                self._rows.append(row_of(line, text))
+
+    def corrected(self, correction: Corrected) -> None:
+        """Take in what somebody has corrected by hand."""
+        self._corrected.append(correction)
+
+    def _texts_of(self, fresh: Sequence[Answer]) -> list[str]:
         """What the records say that are answered for the first time, in order."""
         batch = self._batch
         if batch is not None and len(batch) == len(fresh) and not self._texts:
             self._batch = None
-            yield from map(batch.text, range(len(fresh)))
-            return
+            return batch.said()
         self._keep_batch()
-        for line in fresh:
-            yield self._texts.pop(bytes(line.position), "")
+        return [self._texts.pop(bytes(line.position), "") for line in fresh]
 
     # ---------------------------------------------------------------- written
 
@@ -271,7 +268,7 @@ class StoreSink:
 
     def flush(self, sync: bool) -> None:
         """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError."""
-        if self._rows or self._revisions or self._events or self._marks:
+        if self._rows or self._revisions or self._events or self._marks or self._corrected:
             self._transact(self._write_all)
         if sync:
             self._sync()
@@ -286,6 +283,7 @@ class StoreSink:
         self._tables.add(self._rows, self._revisions)
         for event, number in self._events:
             self._tables.tell(event, number)
+        self._tables.correct(self._corrected)
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
         self._since_trim += len(self._rows)
@@ -293,6 +291,7 @@ class StoreSink:
             self._since_trim = 0
             self._tables.remove_old(self._bounds)
         self._rows, self._revisions, self._events, self._marks = [], [], [], []
+        self._corrected = []
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that brings everything written so far to the disk; for any thread."""
@@ -342,35 +341,3 @@ class StoreSink:
             if isinstance(error, sqlite3.Error):
                 raise SinkError(f"cannot write to {self.path}: {error}", Exit.IO_ERROR) from error
             raise
-
-
-def _answers_of(lines: Lines) -> Iterator[_Answer]:
-    """The answers among lines, written or not."""
-    for part in lines.parts:
-        if isinstance(part, bytes):
-            yield from (_answer(line) for line in part.splitlines() if line.startswith(b'{"seq":'))
-        else:
-            yield from (_of_object(line) for line in part if isinstance(line, Assignment))
-
-
-def _of_object(line: Assignment) -> _Answer:
-    keep = b"" if line.keep is msgspec.UNSET else _encode(line.keep)
-    return _Answer(
-        line.seq,
-        msgspec.Raw(_encode(line.position)),
-        line.cluster,
-        line.probability,
-        line.novelty,
-        line.id,
-        line.time,
-        line.revision,
-        line.template if isinstance(line.template, str) else None,
-        msgspec.Raw(keep),
-    )
-
-
-def _row(line: _Answer, text: str) -> Row:
-    named = line.id if line.id is None or isinstance(line.id, str) else str(line.id)
-    position, keep = bytes(line.position).decode(), bytes(line.keep).decode() or None
-    label = line.cluster, line.cluster, line.probability, line.novelty, line.revision, line.template
-    return Row(line.seq, named, position, line.time, text, keep, *label)

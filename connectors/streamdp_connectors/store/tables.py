@@ -52,6 +52,21 @@ class Revision(NamedTuple):
     template: str | None
 
 
+class Corrected(NamedTuple):
+    """A row of ``corrections``, in the order of its columns; see the schema."""
+
+    number: int
+    what: str
+    stories: str
+    records: str
+    title: str | None
+    undone: int | None
+    who: str
+    made: str
+    seq: int
+    refused: str | None
+
+
 class Bounds(NamedTuple):
     """What a store holds at most: days of event time, and records; None for no bound.
 
@@ -66,6 +81,16 @@ class Bounds(NamedTuple):
     def none(self) -> bool:
         """Whether everything stays."""
         return self.days is None and self.rows is None
+
+
+_INTO_STORIES = "INSERT INTO stories (label, size, began, last, first_seq, last_seq)"
+_JOINED = (
+    "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
+    "began = min(coalesce(began, excluded.began), coalesce(excluded.began, began)), "
+    "last = max(coalesce(last, excluded.last), coalesce(excluded.last, last)), "
+    "first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)"
+)
+"""Records join stories, which they may begin."""
 
 
 class Tables:
@@ -88,18 +113,10 @@ class Tables:
         if self._revisions:
             first = [(row.seq, row.revision, row.label, row.probability) for row in rows]
             run("INSERT INTO answers VALUES (?, ?, ?, ?)", [*first, *(each[:4] for each in revisions)])
-        counts: dict[int, list[Any]] = {}
-        for row in rows:
-            _count(counts, row.label, row.seq, row.time)
+        counts = _counted(rows)
         left = self._revise(revisions, counts)
-        run(
-            "INSERT INTO stories (label, size, began, last, first_seq, last_seq) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (label) DO UPDATE SET size = size + excluded.size, "
-            "began = min(coalesce(began, excluded.began), coalesce(excluded.began, began)), "
-            "last = max(coalesce(last, excluded.last), coalesce(excluded.last, last)), "
-            "first_seq = min(first_seq, excluded.first_seq), last_seq = max(last_seq, excluded.last_seq)",
-            [(label, *figures) for label, figures in counts.items()],
-        )
+        moved = [(label, *figures) for label, figures in counts.items()]
+        run(f"{_INTO_STORIES} VALUES (?, ?, ?, ?, ?, ?) {_JOINED}", moved)
         run("UPDATE stories SET size = size - 1 WHERE label = ?", left)
 
     def _revise(self, revisions: Sequence[Revision], counts: dict[int, list[Any]]) -> list[tuple[int]]:
@@ -117,6 +134,11 @@ class Tables:
                 left.append((before,))
                 _count(counts, label, seq, time)
         return left
+
+    def correct(self, corrections: Sequence[Corrected]) -> None:
+        """Add what was corrected by hand; one that comes again, in a replay, is the same row."""
+        places = ", ".join("?" * len(Corrected._fields))
+        self._store.executemany(f"INSERT OR REPLACE INTO corrections VALUES ({places})", corrections)  # noqa: S608
 
     def tell(self, event: Event, number: int) -> None:
         """Add an event, and what it says of its story."""
@@ -207,6 +229,27 @@ class Tables:
             "coalesce((SELECT revision FROM records WHERE records.seq = answers.seq), -1)"
         )
         run("DELETE FROM before_end")
+
+
+def _counted(rows: Sequence[Row]) -> dict[int, list[Any]]:
+    """By story, of rows in order: how many, and the first and last of times and numbers."""
+    counts: dict[int, list[Any]] = {}
+    for row in rows:
+        seq, time, label = row[0], row[3], row[6]
+        held = counts.get(label)
+        if held is None:
+            counts[label] = [1, time, time, seq, seq]
+            continue
+        held[0] += 1
+        held[4] = seq
+        if time is not None:
+            if held[1] is None:
+                held[1] = held[2] = time
+            elif time > held[2]:
+                held[2] = time
+            elif time < held[1]:
+                held[1] = time
+    return counts
 
 
 def _count(counts: dict[int, list[Any]], label: int, seq: int, time: float | None) -> None:

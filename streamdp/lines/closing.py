@@ -1,0 +1,333 @@
+"""Places that are closed: what stands there tells templates apart, whatever else is folded or a hole.
+
+A token of a closed place is written as it is, behind a byte that is in no text, and is never a value of a
+hole. A place is closed by what it is (a method of HTTP, a level, a status, up or down), or by a rule that
+somebody has made of a template by hand: of lines that it has, as it read then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamdp.kernels.hashing import EMPTY, mix
+from streamdp.kernels.jit import kernel
+from streamdp.kernels.rows import new_rows, row_type
+from streamdp.lines.scan import closed, token_end
+from streamdp.lines.words import DELIMITER, DIGIT, KINDS, SPACE
+
+SHUT, ESCAPED = 0xC1, 0xC0
+"""Bytes of no text: before a token that is closed; before a byte of it that would end it, upper bit set."""
+
+STATUS, METHOD, LEVEL, STATE = 1, 2, 4, 8
+CLASSES = {"status": STATUS, "method": METHOD, "level": LEVEL, "state": STATE}
+"""What may be closed everywhere, by name."""
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE")
+LEVELS = (
+    *("TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "SEVERE", "CRIT", "CRITICAL"),
+    *("ALERT", "EMERG", "FATAL", "PANIC"),
+)
+STATES = ("up", "down", "online", "offline", "enabled", "disabled", "active", "inactive")
+
+_WORDS: dict[str, int] = {}
+for _kind, _words in (
+    (METHOD, METHODS),
+    (LEVEL, (*LEVELS, *map(str.lower, LEVELS))),
+    (STATE, (*STATES, *map(str.upper, STATES), *map(str.title, STATES))),
+):
+    for _word in _words:
+        _WORDS[_word] = _WORDS.get(_word, 0) | _kind
+_LONGEST = max(map(len, _WORDS))
+_SPELLED = np.zeros((len(_WORDS), _LONGEST), np.uint8)
+for _row, _word in zip(_SPELLED, _WORDS, strict=True):
+    _row[: len(_word)] = list(_word.encode())
+_LENGTHS = np.array([len(word) for word in _WORDS])
+_KINDS = np.array([*_WORDS.values()])
+_BEHIND = np.frombuffer(b"statuscode", np.uint8)
+
+RULE = row_type("length place begin value chars")
+"""Of a rule by hand: tokens; the place that is closed; the first of its shapes; where in ``text`` its value
+begins, and how long it is, below 0 for any."""
+
+
+class Rule(NamedTuple):
+    """A place that somebody has closed: of a template with these tokens, None for a hole; for one value."""
+
+    shape: tuple[bytes | None, ...]
+    place: int
+    value: bytes | None
+
+
+class Closing(NamedTuple):
+    """What is closed."""
+
+    classes: np.ndarray  # int64[1] a bit for each
+    rules: np.ndarray  # RULE[...] in the order in which they were made
+    shapes: np.ndarray  # int64[..., 2] where in ``text`` each token begins, how long it is; below 0: a hole
+    text: np.ndarray  # uint8[...]
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is."""
+        return bool(self.classes[0] or len(self.rules))
+
+
+def closing_of(classes: Sequence[str], rules: Sequence[Rule]) -> Closing:
+    """What classes of tokens, by name, and rules close."""
+    made, shapes, text = new_rows(len(rules), RULE), list[tuple[int, int]](), bytearray()
+    for row, rule in zip(made, rules, strict=True):
+        value = rule.value or b""
+        chars = -1 if rule.value is None else len(value)
+        row["length"], row["place"], row["begin"] = len(rule.shape), rule.place, len(shapes)
+        row["value"], row["chars"] = len(text), chars
+        text += value
+        for token in rule.shape:
+            shapes.append((len(text), -1 if token is None else len(token)))
+            text += token or b""
+    return Closing(
+        np.array([sum(CLASSES[name] for name in classes)]),
+        made,
+        np.array(shapes, np.int64).reshape(-1, 2),
+        np.frombuffer(bytes(text) or b" ", np.uint8).copy(),
+    )
+
+
+FROM, TO, BEGIN, END, FIRST, LAST, HELD = range(7)
+"""Of a token: where it is in the folded line, and in the line; the folded parts of it there; whether it is
+closed."""
+
+
+@kernel
+def find_spans(
+    data: np.ndarray, stop: int, folded: np.ndarray, size: int, marks: np.ndarray, spans: np.ndarray
+) -> int:
+    """The tokens of a folded line whose marks there are; how many."""
+    n, at, m = 0, 0, 0
+    while at < size and n < spans.shape[0]:
+        if folded[at] == 32:
+            at += 1
+            continue
+        end, known = token_end(folded, at, size), m < marks.shape[0] and marks[m, 0] >= 0
+        begin = marks[m, 0] if known else stop
+        first, last = -1, -1
+        m += 1
+        while m < marks.shape[0] and marks[m, 0] >= 0 and marks[m, 1] >= 0:
+            first = marks[m, 0] if first < 0 else first
+            last = marks[m, 1]
+            m += 1
+        after = marks[m, 0] if m < marks.shape[0] and marks[m, 0] >= 0 else stop
+        while after > begin and KINDS[data[after - 1]] & SPACE:
+            after -= 1
+        spans[n, FROM], spans[n, TO], spans[n, BEGIN], spans[n, END] = at, end, begin, after
+        spans[n, FIRST], spans[n, LAST], spans[n, HELD] = first, last, 0
+        at = end
+        n += 1
+    return n
+
+
+@kernel
+def _word_kinds(data: np.ndarray, begin: int, end: int) -> int:
+    """Which classes have the word between two places."""
+    if not 1 < end - begin <= _LONGEST:
+        return 0
+    for word in range(_LENGTHS.shape[0]):
+        if _LENGTHS[word] == end - begin:
+            k = 0
+            while k < end - begin and data[begin + k] == _SPELLED[word, k]:
+                k += 1
+            if k == end - begin:
+                return int(_KINDS[word])
+    return 0
+
+
+@kernel
+def _ends_with(data: np.ndarray, begin: int, end: int, first: int, last: int) -> bool:
+    """Whether what is between two places ends, in either case, with a part of _BEHIND."""
+    if end - begin < last - first:
+        return False
+    k = 0
+    while k < last - first and data[end - 1 - k] | 32 == _BEHIND[last - 1 - k]:
+        k += 1
+    return k == last - first
+
+
+@kernel
+def _is_status(data: np.ndarray, spans: np.ndarray, i: int) -> bool:
+    """Whether token i is behind ``status``, ``code`` or ``HTTP/...``, signs aside."""
+    j = i - 1
+    while j >= 0 and spans[j, END] - spans[j, BEGIN] == 1 and KINDS[data[spans[j, BEGIN]]] & DELIMITER:
+        j -= 1
+    if j < 0:
+        return False
+    begin, end = spans[j, BEGIN], spans[j, END]
+    if _ends_with(data, begin, end, 0, 6) or _ends_with(data, begin, end, 6, 10):
+        return True
+    return bool(
+        end - begin > 5
+        and data[begin] == 72
+        and data[begin + 1] == 84
+        and data[begin + 2] == 84
+        and data[begin + 3] == 80
+        and data[begin + 4] == 47
+    )
+
+
+@kernel
+def _is_path(data: np.ndarray, begin: int, end: int) -> bool:
+    """Whether a token begins as a path or an address of the web does: with a slash, or http."""
+    if data[begin] == 47:
+        return True
+    return bool(end - begin > 3 and data[begin] == 104 and data[begin + 1] == 116 and data[begin + 3] == 112)
+
+
+@kernel
+def _is_three(data: np.ndarray, begin: int, end: int) -> bool:
+    """Whether a token is a number from 100 to 599."""
+    if end - begin != 3 or not 49 <= data[begin] <= 53:
+        return False
+    return bool(KINDS[data[begin + 1]] & KINDS[data[begin + 2]] & DIGIT)
+
+
+@kernel
+def _close_classes(classes: int, data: np.ndarray, spans: np.ndarray, n: int) -> bool:
+    """Close the tokens of a line that are of some classes; whether any is."""
+    some, asked = False, 0  # asked: 1 behind a method, 2 behind a path, 3 behind a status
+    for i in range(n):
+        begin, end = spans[i, BEGIN], spans[i, END]
+        if begin >= end:
+            continue
+        kinds = _word_kinds(data, begin, end)
+        if asked == 0 and kinds & METHOD:
+            asked = 1
+        elif asked == 1 and _is_path(data, begin, end):
+            asked = 2
+        if _is_three(data, begin, end) and (asked == 2 or _is_status(data, spans, i)):
+            kinds |= STATUS
+            asked = 3 if asked == 2 else asked
+        if kinds & classes:
+            spans[i, HELD] = 1
+            some = True
+    return some
+
+
+@kernel
+def _is_raw(data: np.ndarray, begin: int, end: int, text: np.ndarray, at: int, length: int) -> bool:
+    """Whether what is between two places is a text."""
+    if end - begin != length:
+        return False
+    k = 0
+    while k < length and data[begin + k] == text[at + k]:
+        k += 1
+    return k == length
+
+
+@kernel
+def _is_shut_as(data: np.ndarray, begin: int, end: int, text: np.ndarray, at: int, length: int) -> bool:
+    """Whether what is between two places, closed, is a text."""
+    k = at + 1
+    for i in range(begin, end):
+        byte = data[i]
+        if KINDS[byte] & (SPACE | DELIMITER):
+            if k >= at + length or text[k] != ESCAPED:
+                return False
+            k += 1
+            byte |= np.uint8(128)
+        if k >= at + length or text[k] != byte:
+            return False
+        k += 1
+    return k == at + length
+
+
+@kernel
+def _follows(
+    closing: Closing, rule: int, data: np.ndarray, folded: np.ndarray, spans: np.ndarray, n: int
+) -> bool:
+    """Whether a line is one whose place a rule closes."""
+    row, text = closing.rules[rule], closing.text
+    if row.length != n:
+        return False
+    for i in range(n):
+        at, length = closing.shapes[row.begin + i, 0], closing.shapes[row.begin + i, 1]
+        begin, end = spans[i, BEGIN], spans[i, END]
+        if length >= 0 and text[at] == SHUT:
+            if not spans[i, HELD] or not _is_shut_as(data, begin, end, text, at, length):
+                return False
+        elif spans[i, HELD] or (
+            length >= 0 and not _is_raw(folded, spans[i, FROM], spans[i, TO], text, at, length)
+        ):
+            return False
+    begin, end = spans[row.place, BEGIN], spans[row.place, END]
+    first, last = spans[row.place, FIRST], spans[row.place, LAST]
+    if begin >= end:
+        return False
+    return bool(
+        row.chars < 0
+        or _is_raw(data, begin, end, text, row.value, row.chars)
+        or (first >= 0 and _is_raw(data, first, last, text, row.value, row.chars))
+    )
+
+
+@kernel
+def close_places(
+    closing: Closing,
+    data: np.ndarray,
+    stop: int,
+    folded: np.ndarray,
+    size: int,
+    marks: np.ndarray,
+    spans: np.ndarray,
+    room: np.ndarray,
+) -> tuple[int, int]:
+    """Write the tokens that are closed as they are into a folded line.
+
+    Its length, and its hash, or -1 where it is as it was.
+    """
+    n = find_spans(data, stop, folded, size, marks, spans)
+    some = closing.classes[0] != 0 and _close_classes(closing.classes[0], data, spans, n)
+    for rule in range(closing.rules.shape[0]):
+        if _follows(closing, rule, data, folded, spans, n):
+            spans[closing.rules[rule].place, HELD] = 1
+            some = True
+    if not some:
+        return size, -1
+    written, code, before = 0, EMPTY, True
+    for i in range(n):
+        sign = spans[i, HELD] == 0 and KINDS[folded[spans[i, FROM]]] & DELIMITER != 0
+        if not sign and not before:
+            room[written] = 32
+            written += 1
+        before = sign
+        if spans[i, HELD] == 0:
+            for k in range(spans[i, FROM], spans[i, TO]):
+                room[written] = folded[k]
+                written += 1
+            continue
+        room[written] = SHUT
+        written += 1
+        for k in range(spans[i, BEGIN], spans[i, END]):
+            byte = data[k]
+            if KINDS[byte] & (SPACE | DELIMITER):
+                room[written] = ESCAPED
+                written += 1
+                byte |= np.uint8(128)
+            room[written] = byte
+            written += 1
+    for k in range(written):
+        folded[k] = room[k]
+        code = mix(code, room[k])
+    return written, closed(code)
+
+
+def unshut(token: bytes) -> bytes:
+    """What a closed token is of."""
+    found, escaped = bytearray(), False
+    for byte in token[1:]:
+        if byte == ESCAPED:
+            escaped = True
+            continue
+        found.append(byte & 127 if escaped else byte)
+        escaped = False
+    return bytes(found)

@@ -1,0 +1,69 @@
+"""How templates read, as they are now: of lines before the next change they are reported so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from streamdp.answers.open_lines import as_template
+from streamdp.lines.masks import Masks
+from streamdp.lines.shown import Marker, holes, pieces_of, template_of, values_of
+from streamdp.lines.state import State
+
+
+class Readings:
+    """The templates that live, by label: tokens of the first line, which are holes, how they are shown."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.pieces: dict[int, list[str]] = {}
+        self.shown: dict[int, str] = {}
+        self.written: dict[int, bytes] = {}
+        """As answers have it, in JSON."""
+        self._holes: dict[int, list[bool | None]] = {}
+        self._marker = Marker(masks)
+
+    def found(self, cluster: int, text: str) -> bool:
+        """A line has this template; whether it is the first."""
+        founded = cluster not in self.pieces
+        if founded:
+            self.pieces[cluster] = pieces_of(text, self._marker)
+        return founded
+
+    def show(self, state: State, cluster: int) -> None:
+        """Make out how a template reads now."""
+        self._holes[cluster] = holes(state, cluster)
+        self.shown[cluster] = template_of(state, cluster, self.pieces[cluster])
+        self.written[cluster] = as_template(self.shown[cluster])
+
+    def let_go(self, clusters: Iterable[int]) -> None:
+        """Forget how templates that are gone read."""
+        for cluster in clusters:
+            for held in (self.pieces, self._holes, self.shown, self.written):
+                held.pop(cluster, None)
+
+    def template(self, rows: np.ndarray, label: int) -> str:
+        """The template of a label, which may just have become an older one."""
+        shown = self.shown.get(label)
+        return self.shown[label_of(rows, label)] if shown is None else shown
+
+    def values(self, rows: np.ndarray, text: str, cluster: int) -> list[str]:
+        """The values of a text's holes; its template may just have become part of an older one."""
+        found = self._holes.get(cluster)
+        if found is None:
+            found = self._holes[alive(rows, cluster)]
+        return values_of(text, found, self._marker)
+
+
+def alive(rows: np.ndarray, cluster: int) -> int:
+    """The template that one has become part of, or itself."""
+    while (into := int(rows[cluster]["into"])) != cluster:
+        cluster = into
+    return cluster
+
+
+def label_of(rows: np.ndarray, label: int) -> int:
+    """The label of today of what was told with this one."""
+    while (older := int(rows[label]["older"])) != label:
+        label = older
+    return label

@@ -1,0 +1,154 @@
+"""The service: what has changed, and corrections by hand."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from commands import call, wait_for
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from serving import Served
+
+from streamdp.serve.openapi import document
+
+SCHEMAS = document()
+BEGAN = 1_700_000_000
+
+
+def conforms(path: str, method: str, status: int, value: Any) -> None:
+    """An answer is as the document says."""
+    responses = SCHEMAS["paths"][path][method]["responses"]
+    described = responses[str(status)]["content"]["application/json"]["schema"]
+    jsonschema.validate(value, {**described, "components": SCHEMAS["components"]})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Storms in one hour, votes and storms in the next."""
+    made = Served(tmp_path_factory.mktemp("asked"), "--max-lateness", "0")
+    storms = [{"id": f"s{i}", "text": "storm over the coast", "time": BEGAN + 60 * i} for i in range(120)]
+    votes = [
+        {"id": f"v{i}", "text": "parliament votes on taxes", "time": BEGAN + 3630 + 20 * i}
+        for i in range(160)
+    ]
+    made.send(*sorted((*storms, *votes), key=lambda record: record["time"]))
+    yield made
+    assert made.stop() == 0
+    assert b"Traceback" not in made.said
+    assert b"Error:" not in made.said, made.said
+
+
+def changes(served: Served, since: str, **more: str) -> tuple[int, Any]:
+    status, said = served.ask("GET", "/v1/changes?" + urllib.parse.urlencode({"since": since, **more}))
+    conforms("/v1/changes", "get", status, said)
+    return status, said
+
+
+def test_changes_are_those_that_the_command_prints(served: Served) -> None:
+    status, found = changes(served, "1h")
+    assert (status, found["dated"], found["total"]) == (200, True, len(found["changes"]))
+    vote = served.ask("GET", "/v1/answers?id=v0")[1]["label"]
+    (new,) = [each for each in found["changes"] if each["label"] == vote]
+    assert (new["kind"], new["before"], new["surprise"] > 10) == ("new", 0, True)
+    whole = changes(served, "1h", all="true")[1]
+    assert whole["total"] >= found["total"]
+    page = changes(served, "1h", all="true", limit="1", start="1")[1]
+    assert (page["changes"], page["total"]) == (whole["changes"][1:2], whole["total"])
+    assert changes(served, "2023-11-14T23:13:20Z", all="true")[0] == 200
+
+
+def test_changes_since_a_mark(served: Served) -> None:
+    done = call(served.folder, "mark", "st", "deploy", "--time", "2023-11-14T23:13:20Z")
+    assert done.returncode == 0, done.stderr
+    assert changes(served, "deploy")[1] == changes(served, "2023-11-14T23:13:20Z")[1]
+    status, said = changes(served, "nowhere")
+    assert (status, "nor a mark (there are: deploy)" in said["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("", 400), ("since=", 400), ("since=1h&all=yes", 400), ("since=1h&limit=0", 400), ("since=9000d", 409)],
+)
+def test_questions_without_an_answer(served: Served, query: str, status: int) -> None:
+    found, said = served.ask("GET", f"/v1/changes?{query}")
+    assert (found, list(said)) == (status, ["error"])
+
+
+def correct(served: Served, **what: Any) -> tuple[int, Any]:
+    status, said = served.ask("POST", "/v1/corrections", json.dumps(what).encode())
+    conforms("/v1/corrections", "post", status, said)
+    return status, said
+
+
+def listed(served: Served, query: str = "") -> Any:
+    status, said = served.ask("GET", f"/v1/corrections{query}")
+    conforms("/v1/corrections", "get", status, said)
+    return said
+
+
+def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
+    storm = served.ask("GET", "/v1/answers?id=s0")[1]["label"]
+    vote = served.ask("GET", "/v1/answers?id=v0")[1]["label"]
+    status, made = correct(served, what="rename", stories=[storm], title="The storm", who="ann")
+    assert (status, made["number"], made["who"], made["at"]) == (200, 1, "ann", None)
+
+    def title() -> str:
+        return str(served.ask("GET", f"/v1/stories/{storm}")[1]["title"])
+
+    wait_for(lambda: title() == "The storm", seconds=20)
+    (noted,) = listed(served)["corrections"]
+    assert noted == {**made, "at": 280}
+    assert correct(served, what="keep-apart", stories=[storm, vote])[0] == 200
+    assert correct(served, what="undo", undone=1)[1]["number"] == 3
+    wait_for(lambda: listed(served)["corrections"][-1]["at"] is not None, seconds=20)
+    first = listed(served, "?limit=2")
+    assert (len(first["corrections"]), first["next"]) == (2, 2)
+    rest = listed(served, "?after=2")
+    assert ([each["what"] for each in rest["corrections"]], rest["next"]) == (["undo"], None)
+    printed = call(served.folder, "correct", "st", "list").stdout.decode()
+    assert [line.split()[:2] for line in printed.splitlines()] == [
+        ["1", "rename"],
+        ["2", "keep-apart"],
+        ["3", "undo"],
+    ]
+
+
+def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) -> None:
+    before = listed(served)
+    storm = served.ask("GET", "/v1/answers?id=s0")[1]["label"]
+    assert correct(served, what="mute", stories=[99_999]) == (409, {"error": "there is no live story 99999"})
+    assert correct(served, what="undo", undone=77) == (409, {"error": "correction 77 is not in force"})
+    assert correct(served, what="move", records=["nobody"], stories=[storm])[0] == 409
+    assert correct(served, what="merge", stories=[storm]) == (422, {"error": "merge names two stories"})
+    assert correct(served, what="rename", stories=[storm], title="two\nlines")[0] == 422
+    assert correct(served, what="burn", stories=[storm])[0] == 400
+    assert correct(served, what="mute", stories=[storm], more=1)[0] == 400
+    assert served.ask("POST", "/v1/corrections", b"{", "application/json")[0] == 400
+    assert served.ask("POST", "/v1/corrections", b"{}", "text/plain")[0] == 415
+    assert served.ask("POST", "/v1/corrections", b'"' + b"x" * (1 << 20) + b'"')[0] == 413
+    assert listed(served) == before
+
+
+ANY = (
+    st.none()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.lists(st.integers() | st.text(max_size=4), max_size=3)
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    what=st.sampled_from(["rename", "merge", "split", "move", "undo", "pin", "x"]),
+    more=st.dictionaries(st.sampled_from(["stories", "records", "title", "undone", "who", "y"]), ANY),
+)
+def test_whatever_is_corrected_the_answer_is_as_described(
+    served: Served, what: str, more: dict[str, Any]
+) -> None:
+    status, _ = correct(served, what=what, **more)
+    assert status < 500
