@@ -97,6 +97,15 @@ def test_the_shares_of_a_refinement_are_shares() -> None:
     found._replace(shares=np.array([0.0, 1.0])).check(10, 2)
 
 
+def test_what_is_retained_is_not_nothing(words: Case) -> None:
+    stored, settings, _ = words
+    batch = msgspec.msgpack.decode(stored)["retained"]["batch"]
+    batch |= {name: pack(unpack(batch[name])[: name == "offsets"]) for name, each in batch.items() if each}
+    none = {"first": 1000, "labels": pack(np.zeros(0, np.int64)), "batch": batch}
+    with pytest.raises(SnapshotError, match="retained records are missing"):
+        Engine.loads(altered(stored, "retained", to=none), settings)
+
+
 def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:
     """Refinements would ask for tables of 16 GiB."""
     stored, settings, _ = words

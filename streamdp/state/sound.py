@@ -72,7 +72,7 @@ def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
     if held is None:
         return
     whole = held.first + len(held.labels) == records and held.first >= 0
-    require(whole and held.batch.size == len(held.labels), "retained records are missing")
+    require(whole and held.batch.size == len(held.labels) > 0, "retained records are missing")
     require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
     within(held.labels, 0, labels, "the label of a record")
 
@@ -194,7 +194,8 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
     require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
     require(labels.dtype == np.int64 and labels.ndim == 1, "labels of another type")
     require(
-        held.first + len(labels) == counters.seq and batch.size == len(labels), "retained records are missing"
+        held.first + len(labels) == counters.seq and batch.size == len(labels) > 0,
+        "retained records are missing",
     )
     within(labels, 0, int(counters.next_label), "the label of a record")
     if batch.times is not None:
