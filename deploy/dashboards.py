@@ -195,7 +195,7 @@ def operations() -> build.Dashboard:
                     "rejects",
                     about="A new reason, or a jump of one, says that a producer has changed.",
                 ),
-                lines("Held back", "held_back_records", "released_early"),
+                lines("Held back", "held_back_records", "released_early", "final_early", "retained_records"),
                 lines("Source", "source_up", "standing_by", over=""),
             ],
             "Latency": [

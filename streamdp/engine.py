@@ -271,7 +271,8 @@ class Engine:
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics and summaries."""
-        return self._stream.counters() | {"held_back": self.held_back, "released_early": self._order.early}
+        found = self._stream.counters() | self._stream.announcer.counters()
+        return found | {"held_back": self.held_back, "released_early": self._order.early}
 
     def levels(self) -> dict[str, float]:
         """Records, evidence, how far hypotheses agree, what is not final; revisions since this was made."""

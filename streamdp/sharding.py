@@ -22,6 +22,7 @@ from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Record, Reject, Value, all_plain
 from streamdp.settings import ConfigError, Settings
 from streamdp.settings.assemble import distance_prior, is_sparse
+from streamdp.settings.schema import LEAST_MEMORY
 from streamdp.state.migrate import stamped, upgraded
 from streamdp.state.sound import refusing
 from streamdp.streams.beam import BeamStream
@@ -55,6 +56,7 @@ def shard_settings(settings: Settings, shards: int) -> Settings:
         concentration=prior.concentration * max(1.0, PURITY * shards),
         decay_scale=distance / shards if settings.distance == "records" else distance,
         retain=max(settings.retain // shards, 1),
+        memory_limit=max(settings.memory_limit // shards, LEAST_MEMORY),
         second_look=0,
         refine_every=0,
         adapt=False,
@@ -120,6 +122,9 @@ class _Joining(BeamStream):
 
     def __init__(self, *given: Any, **modes: Any) -> None:
         super().__init__(*given, **modes)
+        self.retained.most_bytes = (
+            1 << 62
+        )  # where a part goes depends on the latest ``retain``, in any batches
         self.lasts: dict[int, int] = {}
 
     def _run(self, answers: Answers) -> None:

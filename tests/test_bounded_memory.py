@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamdp.cli.memory import warn_of_memory
 from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
+from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import LONGEST, Vocabulary, short
@@ -20,6 +23,7 @@ from streamdp.records import Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
+from streamdp.state.retained import Labelled, Retained
 
 MIB = 1 << 20
 
@@ -195,6 +199,119 @@ def test_the_vocabulary_is_bounded_in_bytes() -> None:
         assert vocabulary.size == sum(len(w) for w in vocabulary.words if w) <= MIB // 4
     assert engine.counters()["words_dropped"] > 0
     assert Engine.loads(engine.dumps(), settings).dumps() == engine.dumps()
+
+
+# ------------------------------------------------------------------ what is retained, and open
+
+
+def texts_of(n: int, words: int, around: int) -> list[dict[str, Any]]:
+    """Texts of three topics, with ids and a field of so many bytes at most."""
+    rng, found = random.Random(7), []
+    for i in range(n):
+        topic = rng.randrange(3)
+        text = " ".join(f"w{topic}x{rng.randrange(60)}" for _ in range(rng.randrange(3, words)))
+        about = {"k": "v" * rng.randrange(around), "n": [i, "\u00e9"]} if around else {}
+        found.append({"text": text, "time": float(i), "id": f"i{i}" + "x" * rng.randrange(300)} | about)
+    return found
+
+
+def told_of(
+    lines: Sequence[dict[str, Any]], settings: Settings, batch: int, side: bool, again: int, **modes: bool
+) -> tuple[list[bytes], list[str], bytes, dict[str, int]]:
+    """Answers, events, state and counts of lines in batches; the state is loaded anew every ``again``."""
+    decoder = decoder_of(settings, "jsonl")
+    reader, engine, parts, events = TextReader(decoder), Engine(settings, with_events=True, **modes), [], []
+    for number, at in enumerate(range(0, len(lines), batch)):
+        if again and number and number % again == 0:
+            engine = Engine.loads(engine.dumps(), settings, with_events=True, **modes)
+        raws = raws_of(lines[at : at + batch])
+        raws.places[:] = [at + place for place in raws.places]
+        taken = engine.advance(reader.read(raws) if side else [decoder.decode(raw) for raw in raws])
+        parts.append(taken.lines)
+        events += [repr(event) for event in taken.events]
+    state = engine.dumps()
+    parts.append(engine.finish().lines)
+    written = [line for part in parts for line in part.encode().splitlines()]
+    return written, events, state, engine.counters()
+
+
+PRESSED: dict[str, tuple[dict[str, Any], int, int, dict[str, bool]]] = {
+    "kept fields": ({"keep": ("k", "n")}, 12, 2000, {}),
+    "once": ({"keep": ("k", "n")}, 12, 2000, {"final_only": True}),
+    "many words": ({"beam": 4}, 300, 0, {}),
+    "refined": ({"refine_every": 512, "refine_moves": 64, "retain": 1500}, 200, 0, {}),
+    "templates": ({"likelihood": "template"}, 9, 0, {}),
+}
+
+
+@pytest.mark.parametrize("case", PRESSED)
+def test_retained_and_open_are_bounded_whatever_the_batches(case: str) -> None:
+    """What gives way does so at the same records for any batches, restarts and ways to read."""
+    more, words, around, modes = PRESSED[case]
+    settings, lines = Settings(memory_limit=MIB, **more), texts_of(1500, words, around)
+    expected = told_of(lines, settings, 1000, True, 0, **modes)
+    assert expected[3]["final_early"] > 500
+    assert expected[3]["retained_short"] == (case in ("many words", "refined"))
+    final = -1
+    for line in map(json.loads, expected[0]):
+        if line.get("revision"):
+            assert line["seq"] > final
+        final = line.get("final_through", final)
+    assert final == 1499 or modes
+    seqs = [line["seq"] for line in map(json.loads, expected[0]) if not line.get("revision", 1)]
+    assert seqs == list(range(1500)) or modes
+    for batch, side, again in ((1, False, 0), (1, True, 200), (77, False, 4), (512, True, 1)):
+        found = told_of(lines, settings, batch, side, again, **modes)
+        assert found[0] == expected[0]
+        assert found[1:3] == expected[1:3]
+
+
+def test_what_is_retained_is_what_fits_of_the_newest() -> None:
+    rng = np.random.default_rng(3)
+    batches = []
+    for _ in range(40):
+        lengths = rng.integers(0, 30, rng.integers(1, 9))
+        batches.append(Batch.of_words([(np.arange(n), np.ones(n)) for n in lengths]))
+    sizes = np.concatenate([8 * np.diff(batch.offsets) + 32 for batch in batches])
+    for limit, most in ((50, 1 << 40), (1000, 3000), (12, 3000), (1000, 1)):
+        held, first = Retained(limit, most), 0
+        for batch in batches:
+            held.append(Labelled(first, batch, np.arange(first, first + batch.size)))
+            first += batch.size
+            fits = [n for n in range(1, min(limit, first) + 1) if sizes[first - n : first].sum() <= most]
+            expected = max(fits, default=1)
+            if rng.random() < 0.5:
+                found = held.collect()
+                assert found is not None
+                assert (found.first, found.batch.size) == (first - expected, expected)
+            assert held.held == expected
+            assert held.latest_labels(5) == list(range(first - min(expected, 5), first))
+            assert held.bytes <= most + most // 4 + 8 * (32 + 8 * 30)
+
+
+def test_a_warm_up_ends_where_it_is_too_much() -> None:
+    settings = Settings(memory_limit=MIB, warmup=500)
+    records = [
+        Record([float(i % 3), float(i % 5), 1.0], {"line": i}, float(i), None, None, None, b"x" * 9_000)
+        for i in range(60)
+    ]
+    engine = Engine(settings)
+    answers = engine.advance(records)
+    assert {line.seq for line in answers.assignments} == set(range(60))
+    for batch in (1, 7):
+        other = Engine(settings)
+        for at in range(0, 60, batch):
+            other = Engine.loads(other.dumps(), settings)
+            other.advance(records[at : at + batch])
+        assert other.dumps() == engine.dumps()
+
+
+def test_samples_of_long_fields_are_short() -> None:
+    settings = Settings(keep=("k",))
+    lines = [{"text": "storm coast", "k": "v" * 100_000}] * 3 + [{"text": "rain", "k": {"a": ["b" * 9000]}}]
+    engine, _ = both_ways(lines, settings)
+    held = engine._stream.announcer.samples._held.values()
+    assert max(len(text) for samples in held for _, _, text in samples) <= 400
 
 
 def test_a_smaller_container_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from broker.process import Broker
+from broker.topics import delete_topic
 from commands import parsed
 from feeds import Told, feed
 from golden.cases import AFTER, GOLDEN, LEARNED, MAKERS
@@ -19,8 +22,10 @@ from golden.states import (
     FOLDER,
     MODEL,
     MODELS,
+    OF_A_TOPIC,
     RUNS,
     SHARDED,
+    TOPIC,
     Kept,
     committed,
     engine_of,
@@ -31,11 +36,15 @@ from golden.states import (
     read_records,
     releases,
     run,
+    run_topic,
     schema_of,
+    schema_of_run,
     state_of,
+    state_of_a_topic,
     values,
     with_parts,
     write_input,
+    write_topic,
 )
 
 from streamdp import StreamDP
@@ -45,6 +54,7 @@ from streamdp.records import Assignment, Final
 from streamdp.settings.load import differences, model_settings
 from streamdp.sharding import Merger
 from streamdp.state.migrate import PARTS
+from streamdp.state.snapshot import pack, unpack
 
 KEPT = list(kept())
 RELEASES = [folder.name for folder in releases()]
@@ -116,6 +126,32 @@ def test_a_run_goes_on(release: str, form: str, tmp_path: Path) -> None:
             for folder in (old, fresh)
         )
         assert ours == theirs
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_run_over_a_topic_goes_on(release: str, own_broker: Broker, tmp_path: Path) -> None:
+    """The same records lie in another cluster's topic: its ids are put in the place of those stored."""
+    old, fresh, bootstrap = tmp_path / "old", tmp_path / "fresh", own_broker.bootstrap
+    packed = gzip.decompress((FOLDER / release / f"{OF_A_TOPIC}.gz").read_bytes())
+    try:
+        made = state_of_a_topic(bootstrap)
+        for folder, data in ((old, packed), (fresh, made)):
+            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                tar.extractall(folder, filter="data")
+        (ours,), (theirs,) = ((folder / "st").glob("*.sdp") for folder in (fresh, old))
+        now, (then, body) = unpack(ours.read_bytes(), "")[0].positions, unpack(theirs.read_bytes(), "")
+        assert then.positions["partitions"] == now["partitions"] == {"0": LEARNED // 2, "1": LEARNED // 2}
+        ids = {name: now[name] for name in ("topic_id", "cluster_id")}
+        theirs.write_bytes(pack(msgspec.structs.replace(then, positions=then.positions | ids), body))
+        write_topic(bootstrap, LEARNED, LEARNED + AFTER)
+        for folder in (old, fresh):
+            run_topic(folder, bootstrap)
+    finally:
+        delete_topic(bootstrap, TOPIC)
+    assert labels_in(old / "out.jsonl") == labels_in(fresh / "out.jsonl")
+    assert len(labels_in(old / "out.jsonl")) >= LEARNED + AFTER
+    before, after = schema_of_run(packed), schema_of_run(made)
+    assert {part: found for part in before if (found := changes(before[part], after.get(part, {})))} == {}
 
 
 def labels_in(path: Path) -> list[tuple[int, int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import signal
 import subprocess
@@ -12,44 +11,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from bombs import BOMBS, HELD, MIB, gz, hears, measure, packed, zeros_of_zstd
 from commands import start, wait_for
 from streamdp_connectors.files.source import FileSource
 
-MIB = 1 << 20
 PATIENCE = 2.0
 """Seconds within which a signal is obeyed on a quiet machine; tests allow some more."""
-
-
-def packed(pack: Callable[[bytes], bytes], letter: bytes, mib: int) -> bytes:
-    """So many MiB of one letter, as frames of 16 MiB each."""
-    return pack(letter * (16 * MIB)) * (mib // 16)
-
-
-def zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=1).compress(data)
-
-
-def gz(data: bytes) -> bytes:
-    return gzip.compress(data, 9)
-
-
-def zeros_of_zstd(mib: int) -> bytes:
-    """One frame whose blocks of 4 bytes stand for 128 KiB each."""
-    header = b"\x28\xb5\x2f\xfd\x00\x58"  # no checksum, no size, a window of 2 MiB
-    block = (1 << 1 | (128 << 10) << 3).to_bytes(3, "little") + b"a"
-    return header + block * (8 * mib - 1) + (block[0] | 1).to_bytes(1, "little") + block[1:]
-
-
-BOMBS: dict[str, Callable[[int], bytes]] = {
-    "blank.txt": lambda mib: b"\n" * (mib * MIB),
-    "spaces.txt": lambda mib: b" \r\n" * (mib * MIB // 3),
-    "mixed.txt": lambda mib: (b"\n" * (MIB // 2) + b"a text\n") * (2 * mib),
-    "one.txt": lambda mib: b"a" * (mib * MIB),
-    "blank.txt.gz": lambda mib: packed(gz, b"\n", mib),
-    "empty.gz": lambda mib: gz(b"") * (50 * mib),
-    "letter.txt.zst": lambda mib: packed(zstd, b"a", mib),
-    "zeros.txt.zst": zeros_of_zstd,
-}
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -96,16 +63,9 @@ def test_what_zstandard_unpacks_costs_little_more_than_the_library_takes(tmp_pat
     assert seconds(ours) < 10.0 * seconds(library) + 0.5
 
 
-def hears(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process has a handler for SIGTERM."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
-
-
 def obeys(process: subprocess.Popen[bytes]) -> None:
     """A first SIGTERM ends a run that has begun."""
-    wait_for(lambda: hears(process), process)
+    wait_for(lambda: hears(process.pid), process)
     time.sleep(1.0)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
@@ -116,8 +76,8 @@ def obeys(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.parametrize("name", ["blank.txt.gz", "letter.txt.zst", "mixed.txt"])
 def test_a_run_obeys(tmp_path: Path, name: str) -> None:
-    packed = (tmp_path / name).suffix != ".txt"
-    (tmp_path / name).write_bytes(BOMBS[name](64_000 if packed else 512))
+    large = 512 if name.endswith(".txt") else 64_000
+    (tmp_path / name).write_bytes(BOMBS[name](large))
     process = start(tmp_path, "consume", name, "--format", "text", "--state", "s")
     obeys(process)
     assert process.returncode == 0
@@ -142,3 +102,24 @@ def test_a_run_that_skips_what_it_has_read_obeys(tmp_path: Path) -> None:
     source.seek(positions)
     assert source.read(10, 0.1) == []
     assert time.monotonic() - began < 1.0
+
+
+WITHIN = {
+    "words of 300 kB": (200, 300),
+    "ids of 4 kB": (20_000, 300),
+    "kept fields of 300 kB": (400, 300),
+    "held back, of 1.4 kB": (100_000, 300),
+}
+"""Records that ask for much to be held, and MiB within which they are read under a small memory limit."""
+
+
+@pytest.mark.parametrize("what", WITHIN)
+def test_memory_is_bounded_in_bytes(tmp_path: Path, what: str) -> None:
+    held, (count, most) = HELD[what], WITHIN[what]
+    with (tmp_path / "in.jsonl").open("wb") as file:
+        file.writelines(held.lines(count))
+    options = (*held.options, "--memory-limit", str(16 * MIB))
+    seen, signalled = measure(tmp_path, "in.jsonl", *options, seconds=300.0)
+    assert not signalled, (tmp_path / "said").read_text()
+    assert seen.code == 0
+    assert seen.mebibytes < most

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import signal
@@ -103,6 +104,32 @@ def test_killed_six_times(undisturbed: Path, tmp_path: Path) -> None:
         assert process.returncode == -signal.SIGKILL
     succeed(folder, *RUN, **EVERY)
     assert_same_result(folder, undisturbed)
+
+
+def test_killed_under_a_small_memory_limit(undisturbed: Path, tmp_path: Path) -> None:
+    """What gives way, does so at the same records after a restart."""
+    with (undisturbed / "in.jsonl").open("rb") as file:
+        lines = b"".join(itertools.islice(file, 9000))
+    small = EVERY | {"memory_limit": str(1 << 20), "max_lateness": "1e6", "refine_every": "0"}
+    quiet, folder = tmp_path / "quiet", tmp_path / "killed"
+    for each in (quiet, folder):
+        each.mkdir()
+        (each / "in.jsonl").write_bytes(lines)
+    succeed(quiet, *RUN, **small)
+    found = newest(quiet / "state", pytest.fail)
+    assert found is not None
+    counts = Engine.loads(found[1], msgspec.convert(found[0].settings, Settings)).counters()
+    assert counts["released_early"] > 4000
+    assert counts["final_early"] > 4000
+    whole = (quiet / "out").stat().st_size
+    for share in (0.2, 0.5, 0.8):
+        process = start(folder, *RUN, **small)
+        assert wait_for_size(process, folder / "out", int(share * whole))
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+    succeed(folder, *RUN, **small)
+    assert_same_result(folder, quiet)
 
 
 def test_killed_at_the_start(undisturbed: Path, tmp_path: Path) -> None:

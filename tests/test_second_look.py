@@ -35,7 +35,6 @@ from streamdp.priors import DistanceDependent
 from streamdp.records import Assignment, Final
 from streamdp.settings import Settings
 from streamdp.settings.assemble import build_likelihood, build_model, build_prior
-from streamdp.state.retained import Retained
 from streamdp.streams import looks as looking_back
 
 PRIORS: dict[str, dict[str, Any]] = {
@@ -256,7 +255,7 @@ def test_a_review_moves_what_its_definition_moves(
 
 
 def test_what_was_sure_is_not_looked_at_again() -> None:
-    announcer = Announcer(Retained(100), final_only=False, linked=False)
+    announcer = Announcer(Settings(retain=100), final_only=False, linked=False)
     for seq, (probability, revision) in enumerate(
         [(0.9995, 0), (0.99, 0), (0.999, 0), (1.0, 1), (0.2, 0)], 7
     ):

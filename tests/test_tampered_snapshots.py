@@ -17,6 +17,8 @@ from commands import call, fail, succeed, write_headlines
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
+from streamdp.kernels.sound import UnsoundError
+from streamdp.offline.adopt import Proposal
 from streamdp.offline.fit import fit
 from streamdp.offline.plan import Plan
 from streamdp.records import Record
@@ -73,6 +75,35 @@ def test_records_that_wait_are_of_the_length_of_the_others() -> None:
     wrong = altered(engine.dumps(), "pending", 7, 1, "value", to=[1.0])
     with pytest.raises(SnapshotError, match="records that wait are refused"):
         Engine.loads(wrong, engine.settings)
+
+
+def test_no_retained_vector_is_longer_than_one_that_is_read() -> None:
+    """Its square would leave the range of a double, in a look back."""
+    engine = Engine(Settings(warmup=20))
+    engine.advance([[float(i % 3), float(i % 7)] for i in range(60)])
+    vectors = unpack(msgspec.msgpack.decode(engine.dumps())["retained"]["batch"]["vectors"])
+    vectors[7, 1] = 1e150
+    wrong = altered(engine.dumps(), "retained", "batch", "vectors", to=pack(vectors))
+    with pytest.raises(SnapshotError, match="a vector out of range"):
+        Engine.loads(wrong, engine.settings)
+
+
+def test_the_shares_of_a_refinement_are_shares() -> None:
+    shares = np.array([0.5, 2.0**1000])
+    seqs = np.array([3, 4])
+    found = Proposal(seqs, np.array([0, 0]), np.array([1, 1]), shares, 2)
+    with pytest.raises(UnsoundError, match="a share of a refinement out of range"):
+        found.check(10, 2)
+    found._replace(shares=np.array([0.0, 1.0])).check(10, 2)
+
+
+def test_what_is_retained_is_not_nothing(words: Case) -> None:
+    stored, settings, _ = words
+    batch = msgspec.msgpack.decode(stored)["retained"]["batch"]
+    batch |= {name: pack(unpack(batch[name])[: name == "offsets"]) for name, each in batch.items() if each}
+    none = {"first": 1000, "labels": pack(np.zeros(0, np.int64)), "batch": batch}
+    with pytest.raises(SnapshotError, match="retained records are missing"):
+        Engine.loads(altered(stored, "retained", to=none), settings)
 
 
 def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:

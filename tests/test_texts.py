@@ -288,9 +288,22 @@ def test_lines_are_written_as_they_are_encoded(
         keep={"k": [1.5, None]},
     )
     answer = msgspec.structs.replace(answer, new_probability=round(answer.new_probability, 6))
-    held = OpenLines(linked=True, final_only=False, final=-1)
+    held = OpenLines(linked=True, final_only=False, most_bytes=1 << 40)
     held.add_objects([answer])
     lines = Lines()
+    held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)
+    assert lines.encode() == msgspec.json.encode(answer) + b"\n"
+
+
+@pytest.mark.parametrize("name", ["probability", "new_probability", "lasting_probability"])
+@pytest.mark.parametrize("number", [1e300, -1e300, float("inf")])
+def test_a_share_that_somebody_has_tampered_with_is_written(name: str, number: float) -> None:
+    """A kernel wrote its digits without end."""
+    plain = {"probability": 0.5, "new_probability": 0.5, "log_predictive": -1.0, "novelty": 1.0, name: number}
+    place = {"id": None, "position": {"line": 3}, "time": 1.5}
+    answer = Assignment(seq=0, cluster=7, new=False, link=None, **place, **plain)
+    held, lines = OpenLines(linked=False, final_only=False, most_bytes=1 << 40), Lines()
+    held.add_objects([answer])
     held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)
     assert lines.encode() == msgspec.json.encode(answer) + b"\n"
 

@@ -12,15 +12,18 @@ import numpy as np
 
 from streamdp.answers.assignments import Chances, assignments, rounded
 from streamdp.answers.lasting import Lasting
-from streamdp.answers.open_lines import OpenLines
+from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts
 from streamdp.answers.stability import Stability
-from streamdp.answers.written import FINAL_EVERY, Report, to_digits
+from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
 from streamdp.beam.data.state import REVISION, Output
 from streamdp.kernels.rows import new_rows
+from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
+from streamdp.settings import Settings
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import Retained
 
 SURE = 0.999
@@ -38,10 +41,15 @@ class Announcer:
     Answers are objects, until the first texts come that are read side by side: lines from then on.
 
     ``final_only`` announces each record once, when it is final; ``linked`` says whether the prior has links.
+    Of more than the memory limit allows the oldest are final at once: later revisions of them are left out.
     """
 
-    def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
-        self.retained = retained
+    def __init__(self, settings: Settings, *, final_only: bool, linked: bool) -> None:
+        shares = Shares.of(settings)
+        self.retained = Retained(settings.retain, shares.retained)
+        self._most_bytes, self._bytes = shares.answers, 0
+        self._sizes: deque[int] = deque()  # bytes of each open answer
+        self._closed = 0, -1
         self.samples = Samples()
         self.lasting, self.stability = Lasting(), Stability()
         self.ended: deque[Event] = deque(maxlen=ENDED)
@@ -65,6 +73,16 @@ class Announcer:
     def final(self) -> int:
         """Answers up to this one are reported as final, or will be where each is announced once."""
         return self._final if self._lines is None else self._lines.final
+
+    @property
+    def closed(self) -> tuple[int, int]:
+        """How many answers were final early, for having been too many bytes, and the last of them."""
+        return self._closed if self._lines is None else self._lines.closed
+
+    def counters(self) -> dict[str, int]:
+        """Counts for metrics and summaries."""
+        held = self.retained
+        return {"retained": held.held, "retained_short": int(held.short), "final_early": self.closed[0]}
 
     def open_from(self, seq: int) -> int:
         """The first record whose answer may still change, of a stream of ``seq`` records."""
@@ -123,9 +141,12 @@ class Announcer:
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
         if self._lines is None:
-            self._lines = OpenLines(linked=self.linked, final_only=self.final_only, final=self._final)
-            self._lines.add_objects(list(self._open.values()))
+            modes = {"linked": self.linked, "final_only": self.final_only}
+            lines = OpenLines(**modes, most_bytes=self._most_bytes)
+            lines.go_on(list(self._open.values()), self._final, self._closed)
+            self._lines, self._bytes = lines, 0
             self._open.clear()
+            self._sizes.clear()
         return self._lines
 
     def _report(self, report: Report, samples: Sequence[Joined], first: int, lines: Lines) -> None:
@@ -140,7 +161,7 @@ class Announcer:
 
     def _move(self, seq: int, before: int, after: int) -> None:
         """A record has another label."""
-        self.revised += 1
+        self.revised += before != CLOSED
         self.retained.revise(seq, after)
         self.samples.move(seq, before, after)
 
@@ -160,6 +181,9 @@ class Announcer:
         by: list[int] = [] if out is None or not revised else out.revisions["by"][:revised].tolist()
         first, last = answers[0].seq, answers[-1].seq
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
+        sizes = list(map(size_of, answers))
+        if self._bytes + sum(sizes) > self._most_bytes:  # some may be final after any of them
+            pauses = set(range(first, last + 1))
         r, begin = 0, first
         for number in sorted(pauses):  # records after which something else is reported, or nothing more
             stretch = slice(begin - first, number + 1 - first)
@@ -168,11 +192,14 @@ class Announcer:
                 lines.extend(answers[stretch])
             for answer in answers[stretch]:
                 self._open[answer.seq] = answer
+            self._sizes.extend(sizes[stretch])
+            self._bytes += sum(sizes[stretch])
             while out is not None and r < revised and by[r] == number:
                 self._revise(out, r, lines)
                 r += 1
             decided = min(int(through[number - first]), number - self.open_for)
             self._settle(decided, number, lines)
+            decided = max(decided, self._closed[1])
             begin = number + 1
             if begin % FINAL_EVERY == 0 and decided > self._final:
                 self._final = decided
@@ -212,6 +239,8 @@ class Announcer:
         elif last > self.final:
             lines.append(Final(last))
         self._open.clear()
+        self._closed, self._bytes = self.closed, 0
+        self._sizes.clear()
         self._lines, self._final = None, last
 
     def _answers(
@@ -229,7 +258,10 @@ class Announcer:
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         row = out.revisions[r]
-        before, link = self._open[int(row["seq"])], int(row["link"])
+        before, link = self._open.get(int(row["seq"])), int(row["link"])
+        if before is None:
+            self._move(int(row["seq"]), CLOSED, int(row["label"]))
+            return
         after = msgspec.structs.replace(
             before,
             cluster=int(row["label"]),
@@ -244,15 +276,22 @@ class Announcer:
             lines.append(after)
 
     def _settle(self, through: int, newest: int, lines: Lines) -> None:
-        """Forget what is decided (announcing it, in order, where only final answers are wanted)."""
+        """Forget what is decided, or too much (announcing it, in order, if only final answers are wanted)."""
         first = newest + 1 - len(self._open)  # the undecided are the last ones, without a gap
         settled = [self._open.pop(seq) for seq in range(first, through + 1)]
+        for _ in settled:
+            self._bytes -= self._sizes.popleft()
+        while self._bytes > self._most_bytes:
+            oldest = next(iter(self._open))
+            settled.append(self._open.pop(oldest))
+            self._bytes -= self._sizes.popleft()
+            self._closed = self._closed[0] + 1, oldest
         if self.final_only:
             lines.extend(settled)
 
     def erase(self, gone: Erased) -> None:
         """Let go of what records say that are erased; answers to them may still be revised."""
-        held, self._final = self.undecided, self.final
+        held, self._final, self._closed = self.undecided, self.final, self.closed
         self._lines = None
         nothing: dict[str, Any] = {"id": None, "keep": msgspec.UNSET, "params": msgspec.UNSET}
         for seq in gone.seqs & held.keys():
@@ -260,15 +299,21 @@ class Announcer:
             if isinstance(answer.template, str) and gone.said(answer.template):
                 answer = msgspec.structs.replace(answer, template="")
             held[seq] = answer
-        self._open = held
+        self._hold(held)
         self.samples.erase(gone.seqs)
         ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
         self.ended.clear()
         self.ended.extend(ended)
 
+    def _hold(self, answers: dict[int, Assignment]) -> None:
+        """Have these answers open, as objects."""
+        self._open = answers
+        self._sizes = deque(map(size_of, answers.values()))
+        self._bytes = sum(self._sizes)
+
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        return {
+        stored: dict[str, Any] = {
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
@@ -276,6 +321,7 @@ class Announcer:
             "stability": self.stability.dump(),
             "ended": list(self.ended),
         }
+        return stored | ({"closed": self.closed} if self.closed[0] else {})
 
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
@@ -286,4 +332,7 @@ class Announcer:
         if "stability" in stored:
             self.stability.load(stored["stability"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
-        self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}
+        self._hold({a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]})
+        early, last = stored.get("closed", self._closed)
+        require(type(early) is type(last) is int and early >= 0 and last >= -1, "what was final early")
+        self._closed = early, last

@@ -15,14 +15,14 @@ from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
-from streamdp.state.retained import Retained
+from streamdp.settings import Settings
 
 
 class LineAnnouncer(Announcer):
     """Remembers what was announced of lines whose template may yet become one with another."""
 
-    def __init__(self, retained: Retained, *, final_only: bool) -> None:
-        super().__init__(retained, final_only=final_only, linked=False)
+    def __init__(self, settings: Settings, *, final_only: bool) -> None:
+        super().__init__(settings, final_only=final_only, linked=False)
         self.samples = Samples(_line)
         self._labels: defaultdict[int, list[int]] = defaultdict(list)
         self._listed = -1  # how many are in the lists, what is decided too; -1: they are to be made
@@ -71,11 +71,10 @@ class LineAnnouncer(Announcer):
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
         self.lasting.unite(before, after)
+        self.retained.relabel(before, after)
         if self._lines is not None:
             report, told = self._lines.relabel(before, after, as_template(template))
             self.stability.revise(np.array(told, np.int64))
-            for seq in told:
-                self.retained.revise(seq, after)
             self._lines.write(report, lines)
             self.samples.unite(before, after)
             return
@@ -90,7 +89,6 @@ class LineAnnouncer(Announcer):
                 answer, cluster=after, new=False, revision=answer.revision + 1, template=template
             )
             self._open[seq] = newer
-            self.retained.revise(seq, after)
             if not self.final_only:
                 lines.append(newer)
         self.samples.unite(before, after)

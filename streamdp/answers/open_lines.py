@@ -26,18 +26,20 @@ from streamdp.kernels.rows import longer, made
 from streamdp.records import Assignment, Final, Lines
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
+from streamdp.settings.memory import AROUND
 
 
 class OpenLines:
     """Answers to consecutive records that may still change, as lines.
 
-    ``linked`` says whether they have links, ``final_only`` that each is reported once, when it is final.
+    ``linked`` says whether they have links, ``final_only`` that each is reported once, when it is final, and
+    ``most_bytes`` for how many they may count.
     """
 
-    def __init__(self, *, linked: bool, final_only: bool, final: int) -> None:
+    def __init__(self, *, linked: bool, final_only: bool, most_bytes: int) -> None:
         self._open = made(Open, {"lines": 64, "letters": 4096})
         self._templates = HeldTemplates()
-        self._open.counters.final = final
+        self._most_bytes = most_bytes
         self._report = made(Report, {"lines": 64, "moves": 64})
         self._linked, self._final_only = linked, final_only
         self._take_over, self._write = Bound(take_over), Bound(write_lines)
@@ -52,6 +54,18 @@ class OpenLines:
     def final(self) -> int:
         """Answers up to this one are reported as final."""
         return int(self._open.counters.final)
+
+    @property
+    def closed(self) -> tuple[int, int]:
+        """How many answers were final early, for having been too many bytes, and the last of them."""
+        return int(self._open.counters.early), int(self._open.counters.closed)
+
+    def go_on(self, answers: Sequence[Assignment], final: int, closed: tuple[int, int]) -> None:
+        """Begin with answers that were announced before, when so much was final."""
+        self.add_objects(answers)
+        counters = self._open.counters
+        counters.final, (counters.early, counters.closed) = final, closed
+        counters.bytes = self._open.lines["size"][: counters.used].sum()
 
     def add(
         self,
@@ -95,6 +109,7 @@ class OpenLines:
         lines["start"], lines["middle"] = ends[:-1:3], ends[1::3]
         lines["kept"], lines["stop"] = ends[2::3], ends[3::3]
         lines["template"] = self._templates.numbers([_template(answer) for answer in answers])
+        lines["size"] = [size_of(answer) for answer in answers]
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
@@ -105,7 +120,7 @@ class OpenLines:
     def _added(self, lines: int, letters: int) -> np.ndarray:
         """New lines; there is room for so many letters."""
         held = self._open
-        begin, used, written, _ = held.counters.tolist()
+        begin, used, written = map(int, (held.counters.begin, held.counters.used, held.counters.written))
         if used + lines > len(held.lines) or written + letters > len(held.letters):
             kept = held.lines[begin:used]
             start = int(kept["start"][0]) if len(kept) else written
@@ -118,7 +133,8 @@ class OpenLines:
                 self._open.lines[name][: len(kept)] -= start
             self._open.letters[: written - start] = held.letters[start:written]
             counters, used = self._open.counters, len(kept)
-            counters.written, counters.final = written - start, held.counters.final
+            counters[...] = held.counters
+            counters.begin, counters.written = 0, written - start
         self._open.counters.used = used + lines
         return self._open.lines[used : used + lines]
 
@@ -142,8 +158,8 @@ class OpenLines:
         """Report the answers that were added last: see :func:`announce`."""
         n = len(through) + len(revisions) + len(through) // FINAL_EVERY + 1
         report = self._room_for(n + self._final_only * len(self), len(revisions))
-        decided = np.ascontiguousarray(through)
-        self._announce((self._open, report), revisions, decided, open_for, self._linked, self._final_only)
+        decided, modes = np.ascontiguousarray(through), (self._linked, self._final_only)
+        self._announce((self._open, report), revisions, decided, open_for, self._most_bytes, *modes)
         return report
 
     def revise(self, revisions: np.ndarray) -> Report:
@@ -277,6 +293,14 @@ def as_values(values: Sequence[str]) -> bytes:
     return b',"params":' + msgspec.json.encode(values)
 
 
+def size_of(answer: Assignment) -> int:
+    """Bytes that an open answer counts for: as lines have its id, kept fields and values of holes."""
+    if answer.id is None and answer.keep is answer.params is msgspec.UNSET:
+        return AROUND
+    given = b"" if answer.id is None else msgspec.json.encode(answer.id)
+    return AROUND + len(given) + sum(map(len, _more(answer)))
+
+
 def _template(answer: Assignment) -> bytes:
     return b"" if answer.template is msgspec.UNSET else as_template(answer.template)
 
@@ -284,8 +308,12 @@ def _template(answer: Assignment) -> bytes:
 def _given(answer: Assignment) -> tuple[bytes, bytes, bytes]:
     """What an answer has from its record, written: before the cluster, kept fields, and values of holes."""
     given = msgspec.json.encode({"id": answer.id, "position": answer.position, "time": answer.time})
-    more = b"" if answer.keep is msgspec.UNSET else b',"keep":' + msgspec.json.encode(answer.keep)
-    return b"," + given[1:-1], more, b"" if answer.params is msgspec.UNSET else as_values(answer.params)
+    return b"," + given[1:-1], *_more(answer)
+
+
+def _more(answer: Assignment) -> tuple[bytes, bytes]:
+    kept = b"" if answer.keep is msgspec.UNSET else b',"keep":' + msgspec.json.encode(answer.keep)
+    return kept, b"" if answer.params is msgspec.UNSET else as_values(answer.params)
 
 
 def _frame_of(raws: Raws, keep: Sequence[str]) -> Frame:

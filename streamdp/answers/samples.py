@@ -84,7 +84,8 @@ def of_texts(
         data, spans = columns.data.data, columns.kept.tolist()
         for at, i in enumerate(numbers):
             values = tuple(bytes(data[start:stop]) for start, stop in spans[i] if start >= 0)
-            said[at] = values or said[at]
+            long = sum(map(len, values)) > _BYTES
+            said[at] = _as_text(values) if long else values or said[at]
     told, typical = labels.tolist(), (-novelties).tolist()
     return [(told[i], (first + i, typical[i], text)) for i, text in zip(numbers, said, strict=True)]
 

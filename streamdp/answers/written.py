@@ -14,19 +14,23 @@ import numpy as np
 from streamdp.kernels.jit import entry, kernel, shared
 from streamdp.kernels.rows import Counters, of, one, row_type, rows
 from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
+from streamdp.settings.memory import AROUND
 
 LINE = row_type(
-    "seq label founded link revision template start middle kept stop",
+    "seq label founded link revision template start middle kept stop size",
     "probability new_probability lasting_probability stability log_predictive novelty",
 )
 """An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
-values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. The
-probability of a cluster that lasts, and stability, are NaN where they are not told. Finality is a line of
-revision -1, with the number of the last record in place of its own.
+values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. It
+counts for ``size`` bytes. The probability of a cluster that lasts, and stability, are NaN where they are not
+told. Finality is a line of revision -1, with the number of the last record in place of its own.
 """
 
 MOVED = row_type("by seq before after")
 """A record that has another label, since which record came."""
+
+CLOSED = -1
+"""In place of the label before, of a record whose answer is final: nobody is told of its new one."""
 
 FINAL_EVERY = 100
 """Records between two finality lines."""
@@ -56,10 +60,11 @@ class Frame(NamedTuple):
 class Open(NamedTuple):
     """Lines of answers that may change, and the letters that they have from their records.
 
-    The lines are those of consecutive records, from ``begin`` to ``used``; those before are final.
+    The lines are those of consecutive records, from ``begin`` to ``used``; those before are final. They count
+    for ``bytes``, and ``early`` answers up to ``closed`` are final because that was too much.
     """
 
-    counters: Annotated[Counters, one("begin used written final", final=-1)]
+    counters: Annotated[Counters, one("begin used written final bytes early closed", final=-1, closed=-1)]
     lines: Annotated[np.ndarray, rows(LINE, "lines")]
     letters: Annotated[np.ndarray, of(np.uint8, "letters")]
 
@@ -177,6 +182,7 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
         at = _put_all(out, at + 1, _TIME)
         at = _put_number(out, at, columns.times[i])
         row.middle = at
+        row.size = AROUND + columns.ids[i, 1] - columns.ids[i, 0]
         begin, fields = 0, columns.kept.shape[1]
         if fields and columns.kept[i, 0, 0] == NO_FIELDS[0]:
             fields = 0
@@ -196,7 +202,20 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
         row.kept = at
         at = _put(out, at, values, ends[i - 1] if i else 0, ends[i])
         row.stop = at
+        row.size += row.stop - row.middle
     opened.counters.written = at
+
+
+@kernel
+def _are_shares(line: Any) -> bool:
+    """Whether probabilities are as small as they are; a state that was tampered with may have others.
+
+    That of a cluster that lasts, and stability, may be NaN.
+    """
+    largest = max(abs(line.probability), abs(line.new_probability))
+    if abs(line.lasting_probability) >= LARGEST or abs(line.stability) >= LARGEST:
+        return False
+    return bool(largest < LARGEST)
 
 
 @entry
@@ -211,7 +230,9 @@ def write_lines(
             at = _put_all(out, at, _FINAL)
             at = _put_whole(out, at, line.seq)
         else:
-            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST):
+            if not (abs(line.log_predictive) < LARGEST and abs(line.novelty) < LARGEST) or not _are_shares(
+                line
+            ):
                 size[0] = -1
                 return
             at = _put_all(out, at, _SEQ)
@@ -258,9 +279,12 @@ def _add_line(report: Report, line: Any) -> None:
 @kernel
 def _revise(opened: Open, report: Report, revision: Any, linked: bool, final_only: bool) -> None:
     begin = opened.counters.begin
-    line = opened.lines[begin + revision.seq - opened.lines[begin].seq]
     move = report.moves[report.counters.moves]
     report.counters.moves += 1
+    if begin == opened.counters.used or revision.seq < opened.lines[begin].seq:
+        move.by, move.seq, move.before, move.after = revision.by, revision.seq, CLOSED, revision.label
+        return
+    line = opened.lines[begin + revision.seq - opened.lines[begin].seq]
     move.by, move.seq, move.before, move.after = revision.by, revision.seq, line.label, revision.label
     line.label, line.founded = revision.label, revision.founded
     line.link = revision.link if linked else -1
@@ -277,28 +301,38 @@ def announce(
     revisions: np.ndarray,
     through: np.ndarray,
     open_for: int,
+    most_bytes: int,
     linked: bool,
     final_only: bool,
 ) -> None:
     """Report the answers that were added last, each with the revisions that it brought, and what is final.
 
-    ``through`` is the last record that is decided behind each. ``final_only`` reports each answer once, when
-    it is final.
+    ``through`` is the last record that is decided behind each. What is more than ``most_bytes`` is final,
+    too. ``final_only`` reports each answer once, when it is final.
     """
     counters = opened.counters
     r, first = 0, counters.used - through.shape[0]
     for i in range(through.shape[0]):
         line = opened.lines[first + i]
+        counters.bytes += line.size
         if not final_only:
             _add_line(report, line)
         while r < revisions.shape[0] and revisions[r].by == line.seq:
             _revise(opened, report, revisions[r], linked, final_only)
             r += 1
         decided = min(through[i], line.seq - open_for)
-        while counters.begin < counters.used and opened.lines[counters.begin].seq <= decided:
+        while counters.begin < counters.used:
+            oldest = opened.lines[counters.begin]
+            if oldest.seq > decided:
+                if counters.bytes <= most_bytes:
+                    break
+                counters.closed = oldest.seq
+                counters.early += 1
+            counters.bytes -= oldest.size
             if final_only:
-                _add_line(report, opened.lines[counters.begin])
+                _add_line(report, oldest)
             counters.begin += 1
+        decided = max(decided, counters.closed)
         if (line.seq + 1) % FINAL_EVERY == 0 and decided > counters.final:
             counters.final = decided
             if not final_only:

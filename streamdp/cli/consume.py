@@ -88,8 +88,7 @@ class Run:
             shared = input.topic is not None and not self.frozen
             held = hold(outputs.state) if shared and hold is not None else None
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
-        self.erased = ErasedFile(outputs.state)
-        self.silences: list[object] = []
+        self.erased, self.silences = ErasedFile(outputs.state), list[object]()
         resumed = self._resume(written, outputs, before)
         warn_of_memory(self.settings.memory_limit)
         self.engine.stage = watch.stages.enter

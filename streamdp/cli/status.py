@@ -185,6 +185,11 @@ def print_summary(run: Run, seconds: float) -> None:
     if counters.get("released_early"):
         early = counted(counters["released_early"], "record")
         warn(f"{early} left before later ones could come: raise memory_limit, or lower max_lateness")
+    if counters.get("final_early"):
+        warn(f"{counted(counters['final_early'], 'answer')} became final early: raise memory_limit")
+    if counters.get("retained_short"):
+        held = counted(counters["retained"], "record")
+        warn(f"looks back had the latest {held}, not {run.settings.retain:,}: raise memory_limit")
     if counters.get("words_dropped"):
         warn(
             f"{counted(counters['words_dropped'], 'word')} found no room in the vocabulary: "

@@ -23,6 +23,7 @@ from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.settings import Settings
+from streamdp.settings.memory import Shares
 from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
 
@@ -54,9 +55,6 @@ def load_encoder(stored: dict[str, Any], tokenizer: Tokenizer) -> Encoder:
 
 DECAY_SCALE = 400.0
 """Seconds of the automatic decay for texts, the shorter one."""
-
-_HELD_SHARE, _WORDS_SHARE = 2, 4
-"""Which part of the memory limit records that are held back may take, and the vocabulary."""
 
 STRAYS = ("wrong_kind", "wrong_length")
 """Reasons for which a record among vectors of the warm-up is not refused yet: the first may be the stray."""
@@ -112,7 +110,7 @@ def order_of(settings: Settings) -> ReorderBuffer:
     place = 0.0
     if settings.late == "place":
         place = math.inf if settings.distance == "records" else settings.decay_scale or DECAY_SCALE
-    most_bytes = settings.memory_limit // _HELD_SHARE
+    most_bytes = Shares.of(settings).held_back
     return ReorderBuffer(settings.max_lateness, settings.max_ahead, settings.max_leap, place, most_bytes)
 
 
@@ -124,7 +122,7 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
     text, categories = isinstance(record.value, str), holds_categories(record.value)
     if settings.of_categories or (categories and settings.likelihood == AUTO and sparse is not False):
         tokenizer = tokenizer_of(settings)
-        vocabulary = Vocabulary(settings.max_words, settings.memory_limit // _WORDS_SHARE)
+        vocabulary = Vocabulary(settings.max_words, Shares.of(settings).words)
         return CategoryEncoder(vocabulary, settings.field_names, tokenizer)
     if sparse is None:
         sparse = text
@@ -132,7 +130,7 @@ def choose_encoder(record: Record, settings: Settings, sparse: bool | None) -> E
         most = settings.max_words
         if settings.vocabulary_size is not None:
             most = min(most, settings.vocabulary_size)
-        return WordEncoder(tokenizer_of(settings), Vocabulary(most, settings.memory_limit // _WORDS_SHARE))
+        return WordEncoder(tokenizer_of(settings), Vocabulary(most, Shares.of(settings).words))
     if text or categories:
         what = "a text" if text else "categories"
         return refuse(record, "wrong_kind", f"it holds {what}, and the settings are for vectors")

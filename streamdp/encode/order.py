@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from streamdp.records import Record, Reject
+from streamdp.settings.memory import AROUND
 
 CONFIRM = 8
 """Records in a row that are as far ahead, until the stream is taken to have moved on."""
@@ -25,9 +26,6 @@ STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200
 """Seconds of lateness that are distinguished."""
 
 PLAIN = ("latest", "released", "first", "arrivals", "timed", "dated", "streak", "early")
-
-_AROUND = 256
-"""Bytes that a record counts for beside those that it came as."""
 
 REASONS = (
     "missing_time",
@@ -58,9 +56,9 @@ def refuse(record: Record, reason: str, detail: str) -> Reject:
     return Reject(record.position, reason, detail, record.raw)
 
 
-def _size(record: Record) -> int:
+def size_of(record: Record) -> int:
     """Bytes that a record counts for: those of its content, never those that this machine takes for it."""
-    return len(record.raw) + _AROUND
+    return len(record.raw) + AROUND
 
 
 def dump_record(record: Record) -> dict[str, Any]:
@@ -164,7 +162,7 @@ class ReorderBuffer:
                 self._release_until(self.heap[0][0], ready)
             else:
                 _, _, record = self.leaps.pop(0)
-                self.bytes -= _size(record)
+                self.bytes -= size_of(record)
                 self._place(record, ready)
             self.early += held - self.held
 
@@ -218,7 +216,7 @@ class ReorderBuffer:
             ready.append((time, record))
             return
         heapq.heappush(self.heap, (time, self.arrivals, record))
-        self.bytes += _size(record)
+        self.bytes += size_of(record)
         self._release_until(self.latest - self.max_lateness, ready)
 
     def _leaps(self, time: float) -> bool:
@@ -241,7 +239,7 @@ class ReorderBuffer:
     def _hold(self, time: float, record: Record, ready: Ready) -> None:
         self.arrivals += 1
         self.leaps.append((time, self.arrivals, record))
-        self.bytes += _size(record)
+        self.bytes += size_of(record)
         if self.streak and self.streak[0] < self.latest:
             self.streak.clear()
         self.streak.append(time)
@@ -258,14 +256,14 @@ class ReorderBuffer:
         held, self.leaps = sorted(self.leaps, key=lambda waiting: waiting[:2]), []
         for waiting in held:
             time, number, record = waiting
-            self.bytes -= _size(record)
+            self.bytes -= size_of(record)
             if self.released <= time <= self.latest + reach:
                 self._accept(time, record, ready)
             elif time < self.released or self.arrivals - number > HELD:
                 self._place(record, ready)
             else:
                 self.leaps.append(waiting)
-                self.bytes += _size(record)
+                self.bytes += size_of(record)
 
     def _place(self, record: Record, ready: Ready) -> None:
         """Let a record pass at the time that the stream has reached."""
@@ -276,7 +274,7 @@ class ReorderBuffer:
     def _release_until(self, time: float, ready: Ready) -> None:
         while self.heap and self.heap[0][0] <= time:
             self.released, _, record = heapq.heappop(self.heap)
-            self.bytes -= _size(record)
+            self.bytes -= size_of(record)
             ready.append((self.released, record))
 
     def time_of(self, record: Record) -> float:
@@ -287,7 +285,7 @@ class ReorderBuffer:
         """Release everything: the stream has ended, or is silent."""
         self._release_until(math.inf, ready)
         for _, _, record in self.leaps:
-            self.bytes -= _size(record)
+            self.bytes -= size_of(record)
             self._place(record, ready)
         self.leaps = []
 
@@ -295,7 +293,7 @@ class ReorderBuffer:
         """Let go of records that are held back."""
         for waiting in (self.heap, self.leaps):
             left = [each for each in waiting if not gone(each[2])]
-            self.bytes -= sum(_size(each[2]) for each in waiting) - sum(_size(each[2]) for each in left)
+            self.bytes -= sum(size_of(each[2]) for each in waiting) - sum(size_of(each[2]) for each in left)
             waiting[:] = left
         heapq.heapify(self.heap)
 
@@ -319,7 +317,7 @@ class ReorderBuffer:
         for name in ("heap", "leaps"):
             waiting = [(time, number, load_record(record)) for time, number, record in stored[name]]
             setattr(self, name, waiting)
-            self.bytes += sum(_size(record) for _, _, record in waiting)
+            self.bytes += sum(size_of(record) for _, _, record in waiting)
 
 
 class Lateness:

@@ -76,6 +76,8 @@ WHERE_KNOWN = (
     _counter("words_dropped", "Words that found no room in the vocabulary; only for words and categories."),
     _counter("words_cut", "Words of more than 256 bytes, cut to their beginning and a hash."),
     _counter("released_early", "Records that were waited for less, as the memory limit was reached."),
+    _counter("final_early", "Answers that were final early, as the memory limit was reached."),
+    _gauge("retained_records", "Latest records held, for looks back and refinements.", key="retained"),
     _gauge("stream_records", "Records in the state, since the stream began."),
     _gauge(
         "log_evidence_nats", "Sum of the log predictives of the records in the state.", key="log_evidence"

@@ -69,6 +69,7 @@ class Proposal(NamedTuple):
         within(self.was, 0, minted, "a label of a refinement")
         within(self.labels, 0, minted + seq + 1, "a label of a refinement")
         finite(self.shares, "a share of a refinement")
+        within(self.shares, 0.0, np.nextafter(1.0, 2.0), "a share of a refinement")
 
     def dump(self) -> dict[str, Any]:
         """All of it as plain values."""

@@ -14,6 +14,7 @@ from streamdp.offline.task import Stream
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import Blueprint
 from streamdp.settings.load import model_settings
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import Labelled, Retained
 from streamdp.state.snapshot import Header, StateFolder, Writer
 
@@ -54,7 +55,7 @@ def engine_of(
         announced[start:stop] = out.answers["label"][start:stop]
     if names is not None:
         announced = search.rename(announced, np.asarray(names)[labels], minted)
-    retained = Retained(settings.retain)
+    retained = Retained(settings.retain, Shares.of(settings).retained)
     retained.append(Labelled(0, batch, announced))
     order = order_of(settings)
     if batch.times is not None:

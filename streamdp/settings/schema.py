@@ -27,6 +27,9 @@ Count = Annotated[int, Meta(ge=1)]
 Whole = Annotated[int, Meta(ge=0)]
 Name = Annotated[str, Meta(min_length=1)]
 
+LEAST_MEMORY = 1 << 20
+"""Bytes of the least memory limit."""
+
 # Languages that every supported release of snowballstemmer (2.2 and later) knows.
 Stem = Literal[
     "none", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french",
@@ -278,8 +281,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ),
     ] = None
     memory_limit: Annotated[
-        Annotated[int, Meta(ge=1 << 20)],
-        _engine("bytes of content held; above, late records are waited for less, and rare words go"),
+        Annotated[int, Meta(ge=LEAST_MEMORY)],
+        _engine(
+            "bytes of content held; above, less is waited for, looked back at and open, and rare words go"
+        ),
     ] = 1 << 29
     snapshot_every: Annotated[Count, _engine("records read between two snapshots, refused ones too")] = 50_000
     snapshot_seconds: Annotated[NonNegative, _engine("seconds between two snapshots, 0 for none by time")] = (

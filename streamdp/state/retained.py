@@ -78,22 +78,69 @@ class Labelled(NamedTuple):
         return Labelled(self.first + start, self.batch.slice(start), self.labels[start:])
 
 
-class Retained:
-    """The last ``limit`` records."""
+AROUND = 32
+"""Bytes that a record counts for beside its words or numbers: its time, its label, where it begins."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+_EACH = 8
+"""Bytes of a word and its count, and of a number of a vector."""
+
+
+class Retained:
+    """The last ``limit`` records, or fewer: as many of the newest as have ``most_bytes`` of content."""
+
+    def __init__(self, limit: int, most_bytes: int = 1 << 62) -> None:
+        self.limit, self.most_bytes = limit, most_bytes
         self.parts: deque[Labelled] = deque()
-        self.count = 0
+        self._sizes: deque[int] = deque()  # bytes of each
+        self.count = self.bytes = 0
+        """Of the parts, which may have more than is asked for."""
+        self.short = False
+        """Whether this process has let records go that ``limit`` allows."""
 
     def append(self, part: Labelled) -> None:
-        """Take in the newest records, let go of the oldest part that is no longer needed."""
+        """Take in the newest records, let go of the oldest part that is no longer needed.
+
+        Their labels may be filled in afterwards, up to the next call.
+        """
         if self.limit == 0:
             return
+        if self.bytes > self.most_bytes + self.most_bytes // 4:  # the first part may be as large as all
+            self._joined()
+        self._add(part)
+        while (
+            self.count - len(self.parts[0].labels) >= self.limit
+            or self.bytes - self._sizes[0] >= self.most_bytes
+        ):
+            gone = self.parts.popleft()
+            self.short |= self.count - len(gone.labels) < self.limit
+            self.count -= len(gone.labels)
+            self.bytes -= self._sizes.popleft()
+
+    def _add(self, part: Labelled) -> None:
         self.parts.append(part)
+        self._sizes.append(_bytes_of(part.batch))
         self.count += len(part.labels)
-        while self.count - len(self.parts[0].labels) >= self.limit:
-            self.count -= len(self.parts.popleft().labels)
+        self.bytes += self._sizes[-1]
+
+    def _excess(self) -> int:
+        """How many of the first records are more than may be held: the same for any parts."""
+        excess = max(self.count - self.limit, 0)
+        if self.bytes <= self.most_bytes:
+            return excess
+        sizes = np.concatenate([_sizes_of(part.batch) for part in self.parts])
+        held = max(int(np.searchsorted(np.cumsum(sizes[::-1]), self.most_bytes, "right")), 1)
+        self.short |= held < min(self.count, self.limit)
+        return max(excess, self.count - held)
+
+    @property
+    def held(self) -> int:
+        """How many records are held."""
+        return self.count - self._excess()
+
+    def relabel(self, before: int, after: int) -> None:
+        """Give all records of a label another one."""
+        for part in self.parts:
+            part.labels[part.labels == before] = after
 
     def revise(self, seq: int, label: int) -> None:
         """Give a record its newest label, where it is still held."""
@@ -110,30 +157,31 @@ class Retained:
         return None if times is None else float(times[-1])
 
     def collect(self) -> Labelled | None:
-        """Exactly the last ``limit`` records (all, while there are fewer); None while there is none."""
+        """Exactly those that may be held (all, while there are fewer); None while there is none."""
         held = self._joined()
         return None if held is None else held._replace(labels=held.labels.copy())
 
     def newest(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """The newest label of each of the last ``limit`` records, and its time where records have one."""
+        """The newest label of each record that may be held, and its time where records have one."""
         held = self._joined()
         return (np.zeros(0, np.int64), None) if held is None else (held.labels.copy(), held.batch.times)
 
     def _joined(self) -> Labelled | None:
-        """The last ``limit`` records, as one part from now on: the next call joins only what is new."""
+        """Those that may be held, as one part from now on: the next call joins only what is new."""
         if not self.parts:
             return None
-        excess = max(self.count - self.limit, 0)
+        excess = self._excess()
         if excess or len(self.parts) > 1:
             parts = [self.parts[0].since(excess), *itertools.islice(self.parts, 1, None)]
             batch = Batch.concatenate([part.batch for part in parts])
             labels = np.concatenate([part.labels for part in parts])
-            self.parts, self.count = deque([Labelled(parts[0].first, batch, labels)]), len(labels)
+            self.parts, self._sizes, self.count, self.bytes = deque(), deque(), 0, 0
+            self._add(Labelled(parts[0].first, batch, labels))
         return self.parts[0]
 
     def latest_labels(self, count: int) -> list[int]:
-        """The newest labels of the last ``count`` records (of ``limit`` at most), oldest first."""
-        count = min(count, self.limit)
+        """The newest labels of the last ``count`` records (of those that may be held), oldest first."""
+        count = min(count, self.held)
         found: list[int] = []
         for part in reversed(self.parts):
             if len(found) >= count:
@@ -183,5 +231,17 @@ class Retained:
         """The inverse of :meth:`dump`."""
         if stored is None:
             return
-        self.parts.append(Labelled(stored["first"], unpack_batch(stored["batch"]), unpack(stored["labels"])))
-        self.count = len(self.parts[0].labels)
+        self._add(Labelled(stored["first"], unpack_batch(stored["batch"]), unpack(stored["labels"])))
+
+
+def _sizes_of(batch: Batch) -> np.ndarray:
+    """Bytes that each record counts for."""
+    if batch.vectors is not None:
+        return np.full(batch.size, _EACH * batch.vectors.shape[1] + AROUND)
+    return _EACH * np.diff(batch.offsets) + AROUND
+
+
+def _bytes_of(batch: Batch) -> int:
+    """Bytes that all records count for."""
+    numbers = int(batch.offsets[-1] - batch.offsets[0]) if batch.vectors is None else batch.vectors.size
+    return _EACH * numbers + AROUND * batch.size

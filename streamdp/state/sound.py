@@ -17,7 +17,7 @@ from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
 from streamdp.encode.encoders import Encoder
-from streamdp.encode.vector_encoder import VectorEncoder
+from streamdp.encode.vector_encoder import HUGE, VectorEncoder
 from streamdp.encode.vocabulary import BagEncoder
 from streamdp.encode.word_encoder import MOST as MOST_OF_A_WORD
 from streamdp.errors import ConfigError, Exit
@@ -73,7 +73,7 @@ def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
     if held is None:
         return
     whole = held.first + len(held.labels) == records and held.first >= 0
-    require(whole and held.batch.size == len(held.labels), "retained records are missing")
+    require(whole and held.batch.size == len(held.labels) > 0, "retained records are missing")
     require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
     within(held.labels, 0, labels, "the label of a record")
 
@@ -195,7 +195,8 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
     require(type(held.first) is int and held.first >= 0, "the first record retained is out of range")
     require(labels.dtype == np.int64 and labels.ndim == 1, "labels of another type")
     require(
-        held.first + len(labels) == counters.seq and batch.size == len(labels), "retained records are missing"
+        held.first + len(labels) == counters.seq and batch.size == len(labels) > 0,
+        "retained records are missing",
     )
     within(labels, 0, int(counters.next_label), "the label of a record")
     if batch.times is not None:
@@ -211,6 +212,7 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
             "vectors of another length",
         )
         finite(batch.vectors, "a vector")
+        within(batch.vectors, -HUGE, np.nextafter(HUGE, np.inf), "a vector")
         return
     _check_bags(batch, len(search.words.learned.counts))
     _check_belonging(held, search)

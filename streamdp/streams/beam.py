@@ -27,7 +27,7 @@ from streamdp.records import Answers, ClusterSummary, Kind, Record, Reject
 from streamdp.records.columns import Texts, times_of
 from streamdp.settings.blueprint import Blueprint
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Labelled, Retained, pack_all, unpack_all
+from streamdp.state.retained import Labelled, pack_all, unpack_all
 from streamdp.state.sound import check_retained, check_words
 from streamdp.story.beam import entitle, follow_themes, keywords_of
 from streamdp.streams.intake import Intake
@@ -57,8 +57,7 @@ class BeamStream(Stream):
         blueprint.check()
         settings = blueprint.settings
         linked = by_distance(blueprint.prior_for(sparse=True)) is not None
-        told = Announcer(Retained(settings.retain), final_only=final_only, linked=linked)
-        super().__init__(settings, order, told)
+        super().__init__(settings, order, Announcer(settings, final_only=final_only, linked=linked))
         self.intake = Intake(blueprint)
         self._search: BeamSearch | None = None
         self._looks = Looks(settings, self.announcer, self.corrections, self.most_records)
@@ -119,7 +118,7 @@ class BeamStream(Stream):
         if encoder is None or not pending:
             return
         if encoder.waits:
-            if not last and pending < intake.blueprint.warmup:
+            if not last and not intake.enough:
                 return
             intake.learn(answers)
         self._start(intake.blueprint.search(intake.moments))

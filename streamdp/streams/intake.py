@@ -20,7 +20,7 @@ from streamdp.encode.encoders import (
     meant_for,
     tokenizer_of,
 )
-from streamdp.encode.order import Ready, dump_record, load_record
+from streamdp.encode.order import Ready, dump_record, load_record, size_of
 from streamdp.encode.vector_encoder import VectorEncoder
 from streamdp.encode.word_encoder import WordEncoder
 from streamdp.kernels.sound import require
@@ -28,6 +28,7 @@ from streamdp.likelihoods.base import Moments
 from streamdp.records import Answers, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.settings.blueprint import Blueprint
+from streamdp.settings.memory import Shares
 from streamdp.state.retained import pack, unpack
 
 Waiting = list[tuple[float, Record]]
@@ -46,6 +47,14 @@ class Intake:
         self.moments: Moments | None = None
         self.pending: Waiting = []
         self.strays: Waiting = []
+        self.bytes = 0
+        """Bytes that the records of the warm-up count for."""
+
+    @property
+    def enough(self) -> bool:
+        """Whether the warm-up ends: so many records have come, or so much as the memory limit allows."""
+        most = Shares.of(self.blueprint.settings).held_back
+        return len(self.pending) >= self.blueprint.warmup or self.bytes > most
 
     def add(self, ready: Ready, answers: Answers, *, warm: bool) -> Waiting:
         """Encode records, so many that nothing is to be done between them; refused ones pass through.
@@ -69,7 +78,9 @@ class Intake:
             ):
                 assert reject is not None
                 answers.rejects.append(reject)
-            elif reject is None:
+                continue
+            self.bytes += 0 if warm else size_of(record)
+            if reject is None:
                 self.pending.append((time, record))
             else:
                 self.strays.append((time, record))
@@ -112,7 +123,7 @@ class Intake:
         ours = list(itertools.compress(self.strays, alike))
         others = [waiting for waiting, ours in zip(self.strays, alike, strict=True) if not ours]
         again = [*ours, *self.pending, *others]
-        self.encoder, self.pending, self.strays = None, [], []
+        self.encoder, self.pending, self.strays, self.bytes = None, [], [], 0
         return again
 
     def learn(self, answers: Answers) -> None:
@@ -143,6 +154,7 @@ class Intake:
         encoder, moments = stored["encoder"], stored["moments"]
         self.pending = [(time, load_record(record)) for time, record in stored["pending"]]
         self.strays = [(time, load_record(record)) for time, record in stored.get("strays", ())]
+        self.bytes = sum(size_of(record) for _, record in [*self.pending, *self.strays])
         self.moments = None if moments is None else Moments(*map(unpack, moments))
         if encoder is not None:
             self.encoder = load_encoder(encoder, tokenizer_of(self.blueprint.settings))

@@ -347,6 +347,6 @@ class Stream(ABC):
         undecided, final, seq = list(self.announcer.undecided), self.announcer.final, self.seq
         first = undecided[0] if undecided else seq
         require(type(final) is int and -1 <= final < max(seq, 1), "what is final is out of range")
-        last = max(through, final)
+        last = max(through, final, self.announcer.closed[1])
         whole = undecided == list(range(first, seq)) and first <= last + 1
         require(whole, "what was announced has gaps")

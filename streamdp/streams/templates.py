@@ -27,7 +27,7 @@ from streamdp.records.columns import Texts, text_of, time_of
 from streamdp.settings import Settings
 from streamdp.settings.assemble import template_bounds, template_masks, template_terms
 from streamdp.state.corrections import Correction
-from streamdp.state.retained import Labelled, Retained, pack, unpack
+from streamdp.state.retained import Labelled, pack, unpack
 from streamdp.state.sound import check_labelled, check_lines
 from streamdp.streams.levels import load_history, stored_history, written_levels
 from streamdp.streams.readings import Readings, alive, label_of
@@ -53,7 +53,7 @@ class TemplateStream(Stream):
     kind = "lines"
 
     def __init__(self, settings: Settings, order: ReorderBuffer, *, final_only: bool) -> None:
-        super().__init__(settings, order, LineAnnouncer(Retained(settings.retain), final_only=final_only))
+        super().__init__(settings, order, LineAnnouncer(settings, final_only=final_only))
         self.announcer.open_for = settings.retain
         self.masks, split = template_masks(settings), settings.split_by
         self.lines = LineStream(

@@ -58,13 +58,13 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, controller = free_ports()
+        self.port, self.controller = free_ports()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._classes = str(jars() / "*")
         self.properties = folder / "server.properties"
         template = (HERE / "server.properties").read_text()
         self.properties.write_text(
-            template.format(port=self.port, controller=controller, data=folder / "data")
+            template.format(port=self.port, controller=self.controller, data=folder / "data")
         )
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -33,8 +33,7 @@ class Held(Broker):
         proxy = self._listener.getsockname()[1]
         self.proxied = f"127.0.0.1:{proxy}"
         text = self.properties.read_text()
-        controller = text.split("CONTROLLER://127.0.0.1:")[1].split("\n")[0]
-        ports = {"plain": self.port, "controller": controller, "behind": self._behind, "proxy": proxy}
+        ports = {"plain": self.port, "controller": self.controller, "behind": self._behind, "proxy": proxy}
         self.properties.write_text(text + _LISTENERS.format(**ports))
         self._open = threading.Event()
         self._open.set()

@@ -3,7 +3,8 @@
 A broker of its own, a topic of four partitions, and ``streamdp consume`` to a file. What it can do at most is
 measured first; then records come at half that rate. Every minute a stranger joins the consumer group,
 takes the partitions over, commits other offsets and leaves, which is a rebalance; every five minutes the
-run is killed, and started again. In the end every record must have been answered once.
+run is killed, and started again. In the end every record must have been answered once. What follows ``--``
+are more options of the run: ``soak.py --rate 2000 -- --store answers.db --page 8080``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,11 +120,11 @@ def disturb(bootstrap: str, topic: str) -> None:
 class Soak:
     """A run, what is done to it, and what it told."""
 
-    def __init__(self, broker: Broker, folder: Path) -> None:
+    def __init__(self, broker: Broker, folder: Path, more: Sequence[str] = ()) -> None:
         self._broker, self._folder = broker, folder
         self.topic = make_topic(broker.bootstrap, PARTITIONS)
         where = ["consume", "--topic", self.topic, "--bootstrap", broker.bootstrap, "--state", "state"]
-        self._command = [*where, "--output", "out", "--snapshot-seconds", "5"]
+        self._command = [*where, "--output", "out", "--snapshot-seconds", "5", *more]
         self._life = 0
         self._began = time.monotonic()
         self.samples: list[Sample] = []
@@ -251,9 +252,10 @@ def soak(
     rebalance_every: float,
     kill_every: float,
     rate: float | None,
+    more: Sequence[str] = (),
 ) -> Report:
     """All of it; ``rate`` is records a second, None for half of what is possible."""
-    soaked = Soak(broker, folder)
+    soaked = Soak(broker, folder, more)
     try:
         rate = soaked.most() / 2 if rate is None else rate
         kills, rebalances = soaked.go(rate, seconds, rebalance_every, kill_every)
@@ -274,6 +276,7 @@ def main() -> int:
     parser.add_argument("--rebalance-every", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--kill-every", type=float, default=300.0, metavar="SECONDS")
     parser.add_argument("--rate", type=float, help="records a second (default: half of what is possible)")
+    parser.add_argument("more", nargs="*", help="options of the run")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -290,6 +293,7 @@ def main() -> int:
                 asked.rebalance_every,
                 asked.kill_every,
                 asked.rate,
+                asked.more,
             )
         finally:
             broker.stop()

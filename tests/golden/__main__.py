@@ -1,20 +1,33 @@
-"""What a release promises, as files: ``python -m tests.golden make`` or ``api``.
+"""What a release promises, as files: ``python -m tests.golden make``, ``topic`` or ``api``.
 
-``make`` makes the golden states of this release, if it stores anything otherwise; ``api`` lists what
-``import streamdp`` offers. The files of a release are never changed after it.
+``make`` makes the golden states of this release, if it stores anything otherwise; ``topic`` that of a run
+over a topic, with a broker of its own; ``api`` lists what ``import streamdp`` offers. The files of a release
+are never changed after it.
 """
 
 from __future__ import annotations
 
+import gzip
 import sys
+import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent), str(TESTS.parent / "connectors")]
 
+from broker.process import Broker  # noqa: E402
 from golden.api import listing  # noqa: E402
 from golden.schema import changes  # noqa: E402
-from golden.states import FOLDER, committed, made, releases, schema_of, write  # noqa: E402
+from golden.states import (  # noqa: E402
+    FOLDER,
+    OF_A_TOPIC,
+    committed,
+    made,
+    releases,
+    schema_of,
+    state_of_a_topic,
+    write,
+)
 
 from streamdp import __version__  # noqa: E402
 
@@ -26,6 +39,19 @@ def main(arguments: list[str]) -> int:
         path.parent.mkdir(exist_ok=True)
         path.write_text("\n".join(listing()) + "\n")
         print(path)
+        return 0
+    if arguments == ["topic"]:
+        path = FOLDER / __version__ / f"{OF_A_TOPIC}.gz"
+        with tempfile.TemporaryDirectory() as folder:
+            broker = Broker(Path(folder))
+            broker.format()
+            broker.start()
+            try:
+                broker.wait()
+                path.write_bytes(gzip.compress(state_of_a_topic(broker.bootstrap), mtime=0))
+            finally:
+                broker.stop()
+        print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
         return 0
     if arguments != ["make"]:
         print(__doc__)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import logs
 import msgspec
+from broker.topics import make_topic, produce
 from commands import succeed
 from golden.cases import AFTER, GOLDEN, LEARNED, MAKERS, Golden
 from golden.schema import Schema, add
@@ -175,15 +176,48 @@ def _packed_run(form: str) -> bytes:
         folder = Path(made)
         write_input(folder, form, 0, LEARNED)
         run(folder, form)
-        packed = io.BytesIO()
-        state = snapshots(folder / "st")[0]
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.name != "st"]
-        with tarfile.open(fileobj=packed, mode="w") as tar:
-            for path in [*files, state]:
-                entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
-                entry.size = path.stat().st_size
-                tar.addfile(entry, io.BytesIO(path.read_bytes()))
-        return packed.getvalue()
+        return _packed(folder)
+
+
+def _packed(folder: Path) -> bytes:
+    packed = io.BytesIO()
+    state = snapshots(folder / "st")[0]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.name != "st"]
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in [*files, state]:
+            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+            entry.size = path.stat().st_size
+            tar.addfile(entry, io.BytesIO(path.read_bytes()))
+    return packed.getvalue()
+
+
+TOPIC = "golden"
+OF_A_TOPIC = "run.topic"
+"""The name of a run's folder whose input is a topic: made by ``python -m tests.golden topic``."""
+
+
+def write_topic(bootstrap: str, first: int, last: int) -> None:
+    """Headlines, to two partitions by turns."""
+    values = [
+        json.dumps({"id": i, "time": x.time, "text": x.text}) for i, x in enumerate(demo_stream(last, 3))
+    ]
+    produce(bootstrap, TOPIC, ((i % 2, values[i].encode()) for i in range(first, last)))
+
+
+def run_topic(folder: Path, bootstrap: str) -> None:
+    """Cluster the topic, to files."""
+    where = ("--topic", TOPIC, "--bootstrap", bootstrap, "--until", "end", "--max-lateness", "30")
+    outputs = ("--output", "out.jsonl", "--events", "events.jsonl", "--state", "st")
+    succeed(folder, "consume", *where, *outputs)
+
+
+def state_of_a_topic(bootstrap: str) -> bytes:
+    """A folder after a run over the first records of a topic: outputs, and the last snapshot."""
+    make_topic(bootstrap, 2, TOPIC)
+    write_topic(bootstrap, 0, LEARNED)
+    with tempfile.TemporaryDirectory() as made:
+        run_topic(Path(made), bootstrap)
+        return _packed(Path(made))
 
 
 MODELS = {"bags": 120, "features": 120}
@@ -246,6 +280,11 @@ def made() -> dict[str, bytes]:
     return found
 
 
+def schema_of_run(packed: bytes) -> Schema:
+    """What the snapshot in a packed folder stores."""
+    return schema_of({"a.tar": packed})
+
+
 def schema_of(*releases: dict[str, bytes]) -> Schema:
     """What the files of these releases store."""
     schema: Schema = {}
@@ -287,7 +326,7 @@ def write(folder: Path) -> None:
     """Make the golden states of this release. A run that stores what it did stays: its clock is another."""
     folder.mkdir(exist_ok=True)
     before = committed(folder)
-    for name in before.keys() - made().keys():
+    for name in before.keys() - made().keys() - {OF_A_TOPIC}:
         (folder / f"{name}.gz").unlink()
     for name, data in made().items():
         alike = name in before and schema_of({name: before[name]}) == schema_of({name: data})

@@ -1,0 +1,34 @@
+"""How the memory limit is divided among what a stream holds, in bytes of content.
+
+They are bytes of what came, and not those that this machine takes for it: answers are the same everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from streamdp.settings.schema import Settings
+
+AROUND = 256
+"""Bytes that a record held back, and an open answer, count for beside their content."""
+
+
+class Shares(NamedTuple):
+    """Bytes for records held back, for words of the vocabulary, for retained records, for open answers."""
+
+    held_back: int
+    words: int
+    retained: int
+    answers: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Those of the settings; together they are no more than ``memory_limit``.
+
+        Examples
+        --------
+        >>> Shares.of(Settings(memory_limit=1 << 20))
+        Shares(held_back=393216, words=262144, retained=262144, answers=131072)
+        """
+        eighth = settings.memory_limit // 8
+        return cls(3 * eighth, settings.memory_limit // 4, settings.memory_limit // 4, eighth)
