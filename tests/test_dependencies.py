@@ -34,7 +34,7 @@ def normalised(name: str) -> str:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("streamdp", ("metrics", "page", "plot", "river", "sklearn", "spark")),
+        ("streamdp", ("mcp", "metrics", "page", "plot", "river", "sklearn", "spark")),
         ("connectors", ("kafka", "parquet", "zst")),
         ("tests", ("test",)),
     ],

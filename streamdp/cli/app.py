@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from streamdp._version import READS_SINCE, __version__
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
+from streamdp.cli.state_app import State, state_app
 from streamdp.settings import Settings
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
 from streamdp.settings.schema import Classes
@@ -23,10 +24,8 @@ app = typer.Typer(
     epilog="Settings: flag over environment (STREAMDP_BEAM=8) over streamdp.toml over default.",
 )
 
-state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
 app.add_typer(state_app, name="state")
 
-State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
 
@@ -103,6 +102,29 @@ def serve(
     from streamdp.cli.serve import serve
 
     return serve(settings, written, outputs, service)
+
+
+@app.command()
+def mcp(
+    where: Annotated[
+        str,
+        typer.Argument(
+            help="state folder, snapshot, store, output of consume, or address of a service",
+            metavar="PATH|URL",
+        ),
+    ],
+    token: Annotated[
+        str | None,
+        typer.Option(help="file with the service's token (or its text in STREAMDP_TOKEN)", metavar="PATH"),
+    ] = None,
+    allow_corrections: Annotated[
+        bool, typer.Option("--allow-corrections", help="programs may correct stories, too")
+    ] = False,
+) -> None:
+    """Let programs ask about a stream, by the Model Context Protocol over stdin and stdout."""
+    from streamdp.cli.programs import serve_programs
+
+    serve_programs(where, token, corrects=allow_corrections)
 
 
 @app.command()
@@ -346,45 +368,3 @@ def score(
     from streamdp.cli.show import show_scores
 
     show_scores(assignments, truth, field, as_json=json)
-
-
-@state_app.command("info")
-def state_info(
-    state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
-) -> None:
-    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
-    from streamdp.cli.state import info
-
-    info(state, as_json=json)
-
-
-@state_app.command("verify")
-@with_options
-def state_verify(state: State, classes: Classes) -> int:
-    """Load every snapshot, and say of each whether it is sound."""
-    from streamdp.cli.state import verify
-
-    return verify(state, classes)
-
-
-@state_app.command("migrate")
-@with_options
-def state_migrate(state: State, classes: Classes) -> None:
-    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
-    from streamdp.cli.state import migrate
-
-    migrate(state, classes)
-
-
-@state_app.command("export")
-@with_options
-def state_export(
-    state: State,
-    classes: Classes,
-    into: Annotated[str, typer.Option(help="folder for the tables", metavar="FOLDER")],
-    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
-) -> None:
-    """Write clusters, records held and settings as flat tables, a file each."""
-    from streamdp.cli.state import export
-
-    export(state, into, format, classes)

@@ -12,7 +12,7 @@ from streamdp_connectors.protocol import share_of
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import say, speak_warnings
 from streamdp.cli.reading import Reader
-from streamdp.cli.show import open_state, written_at
+from streamdp.cli.show import open_state
 from streamdp.decode import decoder
 from streamdp.encode import order
 from streamdp.engine import Engine
@@ -25,6 +25,7 @@ from streamdp.records.columns import Texts
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
 from streamdp.settings.schema import Classes
+from streamdp.state.snapshot import written_at
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page

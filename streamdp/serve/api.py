@@ -20,7 +20,7 @@ from streamdp.serve.correcting import Correcting
 from streamdp.serve.openapi import document
 from streamdp.serve.stands import Stands
 from streamdp.serve.stored import Stored
-from streamdp.serve.told import Answer, Candidate, RecordList, StoryList, Where
+from streamdp.serve.told import Answer, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Stories, Story
 from streamdp.web import PATIENCE
 
@@ -108,9 +108,7 @@ class Service:
 
     async def where(self, request: Request) -> Response:
         """Where a text would go; nothing is learned."""
-        found = await self._page.where(request)
-        candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
-        return as_json(_encode(Where(candidates, found.get("error"))))
+        return as_json(_encode(Where.of(await self._page.where(request))))
 
     # ---------------------------------------------------------------- stories
 
@@ -126,10 +124,7 @@ class Service:
         start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
         least = integer(request, "least", 1, 1, 10**9)
         found = await self._gather(closed == "true")
-        chosen = found.like(story for story in found if story.size >= least)
-        ordered = chosen if closed == "true" and sort == "size" else chosen.by(sort)
-        shown = list(ordered[start : start + most])
-        return as_json(_encode(StoryList(shown, len(chosen), found.records, found.warnings)))
+        return as_json(_encode(StoryList.of(found, sort, least, start, most, closed=closed == "true")))
 
     async def story(self, request: Request) -> Response:
         """One story."""
@@ -141,7 +136,7 @@ class Service:
         most = integer(request, "limit", 100, 1, 1000)
         story = await self._one(request)
         found = self._open().stored.records(story.label, after, most)
-        return as_json(_encode(RecordList(found, found[-1].seq if len(found) == most else None)))
+        return as_json(_encode(RecordList.of(found, most)))
 
     async def _one(self, request: Request) -> Story:
         label = int(request.path_params["label"])

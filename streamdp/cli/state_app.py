@@ -1,0 +1,56 @@
+"""The commands of ``streamdp state``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from streamdp.cli.options import with_options
+from streamdp.settings.schema import Classes
+
+state_app = typer.Typer(help="Look after a state: what it holds, whether it is sound, its conversion.")
+
+State = Annotated[str, typer.Argument(help="state folder or snapshot file", metavar="STATE")]
+
+
+@state_app.command("info")
+def state_info(
+    state: State, json: Annotated[bool, typer.Option("--json", help="as one JSON object")] = False
+) -> None:
+    """Print what a snapshot says of itself: release, versions, records, positions, settings."""
+    from streamdp.cli.state import info
+
+    info(state, as_json=json)
+
+
+@state_app.command("verify")
+@with_options
+def state_verify(state: State, classes: Classes) -> int:
+    """Load every snapshot, and say of each whether it is sound."""
+    from streamdp.cli.state import verify
+
+    return verify(state, classes)
+
+
+@state_app.command("migrate")
+@with_options
+def state_migrate(state: State, classes: Classes) -> None:
+    """Convert the newest snapshot of an earlier release, and keep the file that it was."""
+    from streamdp.cli.state import migrate
+
+    migrate(state, classes)
+
+
+@state_app.command("export")
+@with_options
+def state_export(
+    state: State,
+    classes: Classes,
+    into: Annotated[str, typer.Option(help="folder for the tables", metavar="FOLDER")],
+    format: Annotated[Literal["jsonl", "csv"], typer.Option(help="jsonl or csv")] = "jsonl",
+) -> None:
+    """Write clusters, records held and settings as flat tables, a file each."""
+    from streamdp.cli.state import export
+
+    export(state, into, format, classes)
