@@ -56,6 +56,12 @@ class AskError(Exception):
         self.status, self.message, self.wait = status, message, wait
 
 
+class _Typed(msgspec.Struct):
+    """What somebody has typed."""
+
+    text: str
+
+
 class _Same:
     """Answers that are the same for all pages until the next tick: worked out once."""
 
@@ -203,8 +209,8 @@ class Api:
             if len(body) > 4 * LONGEST:
                 raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")
         try:
-            text = msgspec.json.decode(body, type=dict[str, str])["text"]
-        except (msgspec.DecodeError, KeyError):
+            text = msgspec.json.decode(body, type=_Typed).text
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise AskError(400, 'send {"text": "..."}') from None
         if len(text) > LONGEST:
             raise AskError(413, f"a text of at most {LONGEST:,} characters is scored")

@@ -32,7 +32,7 @@ Told = dict[str, Any]
 Label = Annotated[int, Field(ge=0, description="label of a story")]
 Limit = Annotated[int, Field(ge=1, le=PAGE, description="how many at most")]
 Start = Annotated[int, Field(ge=0, le=10**9, description="next_start of the answer before")]
-Number = Annotated[int, Field(ge=-1, le=1 << 53, description="next_after of the answer before")]
+Number = Annotated[int, Field(ge=-1, le=10**12, description="next_after of the answer before")]
 
 
 def _instructions(asked: Asked) -> str:

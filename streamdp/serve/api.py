@@ -75,9 +75,8 @@ class Service:
             "/v1/where": self.where,
             "/v1/corrections": self._correcting.take,
         }
-        for method, paths in (("GET", gets), ("POST", posts)):
-            for path, answer in paths.items():
-                yield Route(path, or_error(answer), methods=[method])
+        for path in {**gets, **posts}:
+            yield _route(path, gets.get(path), posts.get(path))
 
     def _open(self) -> Stands:
         if self.stands is None:
@@ -220,6 +219,16 @@ class Service:
         """Metrics, and whether the run lives and takes records."""
         status, body, kind = self._health(request.url.path, request.headers.get("accept", ""))
         return Response(body, int(status), {"content-type": kind, "cache-control": "no-store"})
+
+
+def _route(path: str, get: Endpoint | None, post: Endpoint | None) -> Route:
+    """A path, and what answers it by method."""
+    by_method = {method: or_error(answer) for method, answer in (("GET", get), ("POST", post)) if answer}
+
+    async def answered(request: Request) -> Response:
+        return await by_method["POST" if request.method == "POST" else "GET"](request)
+
+    return Route(path, answered, methods=[*by_method])
 
 
 def _answered(answers: list[Answer], shape: Shape, status: int, accept: str) -> Response:

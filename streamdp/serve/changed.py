@@ -43,7 +43,7 @@ class Changed:
             told = await self._known()
             found = await asyncio.to_thread(_since, told, state, text)
         except ConfigError as error:
-            raise AskError(400, error.message) from None
+            raise AskError(422, error.message) from None
         except (StoriesError, MarkError) as error:
             raise AskError(409, error.message) from None
         return as_json(msgspec.json.encode(ChangeList.of(found, start, most, every=every == "true")))

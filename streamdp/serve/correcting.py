@@ -39,7 +39,7 @@ class Correcting:
     async def show(self, request: Request) -> Response:
         """The corrections of the state, in order."""
         state = self._stands().state
-        after, most = integer(request, "after", 0, 0, 1 << 53), integer(request, "limit", 100, 1, 1000)
+        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 100, 1, 1000)
         async with self._one:
             try:
                 file = await asyncio.to_thread(self._read, state)
