@@ -274,12 +274,16 @@ class Run:
         self.watch.stages.enter("write")
         self._check()
         self.sinks.write(answers)
-        self.sinks.flush(sync=False)
+        self.flush()
         self.watch.stages.enter("other")
         total = time.perf_counter() - began
         held_back = 0 if self.frozen else self.engine.held_back
         self.watch.batch(answers, self.answered, held_back, advanced, total)
         self.watch.answered(answers, held_back)
+
+    def flush(self) -> None:
+        """Hand over what was written."""
+        self.sinks.flush(sync=False)
 
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""
