@@ -262,7 +262,7 @@ def serve(settings: Settings, written: Container[str], outputs: Outputs, at: Ser
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
         door = DoorWatch(at.answer_within, keep, live, made[0])
-        watch = Together(measured, live, door)
+        watch = Together(measured, door, live)  # clients hear before pages do
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
             interrupt.opened = False
