@@ -22,9 +22,11 @@ class Told(NamedTuple):
     topic: np.ndarray  # int64
     first: np.ndarray  # int64 the label as first announced
     newest: np.ndarray  # int64 the label in the end
+    revised: np.ndarray  # bool whether it was ever revised
     probability: np.ndarray
     new_probability: np.ndarray
     lasting_probability: np.ndarray
+    stability: np.ndarray
     log_predictive: np.ndarray
     novelty: np.ndarray
 
@@ -38,22 +40,27 @@ def told_of(corpus: list[Document], width: int) -> Told:
     codes = {topic: i for i, topic in enumerate(topics)}
     first: dict[int, Assignment] = {}
     newest: dict[int, int] = {}
+    revised = set()
     for answer in answers:
         for line in answer.lines:
             if isinstance(line, Assignment) and corpus[line.position["line"] - 1].cluster is not None:
                 newest[line.seq] = line.cluster
                 first.setdefault(line.seq, line)
+                if line.revision:
+                    revised.add(line.seq)
     lines = [first[seq] for seq in sorted(first)]
     return Told(
         np.array([codes[str(corpus[line.position["line"] - 1].cluster)] for line in lines]),
         np.array([line.cluster for line in lines]),
         np.array([newest[line.seq] for line in lines]),
+        np.array([line.seq in revised for line in lines]),
         *(
             np.array([getattr(line, name) for line in lines])
             for name in (
                 "probability",
                 "new_probability",
                 "lasting_probability",
+                "stability",
                 "log_predictive",
                 "novelty",
             )
@@ -138,6 +145,14 @@ def calibration(told: Told, wanted: np.ndarray) -> list[str]:
     return [f"{p.sum():.0f}" for p in both] + [f"{calibration_error(p, wanted):.4f}" for p in both]
 
 
+def stability(told: Told) -> list[str]:
+    """The share of answers that stayed, the calibration error of ``stability``, its mean square and theirs."""
+    stayed = ~told.revised
+    squares = [float(np.mean((p - stayed) ** 2)) for p in (told.stability, stayed.mean())]
+    error = calibration_error(told.stability, stayed)
+    return [f"{stayed.mean():.3f}", f"{error:.4f}", *(f"{square:.4f}" for square in squares)]
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -147,13 +162,20 @@ def main() -> None:
     warm()
     alarms: list[tuple[object, ...]] = []
     calibrated: list[tuple[object, ...]] = []
+    stable: list[tuple[object, ...]] = []
     for name in options.corpora:
         told = told_of(documents(name), options.beam)
         wanted = firsts(told.topic)
         scores = told.new_probability, -told.log_predictive, told.novelty
         alarms.append((name, int(wanted.sum()), *(f"{auc(score, wanted):.3f}" for score in scores)))
         calibrated.append((name, int(wanted.sum()), *calibration(told, wanted)))
+        stable.append((name, *stability(told)))
         show_reliability(name, told)
+    show(
+        "stability: answers that were never revised",
+        ("corpus", "stayed", "calibration error", "mean square", "mean square of the share"),
+        stable,
+    )
     show(
         "first record of a topic: sum of the probabilities, and their calibration error",
         (

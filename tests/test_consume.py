@@ -28,7 +28,7 @@ from commands import (
 
 KEYS = [
     "seq", "id", "position", "time", "cluster", "probability", "new_probability", "lasting_probability",
-    "new", "link", "log_predictive", "novelty", "revision",
+    "stability", "new", "link", "log_predictive", "novelty", "revision",
 ]  # fmt: skip
 
 

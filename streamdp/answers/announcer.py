@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -9,18 +10,22 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import assignments, rounded
+from streamdp.answers.assignments import Chances, assignments, rounded
 from streamdp.answers.lasting import Lasting
 from streamdp.answers.open_lines import OpenLines
 from streamdp.answers.samples import Joined, Samples, of_texts
+from streamdp.answers.stability import Stability
 from streamdp.answers.written import FINAL_EVERY, Report, to_digits
-from streamdp.beam.data.state import Output
+from streamdp.beam.data.state import REVISION, Output
+from streamdp.kernels.rows import new_rows
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.state.retained import Retained
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
+
+NO_REVISIONS = new_rows(0, REVISION)
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -37,7 +42,7 @@ class Announcer:
     def __init__(self, retained: Retained, *, final_only: bool, linked: bool) -> None:
         self.retained = retained
         self.samples = Samples()
-        self.lasting = Lasting()
+        self.lasting, self.stability = Lasting(), Stability()
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -89,13 +94,13 @@ class Announcer:
         if not records:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
-        lasting = self.lasting.take(seq, rows, revisions)
+        chances = self.chances(seq, rows, revisions)
         if isinstance(records, Texts):
             numbers = rounded(rows, sizes)
-            self._as_lines().add(seq, rows, [*numbers, lasting], records)
+            self._as_lines().add(seq, rows, [*numbers, *chances], records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
-            answers = self._answers(rows, records, sizes, seq, lasting)
+            answers = self._answers(rows, records, sizes, seq, chances)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
                 self._append(answers, samples, rows["decided"], lines, out)
@@ -104,6 +109,15 @@ class Announcer:
         self._report(
             self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
         )
+
+    def chances(self, first: int, answers: np.ndarray, revisions: np.ndarray = NO_REVISIONS) -> Chances:
+        """What is told of records from number ``first`` on, by their answers and what these revised."""
+        lasting, stability = self.lasting, self.stability
+        return Chances(*(each.take(first, answers, revisions) for each in (lasting, stability)))
+
+    def scored_chances(self, answers: np.ndarray) -> Chances:
+        """What is told of records that teach nothing: their answers are never revised."""
+        return Chances(self.lasting.score(answers), np.full(len(answers), math.nan))
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
@@ -174,9 +188,11 @@ class Announcer:
 
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
-        self.lasting.revise(out.revisions[: out.counters.revisions])
+        revisions = out.revisions[: out.counters.revisions]
+        self.lasting.revise(revisions)
+        self.stability.revise(revisions["seq"])
         if self._lines is not None:
-            self._report(self._lines.revise(out.revisions[: out.counters.revisions]), (), 0, lines)
+            self._report(self._lines.revise(revisions), (), 0, lines)
             return
         for r in range(int(out.counters.revisions)):
             self._revise(out, r, lines)
@@ -186,7 +202,7 @@ class Announcer:
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, sizes, first, self.lasting.score(rows)))
+        lines.extend(self._answers(rows, records, sizes, first, self.scored_chances(rows)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -203,12 +219,12 @@ class Announcer:
         records: Sequence[Record],
         sizes: np.ndarray,
         first: int,
-        lasting: np.ndarray,
+        chances: Chances,
     ) -> list[Assignment]:
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
-        return assignments(rows, sizes, records, first, lasting=lasting.tolist(), links=links)
+        return assignments(rows, sizes, records, first, chances=chances, links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         row = out.revisions[r]
@@ -240,6 +256,7 @@ class Announcer:
             "final": self.final,
             "samples": self.samples.dump(),
             "lasting": self.lasting.dump(),
+            "stability": self.stability.dump(),
             "ended": list(self.ended),
         }
 
@@ -249,5 +266,7 @@ class Announcer:
         self.samples.load(stored["samples"])
         if "lasting" in stored:
             self.lasting.load(stored["lasting"])
+        if "stability" in stored:
+            self.stability.load(stored["stability"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._open = {a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,6 +13,13 @@ import numpy as np
 from streamdp.answers.written import to_digits
 from streamdp.kernels.jit import Bound, entry
 from streamdp.records import Assignment, Record
+
+
+class Chances(NamedTuple):
+    """What is calibrated on the stream itself, of n records: in [0, 1], NaN where it is not told."""
+
+    lasting: np.ndarray  # float64[n] ``lasting_probability``
+    stability: np.ndarray  # float64[n]
 
 
 @entry
@@ -45,7 +53,7 @@ def assignments(
     records: Sequence[Record],
     first: int,
     *,
-    lasting: Iterable[Any] = repeat(msgspec.UNSET),
+    chances: Chances | None = None,
     links: Iterable[int | None] = repeat(None),
     templates: Iterable[Any] = repeat(msgspec.UNSET),
     params: Iterable[Any] = repeat(msgspec.UNSET),
@@ -63,8 +71,8 @@ def assignments(
         The records, n of them.
     first
         Number of the first; the others follow it.
-    lasting
-        ``lasting_probability`` of each, of a stream.
+    chances
+        What is told of each in a stream beside the shares of the posterior.
     links
         The likeliest earlier member of each record's cluster, where the prior has links.
     templates, params
@@ -73,13 +81,14 @@ def assignments(
     *shares, log_predictives, novelties = rounded(rows, sizes).tolist()
     unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
     labels = rows["label"].tolist()
+    chances = chances or Chances(*np.full((2, len(records)), math.nan))
     seqs = range(first, first + len(records))
     given = zip(
         seqs,
         records,
         labels,
         *shares,
-        lasting,
+        *(map(told, column.tolist()) for column in chances),
         news,
         links,
         log_predictives,
@@ -97,7 +106,8 @@ def assignments(
             cluster=label,
             probability=share,
             new_probability=of_new,
-            lasting_probability=of_lasting,
+            lasting_probability=lasting,
+            stability=stability,
             new=new,
             link=link,
             log_predictive=log_predictive,
@@ -112,7 +122,8 @@ def assignments(
             label,
             share,
             of_new,
-            of_lasting,
+            lasting,
+            stability,
             new,
             link,
             log_predictive,
@@ -121,3 +132,8 @@ def assignments(
             values,
         ) in given
     ]
+
+
+def told(chance: float) -> float | msgspec.UnsetType:
+    """A chance as answers have it: nothing for NaN."""
+    return msgspec.UNSET if chance != chance else float(chance)

@@ -8,16 +8,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import Announcer
+from streamdp.answers.announcer import NO_REVISIONS, Announcer
 from streamdp.answers.assignments import rounded
 from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
-from streamdp.beam.data.state import REVISION
 from streamdp.records import Assignment, Lines, Record
 from streamdp.records.columns import Texts
 from streamdp.state.retained import Retained
-
-_NO_REVISIONS = np.zeros(0, REVISION)
 
 
 class LineAnnouncer(Announcer):
@@ -57,8 +54,7 @@ class LineAnnouncer(Announcer):
     ) -> None:
         """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
         numbers, labels = rounded(rows, sizes), rows["label"]
-        lasts = self.lasting.take(first, rows)
-        self._as_lines().add(first, rows, [*numbers, lasts], texts, *shown)
+        self._as_lines().add(first, rows, [*numbers, *self.chances(first, rows)], texts, *shown)
         which = range(len(texts))
         if self.samples.has_room(len(np.unique(labels))):
             which = lasting(labels, numbers[3]).tolist()
@@ -68,7 +64,7 @@ class LineAnnouncer(Announcer):
     def _report_added(self, samples: Sequence[Joined], first: int, count: int, lines: Lines) -> None:
         """Append the answers that were added last as lines."""
         through = np.arange(first, first + count)
-        report = self._as_lines().announce(_NO_REVISIONS, through, self.open_for)
+        report = self._as_lines().announce(NO_REVISIONS, through, self.open_for)
         self._report(report, samples, first, lines)
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
@@ -76,6 +72,7 @@ class LineAnnouncer(Announcer):
         self.lasting.unite(before, after)
         if self._lines is not None:
             report, told = self._lines.relabel(before, after, as_template(template))
+            self.stability.revise(np.array(told, np.int64))
             for seq in told:
                 self.retained.revise(seq, after)
             self._lines.write(report, lines)
@@ -85,6 +82,7 @@ class LineAnnouncer(Announcer):
             self._list()
         seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
         self._labels[after].extend(seqs)
+        self.stability.revise(np.array(seqs, np.int64))
         for seq in seqs:
             answer = self._open[seq]
             newer = msgspec.structs.replace(

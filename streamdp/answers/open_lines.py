@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from streamdp.answers.assignments import told
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
@@ -190,7 +191,7 @@ class OpenLines:
                 continue
             letters = self._open.letters[line["start"] : line["stop"]].tobytes()
             letters += self._templates.of(int(line["template"]))
-            link, lasting = int(line["link"]), float(line["lasting_probability"])
+            link = int(line["link"])
             yield Assignment(
                 seq=int(line["seq"]),
                 cluster=int(line["label"]),
@@ -199,14 +200,16 @@ class OpenLines:
                 revision=int(line["revision"]),
                 probability=float(line["probability"]),
                 new_probability=float(line["new_probability"]),
-                lasting_probability=msgspec.UNSET if lasting != lasting else lasting,
+                lasting_probability=told(line["lasting_probability"]),
+                stability=told(line["stability"]),
                 log_predictive=float(line["log_predictive"]),
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
             )
 
 
-_NUMBERS = ("probability", "new_probability", "log_predictive", "novelty", "lasting_probability")
+_SHARES = ("probability", "new_probability", "log_predictive", "novelty")
+_NUMBERS = (*_SHARES, "lasting_probability", "stability")
 
 
 _NOTHING = np.zeros(0, np.uint8)

@@ -17,12 +17,12 @@ from streamdp.records.columns import LARGEST, NO_FIELDS, Columns
 
 LINE = row_type(
     "seq label founded link revision template start middle kept stop",
-    "probability new_probability lasting_probability log_predictive novelty",
+    "probability new_probability lasting_probability stability log_predictive novelty",
 )
 """An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
 values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. The
-probability of a cluster that lasts is NaN where it is not told. Finality is a line of revision -1, with the
-number of the last record in place of its own.
+probability of a cluster that lasts, and stability, are NaN where they are not told. Finality is a line of
+revision -1, with the number of the last record in place of its own.
 """
 
 MOVED = row_type("by seq before after")
@@ -86,6 +86,7 @@ def _bytes(text: str) -> np.ndarray:
 _SEQ, _ID, _POSITION, _TIME, _NULL = map(_bytes, ('{"seq":', ',"id":', ',"position":', ',"time":', "null"))
 _KEEP, _CLUSTER, _PROBABILITY = map(_bytes, (',"keep":{', ',"cluster":', ',"probability":'))
 _NEW_PROBABILITY, _LASTING = map(_bytes, (',"new_probability":', ',"lasting_probability":'))
+_STABILITY = _bytes(',"stability":')
 _NEW, _TRUE = map(_bytes, (',"new":', "true"))
 _FALSE, _LINK, _LOG_PREDICTIVE = map(_bytes, ("false", ',"link":', ',"log_predictive":'))
 _NOVELTY, _REVISION, _FINAL = map(_bytes, (',"novelty":', ',"revision":', '{"final_through":'))
@@ -225,6 +226,9 @@ def write_lines(
             if not math.isnan(line.lasting_probability):
                 at = _put_all(out, at, _LASTING)
                 at = _put_number(out, at, line.lasting_probability)
+            if not math.isnan(line.stability):
+                at = _put_all(out, at, _STABILITY)
+                at = _put_number(out, at, line.stability)
             at = _put_all(out, at, _NEW)
             at = _put_all(out, at, _TRUE if line.founded else _FALSE)
             at = _put_all(out, at, _LINK)

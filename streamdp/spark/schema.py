@@ -155,6 +155,7 @@ COLUMNS = {
     "probability": "double",
     "new_probability": "double",
     "lasting_probability": "double",
+    "stability": "double",
     "new": "boolean",
     "link": "bigint",
     "log_predictive": "double",

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import assignments
+from streamdp.answers.assignments import Chances, assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
@@ -142,8 +142,8 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
         part = self.lines.score([str(record.value) for record in taken])
-        lasting = self.announcer.lasting.score(part.answers)
-        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken, lasting))
+        chances = self.announcer.scored_chances(part.answers)
+        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken, chances))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -204,7 +204,7 @@ class TemplateStream(Stream):
         sizes: np.ndarray,
         first: int,
         records: Sequence[Record],
-        lasting: np.ndarray,
+        chances: Chances,
     ) -> list[Assignment]:
         """The answers to records, which are numbered from ``first``."""
         unset = msgspec.UNSET
@@ -217,8 +217,8 @@ class TemplateStream(Stream):
                 for record, label, cluster in zip(records, labels, clusters, strict=True)
             ]
         templates = [unset if label < 0 else self._template(label) for label in labels]
-        more = {"lasting": lasting.tolist(), "templates": templates, "params": params}
-        return assignments(rows, sizes, records, first, **more)
+        more = {"templates": templates, "params": params}
+        return assignments(rows, sizes, records, first, chances=chances, **more)
 
     def _template(self, label: int) -> str:
         """The template of a label, which may just have become an older one."""
@@ -239,8 +239,7 @@ class TemplateStream(Stream):
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         if not isinstance(texts, Texts):
             first, records = telling.next(stop - start)
-            lasting = self.announcer.lasting.take(first, rows)
-            found = self._answers(rows, sizes, first, records, lasting)
+            found = self._answers(rows, sizes, first, records, self.announcer.chances(first, rows))
             self.announcer.report(found, records, telling.lines)
             return
         known, labels = self._written, rows["label"].tolist()

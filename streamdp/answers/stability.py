@@ -1,0 +1,156 @@
+"""The chance that an answer will not be revised: calibrated on the stream itself, without labels.
+
+Records are put into cells, by their probability and by whether they are new. Of each cell it is counted how
+many answers there were, and how many of them were revised. Old counts fade, since streams change.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from streamdp.answers.written import to_digits
+from streamdp.beam.data.state import REVISION
+from streamdp.kernels.jit import Bound, entry, kernel
+from streamdp.kernels.rows import Counters, made, new_rows, one, row_type, rows
+from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
+from streamdp.state.retained import pack, unpack_all
+
+AFTER = 1500
+"""A record is judged when so many more have come: most revisions are over by then."""
+
+FADE = 1.0 - 1.0 / 2000.0
+"""What is left of each count with the next record that is judged."""
+
+LEAST = np.array([0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
+"""Probabilities at which the next cell begins."""
+
+USUAL = np.array([[0.30, 0.22, 0.14, 0.11, 0.07, 0.05, 0.004], [0.49, 0.27, 0.18, 0.15, 0.14, 0.06, 0.04]])
+"""The share of a cell that is usually revised: of records in older clusters, and of those that found one."""
+
+WEIGHT = 10.0
+"""How many records stand for what is usual, in each cell."""
+
+CELLS = USUAL.size
+JUDGED = row_type("cell revised")
+TALLY = row_type("", "count revised")
+_NO_REVISIONS = new_rows(0, REVISION)
+
+
+class Recent(NamedTuple):
+    """The last records, each at its number modulo their count, and what was counted of those before.
+
+    ``seq`` is the number of the next record.
+    """
+
+    counters: Annotated[Counters, one("seq")]
+    answers: Annotated[np.ndarray, rows(JUDGED, AFTER)]
+    cells: Annotated[np.ndarray, rows(TALLY, CELLS)]
+
+
+@kernel
+def _cell(probability: float, founded: int) -> int:
+    at: int = founded * USUAL.shape[1] + np.searchsorted(LEAST, probability, side="right")
+    return at
+
+
+@kernel
+def _judge(recent: Recent, answer: Any) -> None:
+    """Count the oldest record: whether its answer was revised."""
+    for cell in range(CELLS):
+        recent.cells[cell].count *= FADE
+        recent.cells[cell].revised *= FADE
+    recent.cells[answer.cell].count += 1.0
+    recent.cells[answer.cell].revised += answer.revised
+
+
+@kernel
+def _stability(recent: Recent, cell: int) -> float:
+    tally = recent.cells[cell]
+    usual = USUAL[cell // USUAL.shape[1], cell % USUAL.shape[1]]
+    return to_digits(1.0 - (tally.revised + WEIGHT * usual) / (tally.count + WEIGHT))
+
+
+@kernel
+def _revise(recent: Recent, seq: int) -> None:
+    if seq >= recent.counters.seq - AFTER:
+        recent.answers[seq % AFTER].revised = 1
+
+
+@entry
+def _take(
+    recent: Recent,
+    probabilities: np.ndarray,
+    founded: np.ndarray,
+    revisions: np.ndarray,
+    first: int,
+    out: np.ndarray,
+) -> None:
+    r = 0
+    for i in range(out.shape[0]):
+        seq = first + i
+        answer = recent.answers[seq % AFTER]
+        if seq >= AFTER:
+            _judge(recent, answer)
+        answer.cell, answer.revised = _cell(to_digits(probabilities[i]), founded[i]), 0
+        out[i] = _stability(recent, answer.cell)
+        recent.counters.seq = seq + 1
+        while r < revisions.shape[0] and revisions[r].by == seq:
+            _revise(recent, revisions[r].seq)
+            r += 1
+
+
+@entry
+def _revise_all(recent: Recent, seqs: np.ndarray) -> None:
+    for seq in seqs:
+        _revise(recent, seq)
+
+
+class Stability:
+    """How many answers of each cell were revised within the ``AFTER`` records that came next.
+
+    Each record is judged once; what is revised later counts as not revised.
+    """
+
+    def __init__(self) -> None:
+        self._recent = made(Recent, {})
+        self._take, self._revise = Bound(_take), Bound(_revise_all)
+
+    def take(self, first: int, answers: np.ndarray, revisions: np.ndarray = _NO_REVISIONS) -> np.ndarray:
+        """``stability`` of records from number ``first`` on, in [0, 1], shape (n,).
+
+        ``answers`` are theirs, and ``revisions`` those that they brought, by the record that did.
+        """
+        out = np.empty(len(answers))
+        columns = (np.ascontiguousarray(answers[name]) for name in ("probability", "founded"))
+        self._take((self._recent,), *columns, revisions, first, out)
+        return out
+
+    def revise(self, seqs: np.ndarray) -> None:
+        """The answers to some records, by their numbers, were revised."""
+        self._revise((self._recent,), np.ascontiguousarray(seqs))
+
+    def dump(self) -> dict[str, Any]:
+        """What is remembered, as plain values."""
+        counters, answers, cells = self._recent
+        found = {name: narrow(answers[name]) for name in ("cell", "revised")}
+        tallies = {name: pack(cells[name]) for name in ("count", "revised")}
+        return {name: pack(array) for name, array in found.items()} | {
+            "tallies": tallies,
+            "counters": plain_counters(counters),
+        }
+
+    def load(self, stored: dict[str, Any]) -> None:
+        """The inverse of :meth:`dump`. Raises UnsoundError where what was stored does not go together."""
+        facts = unpack_all(stored)
+        counters = counters_of(Recent, facts["counters"])
+        require(0 <= counters.seq <= RECORDS, "the number of the next record is out of range")
+        self._recent = made(Recent, {}, counters=counters)
+        answers, cells = self._recent.answers, self._recent.cells
+        answers["cell"] = ints_of(facts, "cell", 0, CELLS, AFTER)
+        answers["revised"] = ints_of(facts, "revised", 0, 2, AFTER)
+        for name in ("count", "revised"):
+            cells[name] = reals_of(facts["tallies"], name, (CELLS,))
+        sound = (cells["revised"] >= 0).all() and (cells["revised"] <= cells["count"] + 1e-9).all()
+        require(sound, "more answers were revised than counted")
