@@ -133,10 +133,7 @@ class Run:
         self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
 
     def _resume(self, written: Container[str], outputs: Outputs, before: bytes | None) -> Header | None:
-        """Load the newest snapshot if there is one, and make the engine.
-
-        ``before`` is the body of the snapshot to begin with where there is none.
-        """
+        """Load the newest snapshot, else ``before``, the body of one, if there is any; make the engine."""
         modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.with_events}
 
         def load(header: Header, body: bytes) -> Header:
@@ -230,9 +227,8 @@ class Run:
     def _rotate(self) -> None:
         """Rotate the files that are due, after a snapshot of their lengths, so that a crash loses nothing."""
         asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
-        if not asked and self.rotation is None:
-            return
-        full = self.sinks.full(None if asked else self.rotation)
+        due = asked or self.rotation is not None
+        full = self.sinks.full(None if asked else self.rotation) if due else []
         if not full:
             return
         self.sinks.flush(sync=True)
