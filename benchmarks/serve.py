@@ -1,20 +1,27 @@
 """Records over HTTP: one at a time at 200 a second, and batches of 100 against ``consume`` of a file.
 
-``python -m benchmarks.serve [SECONDS]``, beside what an fsync takes on the disk where the state is.
+``python -m benchmarks.serve [SECONDS]``, beside what an fsync takes on the disk where the state is; with
+1,000 idle and 100 slow clients, too. ``python -m benchmarks.serve memory [RECORDS]`` sends records one by one
+on several connections, and prints the memory of the service on the way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +33,12 @@ RATE = 200
 """Records a second, one at a time."""
 
 BATCH, RECORDS = 100, 60_000
+
+IDLE, SLOW = 1000, 100
+"""Clients that hold a connection and ask nothing, and that send a body a byte at a time."""
+
+CLIENTS = 8
+"""Clients that send at once."""
 
 
 def percentiles(seconds: Sequence[float]) -> str:
@@ -105,6 +118,83 @@ def in_batches(client: http.client.HTTPConnection, lines: Sequence[bytes]) -> fl
     return len(lines) / (time.perf_counter() - began)
 
 
+@contextmanager
+def crowd(port: int) -> Iterator[None]:
+    """Idle and slow clients, for as long as this lasts; those that are cut off come again."""
+    head = b"POST /v1/records HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n"
+    ended = threading.Event()
+
+    def slow(number: int) -> None:
+        while not ended.wait(0.01 * number % 1.0):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(head + b"content-length: 1000\r\n\r\n")
+                for _ in range(8):
+                    client.sendall(b" ")
+                    if ended.wait(1.0):
+                        return
+
+    def idle() -> None:
+        while not ended.is_set():
+            with contextlib.ExitStack() as held:
+                for _ in range(IDLE):
+                    held.enter_context(socket.create_connection(("127.0.0.1", port)))
+                ended.wait(9.0)  # before the service cuts them off
+
+    threads = [threading.Thread(target=slow, args=(n,)) for n in range(SLOW)]
+    threads.append(threading.Thread(target=idle))
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def memory(records: int) -> None:
+    """Print the resident memory of the service as records come one by one, on several connections."""
+    texts = [record.text for record in demo_stream(RECORDS, 1)]
+    with tempfile.TemporaryDirectory(dir=".") as name, served(Path(name)) as client:
+        sent = itertools.count()
+
+        def send() -> None:
+            mine = http.client.HTTPConnection("127.0.0.1", client.port)
+            while (number := next(sent)) < records:
+                body = json.dumps({"text": texts[number % RECORDS]}).encode()
+                status, said = ask(mine, "POST", "/v1/records", body)
+                assert status == 200, said
+
+        threads = [threading.Thread(target=send) for _ in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        began = time.perf_counter()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(20.0)
+            looking = http.client.HTTPConnection("127.0.0.1", client.port)  # an idle one would be cut off
+            status, body = ask(looking, "GET", "/metrics", b"")
+            assert status == 200, body
+            found = re.search(rb"^process_resident_memory_bytes ([0-9.e+]+)", body, re.M)
+            taken = re.search(rb"^streamdp_records_total ([0-9.e+]+)", body, re.M)
+            assert found is not None
+            assert taken is not None
+            seconds, size = time.perf_counter() - began, float(found[1]) / (1 << 20)
+            print(f"{seconds:6.0f} s, {float(taken[1]):9,.0f} requests: {size:,.0f} MiB", flush=True)
+
+
+def at_once(port: int, lines: Sequence[bytes]) -> float:
+    """Records a second in batches, of several clients at once."""
+
+    def send(mine: Sequence[bytes]) -> None:
+        in_batches(http.client.HTTPConnection("127.0.0.1", port), mine)
+
+    size = len(lines) // CLIENTS
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(send, [lines[n * size : (n + 1) * size] for n in range(CLIENTS)]))
+    return CLIENTS * size / (time.perf_counter() - began)
+
+
 def consumed(folder: Path, lines: Sequence[bytes], more: Sequence[str]) -> float:
     """Records a second from a file to a file, as the run itself says."""
     (folder / "in.jsonl").write_bytes(b"".join(lines))
@@ -126,7 +216,14 @@ def main(seconds: float) -> None:
         with served(folder) as client:
             one_at_a_time(client, anonymous, 2.0)
             print(f"one at a time, {RATE}/s: {percentiles(one_at_a_time(client, anonymous, seconds))}")
-            print(f"batches of {BATCH}: {in_batches(client, lines):,.0f} records/s")
+            with crowd(client.port):
+                time.sleep(3.0)
+                figures = percentiles(one_at_a_time(client, anonymous, seconds))
+                print(f"the same with {IDLE:,} idle and {SLOW} slow clients: {figures}")
+            half = len(lines) // 2
+            print(f"batches of {BATCH}: {in_batches(client, lines[:half]):,.0f} records/s")
+            rate = at_once(client.port, lines[half:])
+            print(f"batches of {BATCH}, {CLIENTS} clients at once: {rate:,.0f} records/s")
         for what, more in (
             ("file to file", []),
             ("with state and store", ["--state", "s2", "--store", "2.db"]),
@@ -139,4 +236,7 @@ def main(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)
+    if sys.argv[1:2] == ["memory"]:
+        memory(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+    else:
+        main(float(sys.argv[1]) if len(sys.argv) > 1 else 20.0)

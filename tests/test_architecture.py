@@ -39,6 +39,7 @@ LAYERS = (
     "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
     "reports",
     "serve",
+    "programs",
     "cli",
     "__main__ streamdp",
 )
@@ -66,10 +67,10 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 385,
+    "files": 391,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
-    "arrows between rooms": 202,
+    "arrows between rooms": 212,
     "circles of imports": 0,
     "`meta[...]`": 0,
     "`isinstance(prior, ...)` outside priors/": 0,

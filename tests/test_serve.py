@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import ssl
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -473,6 +474,16 @@ def test_the_page_of_the_service_prints_what_it_says(tmp_path: Path) -> None:
             here = script.replace("127.0.0.1:8080", f"127.0.0.1:{made.port}")
             printed = subprocess.run(["sh", "-c", here], cwd=tmp_path, capture_output=True, text=True).stdout
             assert same(printed, promised), f"{script}{printed}"
+    assert made.stop() == 0
+
+
+def test_httpx_sends_records_in_five_lines(tmp_path: Path) -> None:
+    (block,) = [block for block in blocks("docs/serve.md") if "httpx" in block.remark]
+    made = Served(tmp_path)
+    program = block.text.replace("127.0.0.1:8080", f"127.0.0.1:{made.port}")
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    promised = re.findall(r"print\(.*\)  # (.*)", program)
+    assert [printed.stdout.strip()] == promised
     assert made.stop() == 0
 
 

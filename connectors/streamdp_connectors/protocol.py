@@ -30,6 +30,10 @@ class SinkError(ConnectorError):
     """The output cannot be created, written or continued."""
 
 
+class FullError(SinkError):
+    """The disk is full: what the output was given is held, and may be flushed again."""
+
+
 class SinkClosed(Exception):  # noqa: N818 - the reader has had enough; nothing is wrong
     """The reader of the output has gone away (``| head``): end quietly."""
 

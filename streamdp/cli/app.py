@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from streamdp._version import READS_SINCE, __version__
-from streamdp.cli.app_state import State, state_app
 from streamdp.cli.errors import LogFormat, choose_log_format
 from streamdp.cli.options import FitOptions, RefineOptions, SparkJob, StoriesOptions, with_options
+from streamdp.cli.state_app import State, state_app
 from streamdp.settings import Settings
 from streamdp.settings.alerts import Alerting
 from streamdp.settings.places import Input, Outputs, PageAddress, Results, Service, Serving
@@ -105,6 +105,29 @@ def serve(
     from streamdp.cli.serve import serve
 
     return serve(settings, written, outputs, service, alerting)
+
+
+@app.command()
+def mcp(
+    where: Annotated[
+        str,
+        typer.Argument(
+            help="state folder, snapshot, store, output of consume, or address of a service",
+            metavar="PATH|URL",
+        ),
+    ],
+    token: Annotated[
+        str | None,
+        typer.Option(help="file with the service's token (or its text in STREAMDP_TOKEN)", metavar="PATH"),
+    ] = None,
+    allow_corrections: Annotated[
+        bool, typer.Option("--allow-corrections", help="programs may correct stories, too")
+    ] = False,
+) -> None:
+    """Let programs ask about a stream, by the Model Context Protocol over stdin and stdout."""
+    from streamdp.cli.programs import serve_programs
+
+    serve_programs(where, token, corrects=allow_corrections)
 
 
 @app.command()

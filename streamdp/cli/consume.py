@@ -134,10 +134,7 @@ class Run:
         self.silences = [_place(mark) for mark in marks if SILENCE.items() <= mark.items()]
 
     def _resume(self, written: Container[str], outputs: Outputs, before: bytes | None) -> Header | None:
-        """Load the newest snapshot if there is one, and make the engine.
-
-        ``before`` is the body of the snapshot to begin with where there is none.
-        """
+        """Load the newest snapshot, else ``before``, the body of one, if there is any; make the engine."""
         modes: dict[str, Any] = {"final_only": outputs.final_only, "with_events": outputs.with_events}
 
         def load(header: Header, body: bytes) -> Header:
@@ -226,9 +223,8 @@ class Run:
     def _rotate(self) -> None:
         """Rotate the files that are due, after a snapshot of their lengths, so that a crash loses nothing."""
         asked, self.interrupt.rotation_asked = self.interrupt.rotation_asked, False
-        if not asked and self.rotation is None:
-            return
-        full = self.sinks.full(None if asked else self.rotation)
+        due = asked or self.rotation is not None
+        full = self.sinks.full(None if asked else self.rotation) if due else []
         if not full:
             return
         self.sinks.flush(sync=True)
@@ -271,12 +267,16 @@ class Run:
         self._check()
         self.watch.decided(answers)
         self.sinks.write(answers)
-        self.sinks.flush(sync=False)
+        self.flush()
         self.watch.stages.enter("other")
         total = time.perf_counter() - began
         held_back = 0 if self.frozen else self.engine.held_back
         self.watch.batch(answers, self.answered, held_back, advanced, total)
         self.watch.answered(answers, held_back)
+
+    def flush(self) -> None:
+        """Hand over what was written."""
+        self.sinks.flush(sync=False)
 
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""

@@ -14,6 +14,7 @@ from streamdp.cli.show import open_state
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
+from streamdp.reports.source import append_correction
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
 
@@ -72,10 +73,7 @@ def correct(state: str, what: str, given: Sequence[str], who: str | None, classe
             print(_told(each, file.marks.get(each.number)))
         return
     wanted = correction_of(what, given, (getpass.getuser() if who is None else who)[:LONGEST])
-    engine = open_state(state, classes)[1]  # with what was corrected since its newest snapshot
-    file = CorrectionsFile(state, engine.corrections.taken)
-    engine.correct(wanted)
-    made = file.append(wanted)
+    made = append_correction(state, open_state(state, classes)[1], wanted)
     say(f"correction {made.number}: {made}; the running process takes it with its next records")
 
 

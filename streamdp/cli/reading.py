@@ -236,7 +236,7 @@ class Reader:
             partition=input.partition,
         )
 
-    @property
+    @functools.cached_property
     def watched(self) -> Watched | None:
         """The source, if it can be watched."""
         return self.source if isinstance(self.source, Watched) else None

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import msgspec
 from streamdp_connectors.files.resume import Rotation
 from streamdp_connectors.journal.source import JournalSource
 from streamdp_connectors.journal.writer import Journal
+from streamdp_connectors.protocol import FullError
 
 from streamdp.cli.alerts import Alarm
 from streamdp.cli.config import automatic
 from streamdp.cli.consume import Run, run_to_end
-from streamdp.cli.errors import speak_warnings
+from streamdp.cli.errors import say, speak_warnings, warn
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.reading import COLUMNS, Reader, format_of
 from streamdp.cli.watch import LivePage, Measured, Together, Watch, checked_token, token_in
@@ -33,10 +34,16 @@ TOKEN = "STREAMDP_TOKEN"  # noqa: S105 - its name
 """The environment variable of the token, where no file holds it."""
 
 
+LOOK = 0.5
+"""Seconds between two tries to write to a full disk."""
+
+
 class Served(Run):
     """A run whose source is a journal that it writes itself."""
 
     journal: Journal
+    hindered: Callable[[str | None], None] = staticmethod(lambda why: None)
+    """Hears why nothing can be stored, and None once it can."""
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the journal, and read it from its beginning."""
@@ -44,6 +51,29 @@ class Served(Run):
         self.journal = Journal(input.file)
         source = JournalSource(input.file, self.journal)
         return Reader(self.settings, input, watch.stages, source)
+
+    def flush(self) -> None:
+        """Hand over what was written; on a full disk wait for room, unless the run is to end.
+
+        What was accepted is in the journal, and what the store holds is whole.
+        """
+        full = False
+        while True:
+            try:
+                super().flush()
+                break
+            except FullError as error:
+                if self.interrupt.asked:
+                    raise
+                if not full:
+                    warn(f"{error.message}: nothing is taken until there is room")
+                full = True
+                self.hindered("no room for the store")
+                self.beat()
+                self.interrupt.event.wait(LOOK)
+        if full:
+            say("there is room again")
+            self.hindered(None)
 
     def end(self, stopped: bool) -> None:
         """Take no more records, then end like any run."""
@@ -59,7 +89,7 @@ class DoorWatch(Watch):
         self._within, self._keep, self._live, self._service = within, keep, live, service
         self._run: Served | None = None
         self._door: Any = None
-        self._caught_up = False
+        self._caught_up = self._full = False
 
     def attach(self, run: Served, outputs: Outputs) -> None:
         """The run is open: records may come as soon as what the journal holds is answered."""
@@ -78,6 +108,7 @@ class DoorWatch(Watch):
         id_of = (lambda record: None) if of_text else ids
         call = self._live.page.hub.call
         self._door = Door(run.journal, id_of, stored.answers, call, self._within)
+        run.hindered = self._hinder
         self._ids, self._run, self._end = id_of, run, run.journal.records
         self._from = _held(run.source.positions()["line"], run.sinks.store.waiting)
         self._stands = Stands(self._door, stored, outputs.store, outputs.state, of_text, run.settings)
@@ -88,12 +119,19 @@ class DoorWatch(Watch):
 
     def beat(self, engine: Engine, reader: Reader, answered: int) -> None:
         """Open the door, or say how far the stream has come."""
+        if self._full:
+            return  # what was read is not answered yet
         line = reader.source.positions()["line"]
         if not self._caught_up and line >= self._end:
             self._caught_up = True
             self._door.open(list(self._waiting()))
             self._service.stands = self._stands
         self._door.looked(line, held_back=bool(engine.held_back))
+
+    def _hinder(self, why: str | None) -> None:
+        """The store has no room, or has it again."""
+        self._full = why is not None
+        self._door.hinder(why)
 
     def _waiting(self) -> Iterator[tuple[int, str]]:
         """Lines and ids of records of the journal that the state did not hold answers to."""
@@ -231,7 +269,7 @@ def serve(
     try:
         door = DoorWatch(at.answer_within, keep, live, made[0])
         alarm = Alarm(alerting.all, measured.metrics, live.page.site)
-        watch = Together(measured, live, door, alarm)
+        watch = Together(measured, door, live, alarm)  # clients hear before pages do
         with contextlib.ExitStack() as ending:
             interrupt = ending.enter_context(Interrupt(limit=LIMIT, resumable=True))
             interrupt.opened = False

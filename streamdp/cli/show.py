@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import msgspec
 from rich.console import Console, Group
@@ -21,7 +20,7 @@ from streamdp.reports import source
 from streamdp.scoring.agreement import Agreement
 from streamdp.scoring.score import score
 from streamdp.settings.schema import Classes
-from streamdp.state.snapshot import Header, snapshots
+from streamdp.state.snapshot import Header, written_at
 from streamdp.story.story import Sort, Stories, noun_of
 
 TITLES: dict[Sort, str] = {
@@ -43,12 +42,6 @@ def open_snapshot(state: str) -> tuple[Header, bytes]:
 def open_state(state: str, classes: Classes) -> tuple[Header, Engine]:
     """The engine of a snapshot file, or of the newest sound snapshot in a folder. Raises SnapshotError."""
     return source.open_state(state, classes, warn)
-
-
-def written_at(state: str) -> int:
-    """The time of the newest snapshot's file, 0 for none."""
-    newest_file = next(iter(snapshots(Path(state))), Path(state))
-    return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
 
 def show(

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamdp.cli.config import automatic
-from streamdp.cli.show import open_state, written_at
+from streamdp.cli.show import open_state
 from streamdp.cli.watch import EVERY, open_page
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.settings.places import Serving
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import Correction, CorrectionsFile
+from streamdp.state.snapshot import written_at
 
 if TYPE_CHECKING:
     from streamdp.page.server import Page

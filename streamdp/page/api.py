@@ -44,6 +44,12 @@ PATIENCE, LESS_PATIENCE = 60.0, 10.0
 something to be answered without it."""
 
 
+class _Typed(msgspec.Struct):
+    """What somebody has typed."""
+
+    text: str
+
+
 class _Same:
     """Answers that are the same for all pages until the next tick: worked out once."""
 
@@ -186,9 +192,7 @@ class Api:
     async def where(self, request: Request) -> dict[str, Any]:
         """The same without names. Raises AskError."""
         large = f"a text of at most {LONGEST:,} characters is scored"
-        asked = await json_of(request, dict[str, str], 'send {"text": "..."}', self._scores, large)
-        if (text := asked.get("text")) is None:
-            raise AskError(400, 'send {"text": "..."}')
+        text = (await json_of(request, _Typed, 'send {"text": "..."}', self._scores, large)).text
         if len(text) > LONGEST:
             raise AskError(413, large)
         found: dict[str, Any] = await self.ask(lambda engine: where_to(engine, text), scores=True)

@@ -96,13 +96,16 @@ async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowan
             raise AskError(413, large)
     try:
         return msgspec.json.decode(body, type=of)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise AskError(400, wanted) from None
 
 
 def number(request: Request, name: str) -> float | None:
     """A number of the query; None where it has none. Raises AskError."""
-    text = request.query_params.get(name)
+    given = request.query_params.getlist(name)
+    if len(given) > 1:
+        raise AskError(400, f"{name}: once")
+    text = given[0] if given else ""
     if not text:
         return None
     try:
@@ -117,8 +120,8 @@ def number(request: Request, name: str) -> float | None:
 def integer(request: Request, name: str, default: int, least: int, most: int) -> int:
     """A whole number of the query, within bounds. Raises AskError."""
     value = number(request, name)
-    if value is None:
+    if value is None and not request.query_params.getlist(name):
         return default
-    if not value.is_integer() or not least <= value <= most:
+    if value is None or not value.is_integer() or not least <= value <= most:
         raise AskError(400, f"{name}: a whole number from {least} to {most}")
     return int(value)

@@ -77,7 +77,8 @@ class Guard:
         as_json = scope["path"].startswith("/v1/")
         refused = self._refusal(scope, headers)
         if refused is not None:
-            await _answer(guarded, *refused, [(b"connection", b"close")], as_json=as_json)
+            allowed = [(b"allow", b"GET, HEAD, POST")] if refused[0] == 405 else []
+            await _answer(guarded, *refused, [(b"connection", b"close"), *allowed], as_json=as_json)
             return
         given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
         if self._token is not None and "token" in given:
@@ -98,12 +99,17 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        if scope["method"] not in ("GET", "HEAD", "POST"):
+        for_programs = scope["path"].startswith("/v1/")  # its own paths say which methods they have
+        if scope["method"] not in ("GET", "HEAD", "POST") and not for_programs:
             return 405, "this page only reads"
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers and "content-length" in headers:
             return 400, "a request has one length"
-        if scope["method"] != "POST" and (length != "0" or "transfer-encoding" in headers):
+        if (
+            scope["method"] in ("GET", "HEAD")
+            and not for_programs
+            and (length != "0" or "transfer-encoding" in headers)
+        ):
             return 413, "a question has no body"
         if len(length) > 9 or int(length) > self._limits.body:
             return 413, f"a request has at most {self._limits.body:,} bytes"

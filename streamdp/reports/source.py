@@ -20,7 +20,7 @@ from streamdp.safe_files import open_regular
 from streamdp.settings import Settings
 from streamdp.settings.load import stored_settings
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import CorrectionError, CorrectionsFile
+from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile
 from streamdp.state.snapshot import MAGIC, Header, SnapshotError, newest, newest_taken, read
 from streamdp.story.answers import AnsweredStories, StoriesError, holds
 from streamdp.story.gather import with_records
@@ -89,6 +89,16 @@ def catch_up(engine: Engine, folder: str | Path) -> CorrectionsFile:
         with contextlib.suppress(CorrectionError):  # the running process says why
             engine.correct(correction)
     return file
+
+
+def append_correction(folder: str | Path, engine: Engine, wanted: Correction) -> Correction:
+    """Append a correction to those of a state, durably, if it makes sense to an engine of that state.
+
+    The engine has it then. Raises CorrectionError.
+    """
+    file = catch_up(engine, folder)
+    engine.correct(wanted)
+    return file.append(wanted)
 
 
 def settings_of(header: Header, classes: Classes) -> Settings:

@@ -22,7 +22,7 @@ from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
 from streamdp.serve.stands import Stands
 from streamdp.serve.stored import Stored
-from streamdp.serve.told import Answer, Candidate, RecordList, StoryList, Where
+from streamdp.serve.told import Answer, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Stories, Story
 from streamdp.web import PATIENCE
 
@@ -81,9 +81,8 @@ class Service:
             "/v1/where": self.where,
             "/v1/corrections": self._correcting.take,
         }
-        for method, paths in (("GET", gets), ("POST", posts)):
-            for path, answer in paths.items():
-                yield Route(path, or_error(answer), methods=[method])
+        for path in {**gets, **posts}:
+            yield _route(path, gets.get(path), posts.get(path))
 
     def _open(self) -> Stands:
         if self.stands is None:
@@ -116,9 +115,7 @@ class Service:
 
     async def where(self, request: Request) -> Response:
         """Where a text would go; nothing is learned."""
-        found = await self._page.where(request)
-        candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
-        return as_json(_encode(Where(candidates, found.get("error"))))
+        return as_json(_encode(Where.of(await self._page.where(request))))
 
     # ---------------------------------------------------------------- stories
 
@@ -134,10 +131,7 @@ class Service:
         start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, 500)
         least = integer(request, "least", 1, 1, 10**9)
         found = await self._gather(closed == "true")
-        chosen = found.like(story for story in found if story.size >= least)
-        ordered = chosen if closed == "true" and sort == "size" else chosen.by(sort)
-        shown = list(ordered[start : start + most])
-        return as_json(_encode(StoryList(shown, len(chosen), found.records, found.warnings)))
+        return as_json(_encode(StoryList.of(found, sort, least, start, most, closed=closed == "true")))
 
     async def story(self, request: Request) -> Response:
         """One story."""
@@ -149,7 +143,7 @@ class Service:
         most = integer(request, "limit", 100, 1, 1000)
         story = await self._one(request)
         found = self._open().stored.records(story.label, after, most)
-        return as_json(_encode(RecordList(found, found[-1].seq if len(found) == most else None)))
+        return as_json(_encode(RecordList.of(found, most)))
 
     async def _one(self, request: Request) -> Story:
         label = int(request.path_params["label"])
@@ -233,6 +227,16 @@ class Service:
         """Metrics, and whether the run lives and takes records."""
         status, body, kind = self._health(request.url.path, request.headers.get("accept", ""))
         return Response(body, int(status), {"content-type": kind, "cache-control": "no-store"})
+
+
+def _route(path: str, get: Endpoint | None, post: Endpoint | None) -> Route:
+    """A path, and what answers it by method."""
+    by_method = {method: or_error(answer) for method, answer in (("GET", get), ("POST", post)) if answer}
+
+    async def answered(request: Request) -> Response:
+        return await by_method["POST" if request.method == "POST" else "GET"](request)
+
+    return Route(path, answered, methods=[*by_method])
 
 
 def _answered(answers: list[Answer], shape: Shape, status: int, accept: str) -> Response:

@@ -44,23 +44,10 @@ class Changed:
             told = await self._known()
             found = await asyncio.to_thread(_since, told, state, text)
         except ConfigError as error:
-            raise AskError(400, error.message) from None
+            raise AskError(422, error.message) from None
         except (StoriesError, MarkError) as error:
             raise AskError(409, error.message) from None
-        chosen = found.changes if every == "true" else found.surprising
-        return as_json(
-            msgspec.json.encode(
-                ChangeList(
-                    changes=chosen[start : start + most],
-                    total=len(chosen),
-                    begin=float(found.begin),
-                    until=float(found.until),
-                    since=float(found.since),
-                    end=float(found.end),
-                    dated=found.dated,
-                )
-            )
-        )
+        return as_json(msgspec.json.encode(ChangeList.of(found, start, most, every=every == "true")))
 
     async def _known(self) -> Told:
         """What the stream knows of its past, as of a moment ago."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.kernels.compilation import beside
 from streamdp.page.api import Api
 from streamdp.page.errors import AskError, as_json, integer
 from streamdp.page.guard import Allowance
-from streamdp.reports.source import catch_up
+from streamdp.reports.source import append_correction
 from streamdp.serve.bodies import whole
 from streamdp.serve.stands import Stands
 from streamdp.serve.told import CorrectionList, Noted, Wanted
@@ -41,16 +40,13 @@ class Correcting:
     async def show(self, request: Request) -> Response:
         """The corrections of the state, in order."""
         state = self._stands().state
-        after, most = integer(request, "after", 0, 0, 1 << 53), integer(request, "limit", 100, 1, 1000)
+        after, most = integer(request, "after", 0, 0, 10**12), integer(request, "limit", 100, 1, 1000)
         async with self._one:
             try:
                 file = await asyncio.to_thread(self._read, state)
             except CorrectionError as error:
                 raise _unusable(error) from None
-        left = [each for each in file.corrections if each.number > after]
-        found = [noted(each, file.marks.get(each.number)) for each in left[:most]]
-        more = found[-1].number if len(left) > most else None
-        return as_json(msgspec.json.encode(CorrectionList(found, more)))
+        return as_json(msgspec.json.encode(CorrectionList.of(file, after, most)))
 
     def _read(self, state: str) -> CorrectionsFile:
         if self._file is None:
@@ -68,26 +64,18 @@ class Correcting:
         async with self._one:
             make, stored = await self._page.ask(lambda engine: engine.__reduce__())
             try:
-                made = await asyncio.to_thread(append, state, lambda: make(*stored), wanted)
+                made = await asyncio.to_thread(_append, state, lambda: make(*stored), wanted)
             except CorrectionError as error:
                 if error.exit_code != Exit.USAGE:
                     raise _unusable(error) from None
                 raise AskError(409, error.message) from None
-        return as_json(msgspec.json.encode(noted(made, None)))
+        return as_json(msgspec.json.encode(Noted.of(made)))
 
 
-def append(state: str, copy: Callable[[], Any], wanted: Correction) -> Correction:
-    """Try a correction on a copy of the stream, then append it, durably. Raises CorrectionError."""
+def _append(state: str, copy: Callable[[], Engine], wanted: Correction) -> Correction:
+    """In a thread beside that of the stream."""
     with beside():
-        engine = copy()
-        file = catch_up(engine, state)
-        engine.correct(wanted)
-    return file.append(wanted)
-
-
-def noted(correction: Correction, at: int | None) -> Noted:
-    """A correction, and where it was applied."""
-    return Noted(**msgspec.structs.asdict(correction), at=at)
+        return append_correction(state, copy(), wanted)
 
 
 def wanted_of(body: bytes, request: Request) -> Correction:
@@ -98,9 +86,8 @@ def wanted_of(body: bytes, request: Request) -> Correction:
         sent = msgspec.json.decode(body, type=Wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise AskError(400, f"this is no correction: {error}") from None
-    when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     try:
-        return Correction(**msgspec.structs.asdict(sent), when=when)
+        return sent.correction()
     except ValueError as error:
         raise AskError(422, str(error)) from None
 

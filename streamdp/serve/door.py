@@ -240,6 +240,10 @@ class Door:
             self._settled = before
             self._call(self._settle, before)
 
+    def hinder(self, why: str | None) -> None:
+        """Take no more because of a full disk, which ``why`` begins with "no room"; None: go on."""
+        self._call(self._say, why)
+
     def close(self) -> None:
         """Take no more; who waits hears that what was accepted is safe."""
         self._call(setattr, self, "hindrance", "stopping")

@@ -43,14 +43,15 @@ class Operation(NamedTuple):
     """Further statuses with the same answers."""
 
 
-def _whole(least: int, default: int | None = None) -> dict[str, Any]:
-    return {"type": "integer", "minimum": least} | ({} if default is None else {"default": default})
+def _whole(least: int, default: int, most: int = 10**9) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
 
 
 _LABEL = {"label": {"type": "integer"}}
 _TEXT = {"type": "string"}
+_LINES = {"type": "string", "pattern": "[^ \\t\\r\\n\\v\\f]"}
 _ANY: dict[str, Any] = {}
-_RECORDS = {"type": "array", "items": _ANY}
+_RECORDS = {"type": "array", "items": _ANY, "minItems": 1}
 _BYTES = {"type": "string", "format": "binary"}
 _TAKEN = {
     "type": "object",
@@ -69,7 +70,7 @@ OPERATIONS = (
         "Take records, and answer them in order once they are safe",
         {JSON: Answer | list[Answer], LINES: _TEXT},
         (400, 413, 415, 429, 503, 507),
-        takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _TEXT, "text/plain": _TEXT},
+        takes={JSON: {"oneOf": [{"not": {"type": "array"}}, _RECORDS]}, LINES: _LINES, "text/plain": _LINES},
         also=(422,),
     ),
     Operation(
@@ -92,7 +93,7 @@ OPERATIONS = (
             "closed": {"type": "boolean", "default": False},
             "least": _whole(1, 1),
             "start": _whole(0, 0),
-            "limit": _whole(1, 50) | {"maximum": 500},
+            "limit": _whole(1, 50, 500),
         },
     ),
     Operation("/v1/stories/{label}", "get", "Show a story", {JSON: Story}, (404, 503), _LABEL),
@@ -102,7 +103,7 @@ OPERATIONS = (
         "List the records of a story in order",
         {JSON: RecordList},
         (400, 404, 503),
-        {**_LABEL, "after": _whole(-1, -1), "limit": _whole(1, 100) | {"maximum": 1000}},
+        {**_LABEL, "after": _whole(-1, -1, 10**12), "limit": _whole(1, 100, 1000)},
     ),
     Operation(
         "/v1/answers",
@@ -133,12 +134,12 @@ OPERATIONS = (
         "get",
         "Say what has changed since a time or a mark, the most surprising first",
         {JSON: ChangeList},
-        (400, 409, 503),
+        (400, 409, 422, 503),
         {
             "since": {"type": "string", "minLength": 1, "required": True},
             "all": {"type": "boolean", "default": False},
             "start": _whole(0, 0),
-            "limit": _whole(1, 50) | {"maximum": 500},
+            "limit": _whole(1, 50, 500),
         },
     ),
     Operation(
@@ -147,7 +148,7 @@ OPERATIONS = (
         "List the corrections by hand, in order",
         {JSON: CorrectionList},
         (400, 503),
-        {"after": _whole(0, 0), "limit": _whole(1, 100) | {"maximum": 1000}},
+        {"after": _whole(0, 0, 10**12), "limit": _whole(1, 100, 1000)},
     ),
     Operation(
         "/v1/corrections",

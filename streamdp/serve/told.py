@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 
 from streamdp.records import Answers, Assignment, Lines, Reject
-from streamdp.reports.diff import Change
-from streamdp.state.corrections import Correction, What
-from streamdp.story.story import Story, StoryRecord
+from streamdp.reports.diff import Change, Diff
+from streamdp.state.corrections import Correction, CorrectionsFile, What
+from streamdp.story.story import Sort, Stories, Story, StoryRecord
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -52,12 +53,24 @@ class StoryList(msgspec.Struct, frozen=True):
     records: int
     warnings: list[str]
 
+    @classmethod
+    def of(cls, found: Stories, sort: Sort, least: int, start: int, most: int, *, closed: bool) -> StoryList:
+        """Those of at least so many records, from one on."""
+        chosen = found.like(story for story in found if story.size >= least)
+        ordered = chosen if closed and sort == "size" else chosen.by(sort)
+        return cls(list(ordered[start : start + most]), len(chosen), found.records, found.warnings)
+
 
 class RecordList(msgspec.Struct, frozen=True):
     """Records of a story, in order; ``next`` is what ``after`` is for the rest, null where there is none."""
 
     records: list[StoryRecord]
     next: int | None
+
+    @classmethod
+    def of(cls, found: list[StoryRecord], most: int) -> RecordList:
+        """So many at most."""
+        return cls(found, found[-1].seq if len(found) == most else None)
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -80,6 +93,12 @@ class Where(msgspec.Struct, frozen=True):
     candidates: list[Candidate]
     error: str | None = None
 
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Where:
+        """As the page has it."""
+        candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
+        return cls(candidates, found.get("error"))
+
 
 class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
     """Some changes, the most surprising first; ``total`` counts those that match.
@@ -96,6 +115,13 @@ class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
     end: float
     dated: bool
 
+    @classmethod
+    def of(cls, found: Diff, start: int, most: int, *, every: bool) -> ChangeList:
+        """Those that are far from what chance does, or all of them, from one on."""
+        chosen = found.changes if every else found.surprising
+        times = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
+        return cls(changes=chosen[start : start + most], total=len(chosen), dated=found.dated, **times)
+
 
 class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A correction that somebody wants: what each names is said in docs/stories.md."""
@@ -107,11 +133,21 @@ class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     undone: int | None = None
     who: str = ""
 
+    def correction(self) -> Correction:
+        """The correction. Raises ValueError where it says nothing."""
+        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Correction(**msgspec.structs.asdict(self), when=when)
+
 
 class Noted(Correction, frozen=True, omit_defaults=False):
     """A correction; ``at`` is how many records came before it, null where it was not applied yet."""
 
     at: int | None = None
+
+    @classmethod
+    def of(cls, correction: Correction, at: int | None = None) -> Noted:
+        """A correction, with where it was applied."""
+        return cls(**msgspec.structs.asdict(correction), at=at)
 
 
 class CorrectionList(msgspec.Struct, frozen=True):
@@ -119,6 +155,13 @@ class CorrectionList(msgspec.Struct, frozen=True):
 
     corrections: list[Noted]
     next: int | None
+
+    @classmethod
+    def of(cls, file: CorrectionsFile, after: int, most: int) -> CorrectionList:
+        """Those after a number."""
+        left = [each for each in file.corrections if each.number > after]
+        found = [Noted.of(each, file.marks.get(each.number)) for each in left[:most]]
+        return cls(found, found[-1].number if len(left) > most else None)
 
 
 class _Written(msgspec.Struct, frozen=True, gc=False):

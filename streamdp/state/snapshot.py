@@ -313,11 +313,14 @@ class StateFolder:
         return newest(self.folder, warn)
 
 
-def headers(folder: Path) -> list[Header]:
-    """What the snapshots of a folder say of themselves, newest first, those that are damaged left out.
+def written_at(state: str | Path) -> int:
+    """The time of the newest snapshot's file, 0 for none."""
+    newest_file = next(iter(snapshots(Path(state))), Path(state))
+    return newest_file.stat().st_mtime_ns if newest_file.exists() else 0
 
-    Their bodies are not read.
-    """
+
+def headers(folder: Path) -> list[Header]:
+    """What sound snapshots of a folder say of themselves, newest first; their bodies are not read."""
     found = []
     for path in snapshots(folder):
         with (

@@ -20,13 +20,16 @@ import msgspec
 from streamdp.errors import Exit
 from streamdp.records import Answers, Event, Record, Reject
 from streamdp.records.columns import Texts
-from streamdp_connectors.protocol import SinkError
+from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.rows import Answer, answers_of, row_of
 from streamdp_connectors.store.schema import check, open_store
 from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
+
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""What SQLite says where the disk has no room for its files."""
 
 SNAPSHOTS = 8
 """Latest snapshots that a run may resume from, as far as the marks of the source are concerned."""
@@ -267,13 +270,21 @@ class StoreSink:
         self._ending = True
 
     def flush(self, sync: bool) -> None:
-        """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError."""
+        """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError.
+
+        On a full disk that is FullError: all of it is held, and may be flushed again.
+        """
         if self._rows or self._revisions or self._events or self._marks or self._corrected:
-            self._transact(self._write_all)
+            count = self._since_trim + len(self._rows)
+            trims = count >= TRIM_EVERY and not self._ending and not self._bounds.none
+            self._transact(lambda: self._write_all(trims=trims))
+            self._since_trim = 0 if trims else count
+            self._rows, self._revisions, self._events, self._marks = [], [], [], []
+            self._corrected = []
         if sync:
             self._sync()
 
-    def _write_all(self) -> None:
+    def _write_all(self, *, trims: bool) -> None:
         run = self._store.executemany
         if self._ending:
             self._tables.remember(self._rows, self._revisions, self._events)
@@ -286,12 +297,8 @@ class StoreSink:
         self._tables.correct(self._corrected)
         counted = (self._lines, "lines"), (self._happened, "events")
         run("UPDATE meta SET value = max(value, ?) WHERE name = ?", counted)
-        self._since_trim += len(self._rows)
-        if self._since_trim >= TRIM_EVERY and not self._ending and not self._bounds.none:
-            self._since_trim = 0
+        if trims:
             self._tables.remove_old(self._bounds)
-        self._rows, self._revisions, self._events, self._marks = [], [], [], []
-        self._corrected = []
 
     def lasting(self) -> Callable[[], None]:
         """Return a function that brings everything written so far to the disk; for any thread."""
@@ -338,6 +345,8 @@ class StoreSink:
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
                 self._store.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error) and error.sqlite_errorcode in FULL:
+                raise FullError(f"cannot write to {self.path}: the disk is full", Exit.IO_ERROR) from error
             if isinstance(error, sqlite3.Error):
                 raise SinkError(f"cannot write to {self.path}: {error}", Exit.IO_ERROR) from error
             raise

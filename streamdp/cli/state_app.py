@@ -1,4 +1,4 @@
-"""The commands that look after a state."""
+"""The commands of ``streamdp state``."""
 
 from __future__ import annotations
 

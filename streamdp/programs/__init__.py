@@ -1,0 +1,1 @@
+"""Questions of programs, as agents are, by the Model Context Protocol (docs/programs.md)."""
