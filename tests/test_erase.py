@@ -18,6 +18,7 @@ from commands import call, fail, parsed, start, succeed, wait_for, write_headlin
 from serving import Served
 from streamdp_connectors.store import erase as stores
 
+from streamdp.alerts.outbox import Outbox, Told
 from streamdp.state.snapshot import newest
 
 RECORDS = 3000
@@ -339,13 +340,18 @@ def test_a_file_alone_and_tables_and_messages(tmp_path: Path) -> None:
         file.write(marked("late", 1767780000.0))
     run = ("consume", "in.jsonl", "--output", "out.csv", "--state", "st", "--keep", "author,text")
     succeed(tmp_path, *run)
-    message = {"alert": "surge", "title": "zyxquarklate plimfordlate…", "records": ["secretidlate", "r1"]}
-    (tmp_path / "st" / "alerts.jsonl").write_text(json.dumps(message) + "\n")
+    names = "secretidlate", "r1"
+    told = [
+        Told(alert="ops", key=f"born:{n}@{n}", event="born", at=0.0, record=name)
+        for n, name in enumerate(names)
+    ]
+    told[0] = msgspec.structs.replace(told[0], title="zyxquarklate plimfordlate…")
+    Outbox(tmp_path / "st", ["ops"]).add(told)
     whole = (tmp_path / "out.csv").read_bytes().splitlines()
     erase(tmp_path, "--id", "secretidlate", paths=("st", "out.csv"))
     assert left_of(tmp_path, marks("late")) == {}
     assert (tmp_path / "out.csv").read_bytes().splitlines()[:-1] == whole[:-1]
-    assert parsed((tmp_path / "st" / "alerts.jsonl").read_bytes())[0]["records"] == ["r1"]
+    assert [one.record for one in Outbox(tmp_path / "st", ["ops"]).next("ops", 9)] == [None, "r1"]
     first = json.loads((tmp_path / "in.jsonl").read_bytes().splitlines()[0])
     erase(tmp_path, "--id", first["id"], paths=("out.csv",))
     assert first["text"].encode() not in (tmp_path / "out.csv").read_bytes()

@@ -142,7 +142,8 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
             raw = base64.b64decode(value["data_base64"]) if data is None else str(data).encode()
             return {name: value[name] for name in ("position", "reason")} if self.came_as(raw) else value
         answer = "cluster" in value and "position" in value
-        own = self.named(value.get("id")) or (answer and value.get("seq") in self.seqs)
+        name_of = "record" if "alert" in value else "id"
+        own = self.named(value.get(name_of)) or (answer and value.get("seq") in self.seqs)
         if answer and not own:
             return value
         left: dict[str, Any] = {}
@@ -150,7 +151,7 @@ class Erased(msgspec.Struct, frozen=True, kw_only=True):
         for name, part in value.items():
             if own and name in _OWN:
                 continue
-            if (own and name == "id") or (first and name in ("words", "mean")):  # those of the one record
+            if (own and name == name_of) or (first and name in ("words", "mean")):  # those of the one record
                 left[name] = None
             elif name in _NAMED and isinstance(part, list):
                 others = [each for each in part if not self.named(each)]
