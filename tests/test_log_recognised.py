@@ -31,6 +31,21 @@ def test_a_log_is_read_without_options(tmp_path: Path, name: str) -> None:
     assert found[1]["template"] == "java.io.IOException@app.Server.run"
 
 
+def test_a_folder_of_logs_is_read_as_they_are(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for name in ("app.log", "web.log", ".hidden"):
+        written(logs / name)
+    done = call(tmp_path, "consume", "logs", "--output", "out")
+    assert "logs is read as a log, by templates" in done.stderr.decode()
+    found = assignments((tmp_path / "out").read_bytes())
+    assert {Path(answer["position"]["file"]).name for answer in found} == {"app.log", "web.log"}
+    assert all("template" in answer for answer in found)
+    (logs / "notes.txt").write_text("a note\n")
+    done = call(tmp_path, "consume", "logs", "--output", "out2")
+    assert "is read as a log" not in done.stderr.decode()
+
+
 def test_journals_are_logs_and_other_objects_are_not(tmp_path: Path) -> None:
     texts = lines(30)[0]
     journal = [

@@ -36,10 +36,13 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
     """The settings, and what the first records of a file show of it; told to the user.
 
     Where no format is named, a file that begins with an object of OpenTelemetry's is of such. With ``logs`` a
-    file is a log where its name or first lines are those of one; settings that have no meaning with templates
-    say that it is something else. Cells of a ``.csv`` are between semicolons or tabs where its first line has
-    those and no commas. Times are in the first field of times where none has the name that is set by default.
+    file is a log where its name or first lines are those of one, and a folder where its files are; settings
+    that have no meaning with templates say that it is something else. Cells of a ``.csv`` are between
+    semicolons or tabs where its first line has those and no commas. Times are in the first field of times
+    where none has the name that is set by default.
     """
+    if file is not None and os.path.isdir(file) and settings.format == "auto" and logs:
+        return _as_log(settings, file) or settings
     if file is None or file == "-" or not os.path.isfile(file) or is_parquet(file):
         return settings
     if settings.format == "auto":
@@ -59,9 +62,20 @@ def _as_otlp(settings: Settings, file: str) -> Settings | None:
     return msgspec.structs.replace(settings, format="otlp")
 
 
-def _as_log(settings: Settings, file: str) -> Settings | None:
+def _is_log(file: str) -> bool:
     name = os.path.basename(file).lower().removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(OTHERS) or not (NAMES.fullmatch(name) or _begins_as_log(file)):
+    return not name.endswith(OTHERS) and bool(NAMES.fullmatch(name) or _begins_as_log(file))
+
+
+def _holds_logs(folder: str) -> bool:
+    """Whether the first files of a folder are logs, and it has some."""
+    with os.scandir(folder) as entries:
+        paths = sorted(each.path for each in entries if each.is_file() and not each.name.startswith("."))
+    return bool(paths) and all(map(_is_log, paths[:PROBED]))
+
+
+def _as_log(settings: Settings, file: str) -> Settings | None:
+    if not (_holds_logs(file) if os.path.isdir(file) else _is_log(file)):
         return None
     found = msgspec.structs.replace(settings, format="log")
     try:
