@@ -272,7 +272,7 @@ def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:
     assert rows(tmp_path / "a.db", "SELECT count(*) FROM records") == [(50,)]
 
 
-GOLDEN = Path(__file__).with_name("golden") / "0.9.0"
+GOLDEN = Path(__file__).with_name("golden") / "stores"
 
 
 def test_a_store_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
