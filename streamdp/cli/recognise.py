@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from streamdp_connectors.files.source import FileSource, Written
+from streamdp_connectors.journal.segments import is_journal
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.errors import say
@@ -41,9 +42,11 @@ def recognised(settings: Settings, file: str | None, *, logs: bool = True) -> Se
     semicolons or tabs where its first line has those and no commas. Times are in the first field of times
     where none has the name that is set by default.
     """
-    if file is not None and os.path.isdir(file) and settings.format == "auto" and logs:
+    if file is None or file == "-":
+        return settings
+    if os.path.isdir(file) and not is_journal(file) and settings.format == "auto" and logs:
         return _as_log(settings, file) or settings
-    if file is None or file == "-" or not os.path.isfile(file) or is_parquet(file):
+    if not os.path.isfile(file) or is_parquet(file):
         return settings
     if settings.format == "auto":
         settings = (
