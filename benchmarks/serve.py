@@ -11,6 +11,7 @@ import contextlib
 import http.client
 import itertools
 import json
+import multiprocessing
 import os
 import re
 import resource
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,6 +38,9 @@ BATCH, RECORDS = 100, 60_000
 
 IDLE, SLOW = 1000, 100
 """Clients that hold a connection and ask nothing, and that send a body a byte at a time."""
+
+SITTING = 9.0
+"""Seconds that an idle client stays: a little less than the service lets it."""
 
 CLIENTS = 8
 """Clients that send at once."""
@@ -118,38 +123,41 @@ def in_batches(client: http.client.HTTPConnection, lines: Sequence[bytes]) -> fl
     return len(lines) / (time.perf_counter() - began)
 
 
+def slow_client(port: int, number: int) -> None:
+    """Send a body a byte a second, again and again."""
+    head = b"POST /v1/records HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n"
+    time.sleep(0.01 * number)
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(head + b"content-length: 1000\r\n\r\n")
+            for _ in range(8):
+                client.sendall(b" ")
+                time.sleep(1.0)
+
+
+def come_and_sit(port: int) -> None:
+    """Idle and slow clients, for ever; those that are cut off come again, one after the other."""
+    for number in range(SLOW):
+        threading.Thread(target=slow_client, args=(port, number), daemon=True).start()
+    held: deque[socket.socket] = deque()
+    while True:
+        held.append(socket.create_connection(("127.0.0.1", port)))
+        if len(held) > IDLE:
+            held.popleft().close()
+        time.sleep(SITTING / IDLE)
+
+
 @contextmanager
 def crowd(port: int) -> Iterator[None]:
-    """Idle and slow clients, for as long as this lasts; those that are cut off come again."""
-    head = b"POST /v1/records HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n"
-    ended = threading.Event()
-
-    def slow(number: int) -> None:
-        while not ended.wait(0.01 * number % 1.0):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall(head + b"content-length: 1000\r\n\r\n")
-                for _ in range(8):
-                    client.sendall(b" ")
-                    if ended.wait(1.0):
-                        return
-
-    def idle() -> None:
-        while not ended.is_set():
-            with contextlib.ExitStack() as held:
-                for _ in range(IDLE):
-                    held.enter_context(socket.create_connection(("127.0.0.1", port)))
-                ended.wait(9.0)  # before the service cuts them off
-
-    threads = [threading.Thread(target=slow, args=(n,)) for n in range(SLOW)]
-    threads.append(threading.Thread(target=idle))
-    for thread in threads:
-        thread.start()
+    """Idle and slow clients in a process of their own, for as long as this lasts."""
+    process = multiprocessing.get_context("spawn").Process(target=come_and_sit, args=(port,), daemon=True)
+    process.start()
     try:
+        time.sleep(SITTING + 3.0)
         yield
     finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
+        process.kill()
+        process.join()
 
 
 def memory(records: int) -> None:
@@ -217,11 +225,12 @@ def main(seconds: float) -> None:
             one_at_a_time(client, anonymous, 2.0)
             print(f"one at a time, {RATE}/s: {percentiles(one_at_a_time(client, anonymous, seconds))}")
             with crowd(client.port):
-                time.sleep(3.0)
-                figures = percentiles(one_at_a_time(client, anonymous, seconds))
+                fresh = http.client.HTTPConnection("127.0.0.1", client.port)  # an idle one was cut off
+                figures = percentiles(one_at_a_time(fresh, anonymous, seconds))
                 print(f"the same with {IDLE:,} idle and {SLOW} slow clients: {figures}")
             half = len(lines) // 2
-            print(f"batches of {BATCH}: {in_batches(client, lines[:half]):,.0f} records/s")
+            fresh = http.client.HTTPConnection("127.0.0.1", client.port)
+            print(f"batches of {BATCH}: {in_batches(fresh, lines[:half]):,.0f} records/s")
             rate = at_once(client.port, lines[half:])
             print(f"batches of {BATCH}, {CLIENTS} clients at once: {rate:,.0f} records/s")
         for what, more in (
