@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -111,6 +112,18 @@ def wait_for_size(process: subprocess.Popen[bytes], path: Path, size: int) -> bo
             return True
         time.sleep(0.001)
     raise TimeoutError(f"{path} does not grow to {size} bytes")
+
+
+def go_on_killed(folder: Path, *command: str, **settings: str) -> None:
+    """Go on with a run that writes ``out``, killed three times as that grows, to its end."""
+    grown = (folder / "out").stat().st_size
+    for size in (0, 30_000, 90_000):
+        process = start(folder, *command, **settings)
+        assert wait_for_size(process, folder / "out", grown + size)
+        process.kill()
+        process.communicate()
+        assert process.returncode in (-signal.SIGKILL, 0)
+    succeed(folder, *command, **settings)
 
 
 def write_headlines(path: Path, n: int, seed: int = 1) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import call, fail, parsed, start, succeed, wait_for_size, write_headlines
+from commands import call, fail, go_on_killed, parsed, succeed, write_headlines
 
 from streamdp.state.corrections import MOST_BYTES, Correction, CorrectionError, CorrectionsFile
 
@@ -110,14 +109,7 @@ def test_sigkill_at_any_moment_changes_no_byte(half: Path, tmp_path: Path) -> No
         succeed(folder, "correct", "state", *map(str, words))
     marked = copied(folder, tmp_path / "killed")
     succeed(folder, *RUN, **SETTINGS)
-    grown = (marked / "out").stat().st_size
-    for size in (0, 30_000, 90_000):
-        process = start(marked, *RUN, **SETTINGS)
-        assert wait_for_size(process, marked / "out", grown + size)
-        process.kill()
-        process.communicate()
-        assert process.returncode in (-signal.SIGKILL, 0)
-    succeed(marked, *RUN, **SETTINGS)
+    go_on_killed(marked, *RUN, **SETTINGS)
     for name in ("out", "events", "state/corrections"):
         assert (marked / name).read_bytes() == (folder / name).read_bytes(), name
 

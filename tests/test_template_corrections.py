@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import fail, parsed, start, succeed, wait_for_size
+from commands import fail, go_on_killed, parsed, succeed
 
 from streamdp import Correction, Engine, Record, Settings
 from streamdp.records import Answers, Assignment
@@ -192,14 +191,7 @@ def test_sigkill_at_any_moment_changes_no_byte(half: Path, tmp_path: Path) -> No
     succeed(folder, "correct", "state", "merge", label("GET"), label("POST"))
     marked = copied(folder, tmp_path / "killed")
     succeed(folder, *RUN, **SETTINGS)
-    grown = (marked / "out").stat().st_size
-    for size in (0, 30_000, 90_000):
-        process = start(marked, *RUN, **SETTINGS)
-        assert wait_for_size(process, marked / "out", grown + size)
-        process.kill()
-        process.communicate()
-        assert process.returncode in (-signal.SIGKILL, 0)
-    succeed(marked, *RUN, **SETTINGS)
+    go_on_killed(marked, *RUN, **SETTINGS)
     for name in ("out", "events", "state/corrections"):
         assert (marked / name).read_bytes() == (folder / name).read_bytes(), name
     listed = succeed(folder, "correct", "state", "list").decode().splitlines()
