@@ -12,7 +12,9 @@ import functools
 import logging
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 _log = logging.getLogger("streamdp")
 
@@ -46,6 +48,17 @@ def open_regular(
 def create(path: Name) -> int:
     """Create a file and return its descriptor, to write to it. OSError where anything has its name."""
     return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+
+@contextlib.contextmanager
+def written_anew(path: Path, mode: int) -> Iterator[BinaryIO]:
+    """A new file in the place of what has this name, on the disk once it is left. Raises OSError."""
+    path.unlink(missing_ok=True)
+    with open(create(path), "wb") as file:
+        os.fchmod(file.fileno(), mode & 0o777)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def make_folder(path: Path) -> None:

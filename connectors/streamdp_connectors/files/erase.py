@@ -16,7 +16,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records.erased import Erased, texts_of
-from streamdp.safe_files import create, open_regular
+from streamdp.safe_files import open_regular, written_anew
 from streamdp_connectors.protocol import SinkError
 
 OWN = (b'{"seq":', b'{"final_through":', b'{"position":', b'{"event":', b"seq,")
@@ -142,9 +142,7 @@ def rewrite(path: Path, into: Path, gone: Erased, places: Sequence[int] = ()) ->
     wanted = set(places)
     try:
         status = os.stat(path)
-        into.unlink(missing_ok=True)
-        with open(create(into), "wb") as file:
-            os.fchmod(file.fileno(), status.st_mode & 0o777)
+        with written_anew(into, status.st_mode) as file:
             table: Table | None = None
             for line, size in _lines(path):
                 if before == 0 and line.startswith(b"seq,"):
@@ -156,8 +154,6 @@ def rewrite(path: Path, into: Path, gone: Erased, places: Sequence[int] = ()) ->
                 before, after = before + size, after + len(left)
                 if before in wanted:
                     found[before] = after
-            file.flush()
-            os.fsync(file.fileno())
         if not changed:
             into.unlink()
     except OSError as error:

@@ -10,7 +10,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records.erased import Erased
-from streamdp.safe_files import create
+from streamdp.safe_files import written_anew
 from streamdp_connectors.journal.segments import damaged, groups, opened, packed, segments
 from streamdp_connectors.journal.writer import groups_after
 from streamdp_connectors.protocol import SinkError
@@ -50,9 +50,7 @@ def rewrite(path: Path, into: Path, gone: Erased) -> int:
     """
     changed, end, fd = 0, 0, opened(path)
     try:
-        into.unlink(missing_ok=True)
-        with open(create(into), "wb") as file:
-            os.fchmod(file.fileno(), os.fstat(fd).st_mode & 0o777)
+        with written_anew(into, os.fstat(fd).st_mode) as file:
             for group in groups(fd):
                 left = [_left_of(record) if gone.came_as(record) else record for record in group.records]
                 changed += sum(a is not b for a, b in zip(left, group.records, strict=True))
@@ -64,8 +62,6 @@ def rewrite(path: Path, into: Path, gone: Erased) -> int:
             changed += any(map(gone.came_as, torn.split(b"\n"))) or any(
                 b'"%s"' % name.encode() in torn for name in gone.ids
             )
-            file.flush()
-            os.fsync(file.fileno())
         if not changed:
             into.unlink()
     except OSError as error:
