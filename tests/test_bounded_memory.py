@@ -19,7 +19,7 @@ from streamdp.encode.encoders import decoder_of
 from streamdp.encode.order import ReorderBuffer
 from streamdp.encode.vocabulary import LONGEST, Vocabulary, short
 from streamdp.engine import Engine
-from streamdp.records import Answers, Record, Reject
+from streamdp.records import Answers, Raw, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
@@ -314,10 +314,37 @@ def test_samples_of_long_fields_are_short() -> None:
     assert max(len(text) for samples in held for _, _, text in samples) <= 400
 
 
+def test_a_limit_that_refuses_records_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for settings, told in (
+        (Settings(max_record_bytes=1 << 26), False),
+        (Settings(max_record_bytes=(1 << 26) + 1), True),
+        (Settings(memory_limit=MIB), False),
+        (Settings(memory_limit=MIB, max_record_bytes=1_000_001), True),
+    ):
+        warn_of_memory(settings, tmp_path / "none")
+        said = capsys.readouterr().err
+        assert (f"raise it to {8 * settings.max_record_bytes:,}\n" in said) is told
+
+
+def test_a_record_takes_an_eighth_of_the_limit_at_most() -> None:
+    settings = Settings(max_record_bytes=1 << 30, memory_limit=16 * MIB)
+    start, end = b'{"text": "', b'"}'
+    room = 2 * MIB - len(start) - len(end)
+    for length, refused in ((room, False), (room + 1, True)):
+        line = start + b"storm " * (length // 6) + b"x" * (length % 6) + end
+        found = decoder_of(settings, "jsonl").decode(Raw(line, {"line": 1}, 0.0, None))
+        assert isinstance(found, Reject) is refused
+        if isinstance(found, Reject):
+            assert found.reason == "too_large"
+            assert f"the limit is {2 * MIB}" in found.detail
+
+
 def test_a_smaller_container_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for content, told in ((f"{200 * MIB}\n", True), (f"{700 * MIB}\n", False), ("max\n", False)):
         (tmp_path / "memory.max").write_text(content)
-        warn_of_memory(512 * MIB, tmp_path / "memory.max")
+        warn_of_memory(Settings(), tmp_path / "memory.max")
         assert ("200 MiB, is below memory_limit, 512 MiB" in capsys.readouterr().err) is told
-    warn_of_memory(512 * MIB, tmp_path / "none")
+    warn_of_memory(Settings(), tmp_path / "none")
     assert capsys.readouterr().err == ""

@@ -113,6 +113,21 @@ WITHIN = {
 """Records that ask for much to be held, and MiB within which they are read under a small memory limit."""
 
 
+def test_a_line_that_is_longer_than_memory_lets_it_be_is_refused(tmp_path: Path) -> None:
+    held = HELD["a line of 500 MB, allowed"]
+    with (tmp_path / "in.jsonl").open("wb") as file:
+        file.writelines(held.lines(100))
+        file.write(b'{"text": "after it"}\n')
+    options = (*held.options, "--memory-limit", str(16 * MIB))
+    seen, signalled = measure(tmp_path, "in.jsonl", *options, seconds=300.0)
+    assert not signalled
+    assert seen.code == 0
+    assert seen.mebibytes < 400
+    said = (tmp_path / "said").read_text()
+    assert "records of more than 2,097,152 bytes are refused" in said
+    assert "1 record refused (1 too_large)" in said
+
+
 @pytest.mark.parametrize("what", WITHIN)
 def test_memory_is_bounded_in_bytes(tmp_path: Path, what: str) -> None:
     held, (count, most) = HELD[what], WITHIN[what]

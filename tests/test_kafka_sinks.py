@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -202,6 +203,20 @@ def test_the_broker_is_killed_while_lines_are_written(own_broker: Any) -> None:
     sink.flush(sync=True)
     sink.close()
     assert [record.value for record in contents(own_broker.bootstrap, topic)] == LINES
+
+
+def test_a_transaction_that_begins_while_its_broker_is_away_ends(own_broker: Any) -> None:
+    topic = make_topic(own_broker.bootstrap)
+    sink = opened(topic, own_broker.bootstrap)
+    sink.write(b"before\n")
+    sink.flush(sync=True)
+    own_broker.kill()
+    sink.write(b"after\n")
+    sink.flush(sync=False)
+    time.sleep(1.0)  # in which its request finds no coordinator
+    own_broker.restart()
+    sink.close()
+    assert [record.value for record in contents(own_broker.bootstrap, topic)] == [b"before", b"after"]
 
 
 def test_no_topic_no_broker_no_match(broker: Any) -> None:

@@ -164,6 +164,21 @@ def test_the_last_few_are_kept(folder: Path, keep: int) -> None:
     state.close()
 
 
+def test_unsound_ones_of_later_records_do_not_displace_sound_ones(folder: Path) -> None:
+    filled(folder)
+    for seq in range(100, 120):
+        (folder / f"snapshot-{seq:015d}.sdp").write_bytes(b"planted")
+    state = StateFolder(folder, 2)
+    for seq in (5, 6, 7):
+        state.write(header(seq), BODY + b"%d" % seq)
+    state.close()
+    seq, warnings = newest_seq(folder)
+    assert seq == 7
+    assert len(warnings) == snapshot.REPORTED + 1
+    assert warnings[-1].endswith("trying those before it, 16, without a word")
+    assert [int(path.stem.split("-")[1]) for path in snapshot.snapshots(folder)[20:]] == [7, 6]
+
+
 def test_leftovers_are_removed(folder: Path) -> None:
     paths = filled(folder)
     leftover = paths[0].with_suffix(".sdp.tmp")

@@ -90,7 +90,7 @@ class Run:
             self.folder = StateFolder(outputs.state, settings.snapshot_keep, held)
         self.erased, self.silences = ErasedFile(outputs.state), list[object]()
         resumed = self._resume(written, outputs, before)
-        warn_of_memory(self.settings.memory_limit)
+        warn_of_memory(self.settings)
         self.engine.stage = watch.stages.enter
         self.first = self.engine.seq
         self.interrupted = self.scored = 0

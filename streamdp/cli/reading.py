@@ -34,6 +34,7 @@ from streamdp.records import GAP, Raw, Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings import Settings
+from streamdp.settings.memory import longest_record
 from streamdp.settings.places import Input
 
 BOOTSTRAP = "localhost:9092"
@@ -184,7 +185,7 @@ class Reader:
     ) -> None:
         self._stages = stages or Stages()
         self.max_ahead = settings.max_ahead
-        self.longest = max(16 << 20, settings.max_record_bytes + 1)
+        self.longest = max(16 << 20, longest_record(settings) + 1)
         self._decoded: dict[tuple[int, int], list[Record | Reject]] = {}
         input_format = _format_of_all(settings, input)
         self.decoder = decoder_of(settings, input_format)

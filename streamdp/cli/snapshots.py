@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Container
 from pathlib import Path
@@ -18,7 +19,7 @@ from streamdp.settings import Settings
 from streamdp.settings.load import model_settings, resumed
 from streamdp.settings.places import NOWHERE, Outputs
 from streamdp.state.claim import LOOK, Claim, Standby
-from streamdp.state.snapshot import Header, Saving, SnapshotError, StateFolder
+from streamdp.state.snapshot import Header, SnapshotError, StateFolder
 
 
 class Snapshots:
@@ -41,7 +42,7 @@ class Snapshots:
         self.saved = saved
         self._folder, self._settings, self._modes = folder, settings, modes
         self._waiting, self._watch = waiting, watch
-        self._saving: Saving | None = None
+        self._saving: _Saving | None = None
         self._read = 0
         self._taken = time.monotonic()
 
@@ -84,7 +85,7 @@ class Snapshots:
             if isinstance(source, Watched):
                 source.commit(positions)
 
-        self._saving = Saving(save, header.seq)
+        self._saving = _Saving(save, header.seq)
         self._read, self._taken = 0, time.monotonic()
         self._watch.stages.enter("other")
         self.look(wait)
@@ -160,3 +161,33 @@ def report_change(outputs: Outputs, resumed: Header) -> None:
         say(f"the answers to the first {seq:,} records are in {before}; the others go to standard output")
     elif output != "-" and before == "-" and seq:
         say(f"the answers to the first {seq:,} records went to standard output; the others go to {output}")
+
+
+class _Saving:
+    """A snapshot of the first ``seq`` records, on its way to the disk in a thread."""
+
+    def __init__(self, save: Callable[[], None], seq: int) -> None:
+        self.seq = seq
+        self._save = save
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="streamdp-snapshot", daemon=True)
+        self._thread.start()
+
+    def done(self, timeout: float) -> bool:
+        """Whether it is written, after at most so many seconds. Raises what went wrong."""
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def end(self, timeout: float = 10.0) -> None:
+        """Wait for the thread, whatever comes of it."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        try:
+            self._save()
+        except BaseException as error:
+            self._error = error

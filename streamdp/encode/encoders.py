@@ -23,7 +23,7 @@ from streamdp.likelihoods.base import Moments
 from streamdp.likelihoods.categorical import TEXT
 from streamdp.records import FieldNames, Record, Reject, holds_categories
 from streamdp.settings import Settings
-from streamdp.settings.memory import Shares
+from streamdp.settings.memory import Shares, longest_record
 from streamdp.settings.registry import CATEGORICAL
 from streamdp.settings.schema import AUTO
 
@@ -81,7 +81,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
             time_unit=settings.time_unit,
             id_field=settings.id_field,
             keep=settings.keep,
-            max_bytes=settings.max_record_bytes,
+            max_bytes=longest_record(settings),
             timestamp_format=settings.timestamp_format,
             pattern=settings.pattern,
             categories=settings.field_names if settings.of_categories else None,

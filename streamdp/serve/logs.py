@@ -18,6 +18,7 @@ from streamdp.serve.otlp import FORMS, JSON, Form
 from streamdp.serve.stands import Stands
 from streamdp.serve.told import Answer
 from streamdp.settings import Settings
+from streamdp.settings.memory import longest_record
 
 WITHIN = 2.0
 """Seconds that a collector waits for what the stream says of its records; they are safe before."""
@@ -92,7 +93,7 @@ def lines_of(found: Sequence[Piece], settings: Settings) -> list[bytes | Answer]
     """Log records as the stream reads its lines, each on one; or why it is none. Raises AskError."""
     if len(found) > MOST:
         raise AskError(413, f"a body has at most {MOST:,} records: nothing was taken")
-    records = LogRecords(settings.keep, settings.max_record_bytes)
+    records = LogRecords(settings.keep, longest_record(settings))
     lines: list[bytes | Answer] = []
     for piece in found:
         try:

@@ -13,6 +13,21 @@ AROUND = 256
 """Bytes that a record held back, and an open answer, count for beside their content."""
 
 
+USUAL_RECORD = 1_000_000
+"""Bytes that a record may have under any memory limit."""
+
+
+def longest_record(settings: Settings) -> int:
+    """How many bytes a record may have: reading one takes some eight times as much.
+
+    Examples
+    --------
+    >>> longest_record(Settings(max_record_bytes=200_000_000))
+    67108864
+    """
+    return min(settings.max_record_bytes, max(USUAL_RECORD, settings.memory_limit // 8))
+
+
 class Shares(NamedTuple):
     """Bytes for records held back, for words of the vocabulary, for retained records, for open answers."""
 

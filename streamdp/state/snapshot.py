@@ -13,7 +13,6 @@ import math
 import os
 import re
 import struct
-import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +31,9 @@ VERSION = 12  # no 3, no 5 and no 9: a flipped bit would make it the 1 that has 
 PREFIX = struct.Struct("<8sHIQ")
 SUFFIX = ".sdp"
 NAME = re.compile(r"snapshot-\d{15}\.sdp")
+REPORTED = 5
+"""Unsound snapshots that are reported one by one."""
+
 LOADING = 3
 """How many times its size a snapshot takes while it is loaded: the file, its body, and arrays."""
 
@@ -257,7 +259,10 @@ class StateFolder:
         self._hold.check()
 
     def write(self, header: Header, body: bytes) -> Path:
-        """Add a snapshot and drop the oldest beyond ``keep``. Raises SnapshotError (74, or as ``check``)."""
+        """Add a snapshot and drop the oldest beyond ``keep``. Raises SnapshotError (74, or as ``check``).
+
+        Those of later records do not count: the stream was resumed from before them, as they are unsound.
+        """
         path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
         temporary = path.with_suffix(SUFFIX + ".tmp")
         try:
@@ -280,7 +285,8 @@ class StateFolder:
                 f"{path}: cannot be written: {error.strerror or error}", Exit.IO_ERROR
             ) from error
         given_up = [old for old in self._given_up if old != path]
-        for old in given_up + snapshots(self.folder)[self.keep :]:
+        sound = [each for each in snapshots(self.folder) if each.name <= path.name]
+        for old in given_up + sound[self.keep :]:
             with contextlib.suppress(OSError):
                 old.unlink()
         self._given_up = []
@@ -352,14 +358,17 @@ def newest_taken(
     passed over. Where all are damaged, the error says so (78).
     """
     found = snapshots(folder)
-    for path in found:
+    for passed, path in enumerate(found):
         try:
             return take(*read(path, follow=False))
         except SnapshotError as error:
             if error.exit_code not in (Exit.BAD_DATA, Exit.NO_INPUT):
                 raise
             name = "" if str(path) in error.message else f"{path}: "
-            warn(f"{name}{error}; trying the one before it")
+            if passed < REPORTED:
+                warn(f"{name}{error}; trying the one before it")
+            elif passed == REPORTED:
+                warn(f"{name}{error}; trying those before it, {len(found) - passed - 1:,}, without a word")
     if found:
         raise SnapshotError(
             f"{folder}: none of its {len(found)} snapshots is sound; "
@@ -367,33 +376,3 @@ def newest_taken(
             Exit.CONFIG,
         )
     return None
-
-
-class Saving:
-    """A snapshot of the first ``seq`` records, on its way to the disk in a thread."""
-
-    def __init__(self, save: Callable[[], None], seq: int) -> None:
-        self.seq = seq
-        self._save = save
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="streamdp-snapshot", daemon=True)
-        self._thread.start()
-
-    def done(self, timeout: float) -> bool:
-        """Whether it is written, after at most so many seconds. Raises what went wrong."""
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            return False
-        if self._error is not None:
-            raise self._error
-        return True
-
-    def end(self, timeout: float = 10.0) -> None:
-        """Wait for the thread, whatever comes of it."""
-        self._thread.join(timeout)
-
-    def _run(self) -> None:
-        try:
-            self._save()
-        except BaseException as error:
-            self._error = error

@@ -56,6 +56,8 @@ def jars() -> Path:
 class Broker:
     """One broker that is its own controller, with all its files in ``folder``."""
 
+    java = _JAVA
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port, self.controller = free_ports()
@@ -67,6 +69,7 @@ class Broker:
             template.format(port=self.port, controller=self.controller, data=folder / "data")
         )
         self._process: subprocess.Popen[bytes] | None = None
+        self._paused = False
 
     def format(self, cluster: str = "c3RyZWFtZHAtdGVzdGluZw", *more: str) -> None:
         """Make the broker's empty storage, under the cluster's id: 16 bytes in base64."""
@@ -78,7 +81,7 @@ class Broker:
 
     def start(self) -> None:
         """Start the process, and leave it to itself."""
-        command = ["java", *_JAVA, "-cp", self._classes, "kafka.Kafka", str(self.properties)]
+        command = ["java", *self.java, "-cp", self._classes, "kafka.Kafka", str(self.properties)]
         with (self.folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -117,11 +120,18 @@ class Broker:
 
     def pause(self) -> None:
         """Let it stand still."""
+        self._paused = True
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
+        self._paused = False
         self._signal(signal.SIGCONT)
+
+    @property
+    def awake(self) -> bool:
+        """Whether it runs and does not stand still."""
+        return self._process is not None and not self._paused
 
     def restart(self) -> None:
         """Start it again on the same ports and storage, and wait until it answers."""
@@ -141,6 +151,53 @@ class Broker:
             self._process.kill()
             self._process.wait()
         self._process = None
+
+
+_OF_A_CLUSTER = """
+node.id={number}
+controller.quorum.voters={voters}
+min.insync.replicas=2
+replica.lag.time.max.ms=3000
+broker.session.timeout.ms=6000
+"""
+
+
+class Cluster:
+    """Three brokers that are the controllers too; of what is in three copies two must have a record."""
+
+    def __init__(self, folder: Path) -> None:
+        self.members = []
+        for number in (1, 2, 3):
+            (folder / str(number)).mkdir()
+            self.members.append(_Member(folder / str(number)))
+        voters = ",".join(f"{i}@127.0.0.1:{each.controller}" for i, each in enumerate(self.members, 1))
+        for number, each in enumerate(self.members, 1):
+            text = re.sub(r"replication\.factor=1", "replication.factor=3", each.properties.read_text())
+            text = re.sub(r"\.min\.isr=1", ".min.isr=2", text)
+            each.properties.write_text(text + _OF_A_CLUSTER.format(number=number, voters=voters))
+        self.bootstrap = ",".join(each.bootstrap for each in self.members)
+
+    def awake(self) -> str:
+        """Where those are that run and do not stand still."""
+        return ",".join(each.bootstrap for each in self.members if each.awake)
+
+    def begin(self) -> None:
+        """Format and start them all, and wait until they answer."""
+        for each in self.members:
+            each.format()
+            each.start()
+        for each in self.members:
+            each.wait(120.0)
+
+    def stop(self) -> None:
+        """End them all."""
+        for each in self.members:
+            each.resume()
+            each.kill()
+
+
+class _Member(Broker):
+    java = ("-Xms128m", "-Xmx256m", *_JAVA[2:])
 
 
 def free_ports() -> tuple[int, int]:

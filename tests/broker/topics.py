@@ -13,12 +13,14 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 _numbers = itertools.count()
 
 
-def make_topic(bootstrap: str, partitions: int = 1, name: str | None = None, **settings: str) -> str:
+def make_topic(
+    bootstrap: str, partitions: int = 1, name: str | None = None, *, replicas: int = 1, **settings: str
+) -> str:
     """A new topic, unless told otherwise of a name never used before."""
     topic = name or f"test-{os.getpid()}-{next(_numbers)}"
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
-        options = {"num_partitions": partitions, "replication_factor": 1, "configs": settings}
+        options = {"num_partitions": partitions, "replication_factor": replicas, "configs": settings}
         admin.create_topics({topic: options}, wait_for_metadata=True)
     finally:
         admin.close()

@@ -25,6 +25,10 @@ Options = Mapping[str, Any]
 
 _COMMON = {
     "client_id": "streamdp",
+    # One of several brokers that stands still must not hold up for long what the others can answer.
+    "request_timeout_ms": 15_000,
+    "socket_connection_setup_timeout_ms": 3000,  # doubled at each failure
+    "socket_connection_setup_timeout_max_ms": 15_000,
     "reconnect_backoff_max_ms": 2000,
     "metrics_enabled": False,
     "allow_auto_create_topics": False,

@@ -275,6 +275,27 @@ def forbid_new_epochs(producer: Any) -> None:
     producer._transaction_manager._api_version = _BEFORE_KIP_360
 
 
+def keep_requests(producer: Any) -> None:
+    """Let what a transactional producer asks of its coordinator wait while that one cannot be reached.
+
+    kafka-python 3.0.12 takes such a request off its queue, and puts it back if ``await_ready`` returns False;
+    but that raises instead, and the request is lost: the transaction then never ends.
+    """
+    from kafka.errors import KafkaError
+
+    client = producer._sender._client
+    await_ready = client.await_ready
+
+    def is_ready(node: Any, **settings: Any) -> bool:
+        try:
+            return bool(await_ready(node, **settings))
+        except KafkaError:
+            time.sleep(producer.config["retry_backoff_ms"] / 1000)
+            return False
+
+    client.await_ready = is_ready
+
+
 def join_transaction(producer: Any, at: Any) -> None:
     """Make a partition part of the producer's transaction, as ``send`` does."""
     producer._transaction_manager.maybe_add_partition_to_transaction(at)

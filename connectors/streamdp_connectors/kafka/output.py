@@ -21,6 +21,7 @@ from streamdp_connectors.protocol import SinkError
 
 _log = logging.getLogger(__name__)
 _LOOK_EVERY = 0.2
+_COMMIT_SECONDS = 30.0  # that a transaction may take before it is begun anew: half of what brokers let it
 
 Load = dict[str, list[Entry]]
 """Records by topic, in order."""
@@ -245,10 +246,12 @@ class Transactions:
         return self._kafka.TopicPartition(topic, self._partition)
 
     def _commit(self) -> None:
-        done = internals.begin_commit(self._producer)
+        done, deadline = internals.begin_commit(self._producer), time.monotonic() + _COMMIT_SECONDS
         while not done.wait(timeout_ms=1000 * _LOOK_EVERY):
             if self._abandoned:
                 raise self._kafka.errors.KafkaTimeoutError("nothing is waited for any more")
+            if time.monotonic() > deadline:
+                raise self._kafka.errors.KafkaTimeoutError(f"it has not ended for {_COMMIT_SECONDS:g} s")
 
     def _await(self, futures: list[Any]) -> None:
         for future in futures:
@@ -270,6 +273,7 @@ class Transactions:
         if not self.transactional:
             return producer
         internals.forbid_new_epochs(producer)
+        internals.keep_requests(producer)
         try:
             producer.init_transactions()
             return producer
