@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from feeds import nothing, record, texts
 from models import DENSE, PRIORS, WORDS, pair, pairs, shaped
-from oracle.enumeration import founders_of, log_joints, log_sum_exp
+from oracle.enumeration import fixed_views, founders_of, log_joints, log_sum_exp
 from streams import encode, random_stream
 from test_passes import points
 
@@ -91,6 +91,44 @@ def test_a_beam_of_full_width_is_exact_under_a_constraint(prior: str, family: st
     joined = [joint for z, joint in joints.items() if z[5] == found[5]]
     share = math.exp(log_sum_exp(joined) - log_sum_exp(expected))
     assert probability == pytest.approx(share, abs=1e-9)
+
+
+PINNED = {
+    "crp_retire": "flat",
+    "window": "wishart",
+    "window_seconds": "wishart",
+    "exponential_seconds": "gaussian",
+    "logistic_seconds": "bernoulli",
+}
+
+
+@pytest.mark.parametrize("prior", PINNED)
+def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str) -> None:
+    """Two silences end every other cluster; what joins the pinned one after them is weighed as defined."""
+    family, times = PINNED[prior], [0.0, 0.5, 1.0, 30.0, 30.5, 31.0, 31.5, 60.0]
+    if not prior.endswith("seconds"):
+        times = [float(i) for i in range(len(times))]
+    dense, problem = family in DENSE, pair(prior, family, 8 * WIDTH)
+    records, _ = random_stream(np.random.default_rng(5), len(times), dense, WORDS)
+    records = [shaped(family, each) for each in records]
+    beam, labels = problem.search(), list[int]()
+    for i, (each, time) in enumerate(zip(records, times, strict=True)):
+        for _, _, out in beam.run(encode([each], [time], dense)):
+            labels.append(int(out.answers["label"][0]))
+            for row in out.revisions[: out.counters.revisions]:
+                labels[int(row["seq"])] = int(row["label"])
+        if i == 1:
+            assert not [*keep(beam, np.arange(len(beam.log_joints)) == beam.head, with_events=False)]
+            beam.pin({labels[0]})
+            began = founders_of(labels)
+    naive = problem.naive
+    given = records, times, naive.prior, naive.family, fixed_views(naive.base, records)
+    pinned, free = (
+        {z: joint for z, joint in log_joints(*given, keys).items() if z[:2] == began} for keys in ({0}, ())
+    )
+    np.testing.assert_allclose(sorted(beam.log_joints), sorted(pinned.values()), rtol=1e-10, atol=1e-9)
+    assert pinned[founders_of(labels)] == pytest.approx(max(pinned.values()), abs=1e-9)
+    assert len(free) < len(pinned) < 8 * WIDTH
 
 
 # ---------------------------------------------------------------- in an engine
@@ -371,6 +409,42 @@ def test_constraints_outlive_restarts_looks_and_refinements(kind: str) -> None:
     assert len(whole) >= 2
     engine.finish()
     obeyed(engine, (part, rest), together)
+
+
+SILENT: dict[str, dict[str, Any]] = {
+    "window": {"decay": "window", "decay_scale": 100.0},
+    "exponential": {"decay_scale": 20.0},
+    "logistic": {"decay": "logistic", "decay_scale": 50.0},
+    "retired": {"prior": "crp", "retire_after": 100},
+    "crowded": {"prior": "crp", "max_clusters": 1},
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_a_pinned_story_outlives_silence(kind: str) -> None:
+    """Through restarts, second looks and refinements; undone, it closes as others do."""
+    again = {"second_look": 200, "refine_every": 512, "retain": 600, "refine_moves": 2000}
+    settings = Settings(beam=4, concentration=2.0, **again, **SILENT[kind])
+    engine = Engine(settings, with_events=True)
+    storms = [record(f"storm coast wind {word}", i + 1) for i, word in enumerate(["rain", "flood"] * 10)]
+    engine.advance(storms[:19])
+    (label,) = largest(engine)[:1]
+    correct(engine, "pin", label)
+    others = texts(1800, 3, 60)
+    for at in range(0, 1200, 400):
+        engine.advance(others[at : at + 400])
+        whole = Engine.loads(engine.dumps(), settings, with_events=True)
+        assert whole.dumps() == engine.dumps()
+        engine = whole
+    assert label in largest(engine)
+    answers = engine.advance(storms[19:]).assignments
+    assert [answer.cluster for answer in answers if answer.revision == 0] == [label]
+    correct(engine, "undo", undone=1)
+    if kind == "crowded":
+        return  # the others are as good as one cluster, which takes the place of none
+    told = engine.advance(others[1200:])
+    assert label not in largest(engine)
+    assert label in {event.cluster for event in told.events if event.event in ("closed", "retired")}
 
 
 def test_without_the_constraint_the_same_stream_undoes_it() -> None:
