@@ -17,6 +17,7 @@ from test_passes import points
 
 from streamdp.beam.data.state import Output
 from streamdp.engine import Engine
+from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
 from streamdp.offline.task import task_over
 from streamdp.priors import DistanceDependent, Window
@@ -508,8 +509,23 @@ def test_the_merger_of_shards_holds_constraints() -> None:
     obeyed(sharded.merger, (own[::2], own[1::2]), together)
 
 
-def test_refinements_beside_the_stream_are_refused() -> None:
-    engine = engine_of()
-    correct(engine, "pin", largest(engine)[0])
-    with pytest.raises(ValueError, match="1 corrections by hand are in force"):
-        refine(engine)
+@pytest.mark.parametrize("prior", ["crp", "auto"])
+def test_refinements_beside_the_stream_hold_constraints(prior: str) -> None:
+    """Records put apart against all evidence, and together, stay so while others move."""
+    engine = Engine(Settings(beam=4, prior=prior, second_look=300, retain=3000, concentration=30.0))
+    engine.advance(texts(600, 3, 200))
+    a, b, c = largest(engine)[:3]
+    before = labels_of(engine)
+    own = np.flatnonzero(before == a)
+    correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2].tolist()))
+    correct(engine, "merge", b, c)
+    found = refine(engine, Plan(rounds=20, seconds=None, hyper=False))
+    assert len(found.changes) > 10
+    one, other = {*found.labels[own[::2]].tolist()}, {*found.labels[own[1::2]].tolist()}
+    assert len(one) == len(other) == 1
+    assert one != other
+    assert len({*found.labels[np.isin(before, [b, c])].tolist()}) == 1
+    engine.correct(Correction(what="undo", undone=1))
+    engine.correct(Correction(what="undo", undone=2))
+    free = refine(engine, Plan(rounds=20, seconds=None, hyper=False))
+    assert {*free.labels[own[::2]].tolist()} & {*free.labels[own[1::2]].tolist()}
