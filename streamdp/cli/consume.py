@@ -16,6 +16,7 @@ from streamdp.cli.alerts import Alarm, watches
 from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
+from streamdp.cli.heard import heard_of
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
@@ -116,7 +117,8 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            self.corrector = Corrector(self.folder.folder, self.engine, self._answer, self.sinks.corrected)
+            hands = self._answer, self.sinks.corrected, heard_of(input)
+            self.corrector = Corrector(self.folder.folder, self.engine, *hands)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
