@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from feeds import nothing, record, texts
 from models import DENSE, PRIORS, WORDS, pair, pairs, shaped
-from oracle.enumeration import founders_of, log_joints, log_sum_exp
+from oracle.enumeration import fixed_views, founders_of, log_joints, log_sum_exp
 from streams import encode, random_stream
 from test_passes import points
 
 from streamdp.beam.data.state import Output
 from streamdp.engine import Engine
+from streamdp.offline.plan import Plan
 from streamdp.offline.refine import refine
 from streamdp.offline.task import task_over
 from streamdp.priors import DistanceDependent, Window
@@ -91,6 +92,44 @@ def test_a_beam_of_full_width_is_exact_under_a_constraint(prior: str, family: st
     joined = [joint for z, joint in joints.items() if z[5] == found[5]]
     share = math.exp(log_sum_exp(joined) - log_sum_exp(expected))
     assert probability == pytest.approx(share, abs=1e-9)
+
+
+PINNED = {
+    "crp_retire": "flat",
+    "window": "wishart",
+    "window_seconds": "wishart",
+    "exponential_seconds": "gaussian",
+    "logistic_seconds": "bernoulli",
+}
+
+
+@pytest.mark.parametrize("prior", PINNED)
+def test_a_pinned_story_never_closes_and_the_beam_stays_exact(prior: str) -> None:
+    """Two silences end every other cluster; what joins the pinned one after them is weighed as defined."""
+    family, times = PINNED[prior], [0.0, 0.5, 1.0, 30.0, 30.5, 31.0, 31.5, 60.0]
+    if not prior.endswith("seconds"):
+        times = [float(i) for i in range(len(times))]
+    dense, problem = family in DENSE, pair(prior, family, 8 * WIDTH)
+    records, _ = random_stream(np.random.default_rng(5), len(times), dense, WORDS)
+    records = [shaped(family, each) for each in records]
+    beam, labels = problem.search(), list[int]()
+    for i, (each, time) in enumerate(zip(records, times, strict=True)):
+        for _, _, out in beam.run(encode([each], [time], dense)):
+            labels.append(int(out.answers["label"][0]))
+            for row in out.revisions[: out.counters.revisions]:
+                labels[int(row["seq"])] = int(row["label"])
+        if i == 1:
+            assert not [*keep(beam, np.arange(len(beam.log_joints)) == beam.head, with_events=False)]
+            beam.pin({labels[0]})
+            began = founders_of(labels)
+    naive = problem.naive
+    given = records, times, naive.prior, naive.family, fixed_views(naive.base, records)
+    pinned, free = (
+        {z: joint for z, joint in log_joints(*given, keys).items() if z[:2] == began} for keys in ({0}, ())
+    )
+    np.testing.assert_allclose(sorted(beam.log_joints), sorted(pinned.values()), rtol=1e-10, atol=1e-9)
+    assert pinned[founders_of(labels)] == pytest.approx(max(pinned.values()), abs=1e-9)
+    assert len(free) < len(pinned) < 8 * WIDTH
 
 
 # ---------------------------------------------------------------- in an engine
@@ -373,6 +412,42 @@ def test_constraints_outlive_restarts_looks_and_refinements(kind: str) -> None:
     obeyed(engine, (part, rest), together)
 
 
+SILENT: dict[str, dict[str, Any]] = {
+    "window": {"decay": "window", "decay_scale": 100.0},
+    "exponential": {"decay_scale": 20.0},
+    "logistic": {"decay": "logistic", "decay_scale": 50.0},
+    "retired": {"prior": "crp", "retire_after": 100},
+    "crowded": {"prior": "crp", "max_clusters": 1},
+}
+
+
+@pytest.mark.parametrize("kind", SILENT)
+def test_a_pinned_story_outlives_silence(kind: str) -> None:
+    """Through restarts, second looks and refinements; undone, it closes as others do."""
+    again = {"second_look": 200, "refine_every": 512, "retain": 600, "refine_moves": 2000}
+    settings = Settings(beam=4, concentration=2.0, **again, **SILENT[kind])
+    engine = Engine(settings, with_events=True)
+    storms = [record(f"storm coast wind {word}", i + 1) for i, word in enumerate(["rain", "flood"] * 10)]
+    engine.advance(storms[:19])
+    (label,) = largest(engine)[:1]
+    correct(engine, "pin", label)
+    others = texts(1800, 3, 60)
+    for at in range(0, 1200, 400):
+        engine.advance(others[at : at + 400])
+        whole = Engine.loads(engine.dumps(), settings, with_events=True)
+        assert whole.dumps() == engine.dumps()
+        engine = whole
+    assert label in largest(engine)
+    answers = engine.advance(storms[19:]).assignments
+    assert [answer.cluster for answer in answers if answer.revision == 0] == [label]
+    correct(engine, "undo", undone=1)
+    if kind == "crowded":
+        return  # the others are as good as one cluster, which takes the place of none
+    told = engine.advance(others[1200:])
+    assert label not in largest(engine)
+    assert label in {event.cluster for event in told.events if event.event in ("closed", "retired")}
+
+
 def test_without_the_constraint_the_same_stream_undoes_it() -> None:
     """The test above can fail: lifted at once, second looks bring together what was split."""
     records = texts(3000, 3, 200)
@@ -434,8 +509,23 @@ def test_the_merger_of_shards_holds_constraints() -> None:
     obeyed(sharded.merger, (own[::2], own[1::2]), together)
 
 
-def test_refinements_beside_the_stream_are_refused() -> None:
-    engine = engine_of()
-    correct(engine, "pin", largest(engine)[0])
-    with pytest.raises(ValueError, match="1 corrections by hand are in force"):
-        refine(engine)
+@pytest.mark.parametrize("prior", ["crp", "auto"])
+def test_refinements_beside_the_stream_hold_constraints(prior: str) -> None:
+    """Records put apart against all evidence, and together, stay so while others move."""
+    engine = Engine(Settings(beam=4, prior=prior, second_look=300, retain=3000, concentration=30.0))
+    engine.advance(texts(600, 3, 200))
+    a, b, c = largest(engine)[:3]
+    before = labels_of(engine)
+    own = np.flatnonzero(before == a)
+    correct(engine, "split", a, records=tuple(f"seq:{seq}" for seq in own[::2].tolist()))
+    correct(engine, "merge", b, c)
+    found = refine(engine, Plan(rounds=20, seconds=None, hyper=False))
+    assert len(found.changes) > 10
+    one, other = {*found.labels[own[::2]].tolist()}, {*found.labels[own[1::2]].tolist()}
+    assert len(one) == len(other) == 1
+    assert one != other
+    assert len({*found.labels[np.isin(before, [b, c])].tolist()}) == 1
+    engine.correct(Correction(what="undo", undone=1))
+    engine.correct(Correction(what="undo", undone=2))
+    free = refine(engine, Plan(rounds=20, seconds=None, hyper=False))
+    assert {*free.labels[own[::2]].tolist()} & {*free.labels[own[1::2]].tolist()}

@@ -82,6 +82,51 @@ def test_gibbs(family: str, prior: str) -> None:
     assert agreement(family, prior, [Gibbs(shuffled=shuffled)]) > LEAST
 
 
+HELD: dict[str, tuple[Move, Sequence[int]]] = {
+    "crp": (Gibbs(), [0, 1, 0, 2, 1, 3]),
+    "finite": (Gibbs(), [0, 1, 0, 0, 1, 1]),
+    "uniform": (Gibbs(shuffled=True), [0, 1, 0, 2, 1, 3]),
+    "window": (LinkGibbs(), [0, 0, 0, 1, 1, 1]),
+    "exponential": (LinkGibbs(), [0, 1, 0, 2, 1, 3]),
+    "logistic": (LinkGibbs(), [0, 1, 0, 0, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("prior", HELD)
+def test_fixed_records_stay_together_or_apart(prior: str) -> None:
+    """The draws are those of the partitions in which records 0, 2 and 4 are to each other as they are."""
+    move, labels = HELD[prior]
+    fixed = np.array([0, 2, 4])
+    chain = started(problem_of("gaussian"), PRIORS[prior])
+    chain.fixed = fixed
+    chain.set_labels(labels)
+    relation = canonical(chain.labels[fixed]).tolist()
+    posterior = posterior_of("gaussian", prior)
+    held = {z: p for z, p in posterior.items() if canonical(np.array(z)[fixed]).tolist() == relation}
+    total = math.fsum(held.values())
+    assert total < 0.9
+    assert p_value(draw(chain, [move], DRAWS, 3), {z: p / total for z, p in held.items()}) > LEAST
+
+
+def test_a_record_beyond_the_window_that_was_put_there_by_hand_counts_as_a_founder() -> None:
+    """Records 0 and 5 are one by hand: record 5 has the weight of a founder, whatever joins them."""
+    problem, prior, fixed = problem_of("gaussian"), PRIORS["window"], np.array([0, 5])
+    assert isinstance(prior, pr.DistanceDependent)
+    positions, nothing = np.arange(6.0), np.zeros(6)
+
+    def log_prior(z: Sequence[int]) -> float:
+        terms = prior.log_terms([*z], positions, nothing, nothing, 0)
+        founds = prior.log_terms([0, 1, 2, 3, 4, 5], positions, nothing, nothing, 0)[5]
+        return float(terms[:5].sum() + founds) if z[5] == z[0] else -math.inf
+
+    chain = problem.chain(prior)
+    chain.fixed = fixed
+    chain.set_labels([0, 1, 1, 2, 2, 0])
+    assert np.isfinite(chain.log_joint)
+    drawn = draw(chain, [LinkGibbs()], DRAWS, 3)
+    assert p_value(drawn, problem.posterior(prior, log_prior)) > LEAST
+
+
 @pytest.mark.parametrize(("family", "splitter"), covering(FAMILIES, SPLITTERS))
 def test_splits_and_mergers(family: str, splitter: str) -> None:
     prior = NAMES[(FAMILIES.index(family) + list(SPLITTERS).index(splitter)) % 3]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from streamdp.beam.clusters.words import WordClusters
 from streamdp.beam.data.choice import Choice, Scores, Walk, WordScores
-from streamdp.beam.data.pool import VACANT
+from streamdp.beam.data.pool import ALIVE, VACANT
 from streamdp.beam.data.state import COMPLETE, GROW, Model, Output, State, prior_at
 from streamdp.beam.growth import SLOTS, make_room, new_state
 from streamdp.beam.step.advance import Records, advance, score_only, weigh
@@ -325,6 +325,12 @@ class BeamSearch:
         slots = np.flatnonzero(pool.state != VACANT)
         columns = pool.column[slots]
         return slots[(columns < 0) | (pool.holds[pool.counters.half, self.head, np.maximum(columns, 0)] == 1)]
+
+    def pin(self, labels: Collection[int]) -> None:
+        """Let the clusters of these labels, and no others, stay open for ever."""
+        pool, rows = self.state.pool, self.state.lineages.rows
+        found = np.isin(rows["label"][pool.slots["lineage"]], [*labels])
+        pool.pinned[:] = found & (pool.state == ALIVE)
 
     def counters(self) -> dict[str, int]:
         """Counts for metrics."""

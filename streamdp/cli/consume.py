@@ -16,6 +16,7 @@ from streamdp.cli.alerts import Alarm, watches
 from streamdp.cli.board import Board, is_terminal
 from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
+from streamdp.cli.heard import heard_of
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
 from streamdp.cli.memory import warn_of_memory
@@ -60,6 +61,8 @@ class Run:
 
     ``hold`` waits until a state that is shared may be gone on with; without it, one in use is refused.
     """
+
+    gathers = True  # a store may let answers wait for more
 
     def __init__(
         self,
@@ -114,7 +117,8 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            self.corrector = Corrector(self.folder.folder, self.engine, self._answer, self.sinks.corrected)
+            hands = self._answer, self.sinks.corrected, heard_of(input)
+            self.corrector = Corrector(self.folder.folder, self.engine, *hands)
             self.snapshots = Snapshots(
                 self.folder, self.settings, outputs.modes, self._wait, watch, self.first
             )
@@ -210,6 +214,8 @@ class Run:
             self._answer(self.engine.flush)
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
+        else:
+            self.sinks.flush(sync=False)
         self.status.update(self)
         if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
@@ -276,7 +282,7 @@ class Run:
 
     def flush(self) -> None:
         """Hand over what was written."""
-        self.sinks.flush(sync=False)
+        self.sinks.flush(sync=False, busy=self.gathers)
 
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""

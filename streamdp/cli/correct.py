@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
+import msgspec
+
 from streamdp.cli.errors import say, warn
+from streamdp.cli.heard import Heard
 from streamdp.cli.show import open_state
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
@@ -86,7 +89,8 @@ class Corrector:
     """Gives an engine the corrections of its state's folder, each at the position that is noted.
 
     ``answer`` is called with what makes answers, which it writes; ``note`` with each correction, its position
-    and why it was refused. Raises CorrectionError where the file cannot be used.
+    and why it was refused. ``heard`` has those that come by a topic; they are appended to the file like
+    others. Raises CorrectionError where the file cannot be used.
     """
 
     def __init__(
@@ -95,11 +99,16 @@ class Corrector:
         engine: Engine,
         answer: Callable[[Callable[[], Answers]], None],
         note: Callable[[Correction, int, str | None], None],
+        heard: Heard | None = None,
     ) -> None:
         self._engine, self._answer, self._note = engine, answer, note
         self._waiting: dict[int, tuple[Correction, int]] = {}
         self._file = CorrectionsFile(folder, engine.corrections.taken)
         self._file.read()
+        self._heard = heard
+        if heard is not None:
+            heard.begin(self._file.heard)
+            self._hear(heard)
         self._coming = self._file.since(engine.corrections.taken)
         self._last = self._file.last
         self._looked = 0.0
@@ -116,6 +125,8 @@ class Corrector:
             self._refuse(*self._waiting.pop(number), why)
         if time.monotonic() - self._looked >= SECONDS:
             self._looked = time.monotonic()
+            if self._heard is not None:
+                self._hear(self._heard)
             self._read()
         while self._coming:
             at = self._file.marks.get(self._coming[0].number)
@@ -139,6 +150,16 @@ class Corrector:
         self._read()
         self.look()
         return made
+
+    def _hear(self, heard: Heard) -> None:
+        """Append what has come by the topic; what is no correction is passed over."""
+        for value, positions in heard.come():
+            try:
+                correction = msgspec.json.decode(value, type=Correction)
+            except (msgspec.MsgspecError, ValueError) as error:
+                warn(f"{heard.label}: no correction: {' '.join(str(error).split())}")
+                continue
+            self._file.append(correction, positions)
 
     def _read(self) -> None:
         """Read what others have appended."""

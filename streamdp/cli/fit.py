@@ -133,6 +133,8 @@ def run_refine(state: str, options: RefineOptions, classes: Classes) -> None:
         task = task_of(engine, options.seed)
         if into is not None:
             need_all_records(task, "--into")
+            if engine.corrections.held:
+                raise ValueError("--into makes a state without corrections by hand: undo those in force")
         if plan.hyper:
             need_all_records(task, "--hyper")
     except ValueError as error:

@@ -294,10 +294,11 @@ class Sinks:
         if self.store is not None:
             self.store.ending()
 
-    def flush(self, sync: bool) -> None:
-        """Hand everything over; ``sync`` to the disk."""
+    def flush(self, sync: bool, *, busy: bool = False) -> None:
+        """Hand everything over; ``sync`` to the disk. ``busy``: more comes, for which a store may wait."""
         for sink in self._all.values():
-            sink.flush(sync)
+            if not (busy and sink is self.store and self.store.can_wait):
+                sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
         """The state of the sinks for a snapshot; ask right after a flush."""

@@ -130,7 +130,7 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     if chain.weights is not None:
         late = (task.seqs >= since) & ~np.isin(task.seqs, stream.fixed)
         followed, more = _followed(task, chain, changes, late)
-        if more - began > nats:
+        if more - began > nats and _are_open(stream, task, followed, changes.minted):
             labels, nats = followed, more - began
     moved = np.flatnonzero(labels != task.before)
     shares = np.ones(len(task.seqs))
@@ -138,6 +138,13 @@ def arrangement_of(stream: Stream, proposal: Proposal, since: int) -> Arrangemen
     better = Proposal(task.seqs[moved], task.before[moved], labels[moved], shares[moved], changes.minted)
     changes, founders = numbered(stream, better)
     return Arrangement(changes, founders, nats) if len(changes.seqs) else None
+
+
+def _are_open(stream: Stream, task: Task, labels: np.ndarray, minted: int) -> bool:
+    """Whether no record would leave or join a cluster that has closed."""
+    moved, known = labels != task.before, _slots(stream.search)[0]
+    into = labels[moved]
+    return bool(np.isin(task.before[moved], known).all() and (np.isin(into, known) | (into >= minted)).all())
 
 
 def nats_of(stream: Stream, changes: Proposal) -> float:
@@ -260,12 +267,14 @@ def _slots(search: BeamSearch) -> tuple[np.ndarray, np.ndarray]:
 
 def _valid(stream: Stream, proposal: Proposal) -> Proposal:
     """The changes of records that are open, and of clusters that are as they were."""
-    held, known = stream.held, _slots(stream.search)[0]
+    held, (known, slots) = stream.held, _slots(stream.search)
+    pinned = known[stream.search.state.pool.pinned[slots] == 1]  # they weigh more than their records do
     at = proposal.seqs - held.first
     keep = (at >= 0) & (proposal.seqs >= stream.since) & np.isin(proposal.was, known)
     keep &= held.labels[np.maximum(at, 0)] == proposal.was
     keep &= (proposal.labels >= proposal.minted) | np.isin(proposal.labels, known)
     keep &= ~np.isin(proposal.seqs, stream.fixed)
+    keep &= ~np.isin(proposal.was, pinned) & ~np.isin(proposal.labels, pinned)
     return proposal.take(keep)
 
 

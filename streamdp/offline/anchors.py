@@ -94,11 +94,14 @@ class Anchors:
         weigh_held(self.held, prior.decay.terms(), self.positions, labels, own, total)
         return prior.log_terms(labels.tolist(), self.positions, own, total, self.count, by_hand=by_hand)
 
-    def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray) -> float:
-        """log p(z | where the frozen records are), in nats; labels below A are those of clusters here."""
+    def log_prior(self, prior: Prior, labels: Sequence[int] | np.ndarray, *, by_hand: bool = False) -> float:
+        """log p(z | where the frozen records are), in nats; labels below A are those of clusters here.
+
+        ``by_hand`` is as for :meth:`log_terms`.
+        """
         values = np.asarray(labels)
         if (linked := by_distance(prior)) is not None:
-            return float(self.log_terms(linked, values).sum())
+            return float(self.log_terms(linked, values, by_hand=by_hand).sum())
         # what matters of the frozen: under the uniform process how many clusters, else their sizes
         sizes = self.sizes if by_order(prior) is None else np.ones(self.count, np.int64)
         before: list[Any] = [*np.repeat(np.arange(self.count), sizes), *range(-self.closed, 0)]

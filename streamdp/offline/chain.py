@@ -78,6 +78,10 @@ class Chain:
         self.data, self.likelihood, self.prior, self.base = data, likelihood, prior, base
         self.distances = distances
         self.random = new_random(seed)
+        self.fixed: np.ndarray | None = None
+        """Records that stay together or apart as they are; None: there are none, and none is out of reach."""
+        self.lost: np.ndarray | None = None
+        """1 for those that no earlier record of their cluster reached at the start, shape (N,)."""
         self._link_weights: tuple[Prior, np.ndarray] | None = None
         self.store: Any = new_store(data, likelihood, base, anchors=anchors)
         self.allocation = new_allocation(data.size, len(self.store.size))
@@ -93,6 +97,11 @@ class Chain:
     def size(self) -> int:
         """N."""
         return self.data.size
+
+    @property
+    def corrected(self) -> bool:
+        """Whether records are fixed."""
+        return self.fixed is not None and len(self.fixed) > 0
 
     @property
     def clusters(self) -> int:
@@ -133,12 +142,14 @@ class Chain:
     def log_prior(self) -> float:
         """log p(z) in nats, given frozen records, computed anew."""
         if self.anchors is not None:
-            return self.anchors.log_prior(self.prior, self.labels)
+            return self.anchors.log_prior(self.prior, self.labels, by_hand=self.corrected)
         labels = self.allocation.labels
         if self.distances is not None:
             link_weights, linked = self.link_weights(), by_distance(self.prior)
             assert linked is not None
             return linked.log_probability_by(link_weights, labels)
+        if self.corrected and (linked := by_distance(self.prior)) is not None:
+            return linked.log_probability(labels.tolist(), self.times, by_hand=True)
         return self.prior.log_probability(labels.tolist(), self.times)
 
     def link_weights(self) -> np.ndarray:
@@ -256,6 +267,9 @@ class Sampler(ABC):
 
     needs: ClassVar[str]
     """The priors, in words."""
+
+    holds: ClassVar[bool] = False
+    """Whether it leaves fixed records together or apart as they are."""
 
     @staticmethod
     @abstractmethod

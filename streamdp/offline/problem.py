@@ -102,6 +102,8 @@ class Problem:
     """p_w by word, shape (V,), as a stream has learned it; None: learned from these records, if at all."""
     anchors: Anchors | None = None
     """Clusters of records that do not move."""
+    fixed: np.ndarray | None = None
+    """Records of ``data`` that stay together or apart as they are, by hand; None: of no running stream."""
 
     @property
     def learned(self) -> bool:
@@ -115,7 +117,7 @@ class Problem:
 
     def chain(self, seed: int | np.random.SeedSequence, labels: np.ndarray | None = None) -> Chain:
         """A chain over it."""
-        return Chain(
+        made = Chain(
             self.data,
             self.likelihood,
             self.prior,
@@ -125,6 +127,15 @@ class Problem:
             distances=self.distances,
             anchors=self.anchors,
         )
+        if self.fixed is not None:
+            made.fixed = self.fixed
+            made.settle()
+        return made
+
+    @property
+    def corrected(self) -> bool:
+        """Whether records are fixed."""
+        return self.fixed is not None and len(self.fixed) > 0
 
 
 @dataclasses.dataclass

@@ -15,7 +15,7 @@ from streamdp.offline.plan import Plan, check
 from streamdp.offline.problem import Solution, settled
 from streamdp.offline.solve import Report, solve
 from streamdp.offline.task import Change, Merged, Task, changes, task_over
-from streamdp.offline.unite import unite
+from streamdp.offline.unite import Union, unite
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +74,10 @@ def need_all_records(task: Task, what: str) -> None:
 
 
 def task_of(engine: Engine, seed: int | None = None) -> Task:
-    """What there is to refine. ValueError where there is nothing, or corrections by hand are in force.
+    """What there is to refine. ValueError where there is nothing.
 
     ``seed`` is that of the samplers; None: the engine's.
     """
-    if engine.corrections.held:
-        raise ValueError(
-            f"{len(engine.corrections.held)} corrections by hand are in force, which only refinements of a "
-            "running stream hold (--refine-every): undo them first"
-        )
     return task_over(stream_of(engine), seed)
 
 
@@ -98,7 +93,9 @@ def refine_task(
         solution.labels = solution.chain.labels
     before, minted = inherit(task.before, solution.labels, task.names, task.minted)
     names = before.copy()
-    chain, unions = unite(solution.chain, names)
+    chain, unions = solution.chain, list[Union]()
+    if not task.problem.corrected:
+        chain, unions = unite(solution.chain, names)
     for union in unions:
         names[names == names[union.gone]] = names[union.into]
     merged = tuple(

@@ -42,7 +42,11 @@ STARTS: dict[str, Callable[[Chain], None]] = {
 
 def _climbing(problem: Problem, plan: Plan) -> list[Move]:
     """Moves of the first half of a budget alone, which need not leave the posterior as it is."""
-    return [] if problem.anchors else METHODS[plan.method].climbing(problem.prior)
+    return [] if problem.anchors or problem.corrected else METHODS[plan.method].climbing(problem.prior)
+
+
+def _drawing(problem: Problem, plan: Plan) -> list[Move]:
+    return METHODS[plan.method].moves(problem.prior, corrected=problem.corrected)
 
 
 def _begin(chain: Chain, problem: Problem, plan: Plan) -> None:
@@ -114,15 +118,15 @@ def _warm(problem: Problem, plan: Plan) -> None:
     """Compile every kernel on a few records, so that compiling takes nothing from the budget."""
     few = problem.data.take(np.arange(min(problem.data.size, 3)))
     distances = None if problem.distances is None else problem.distances[: few.size, : few.size]
-    chain = dataclasses.replace(problem, data=few, distances=distances, anchors=None).chain(0)
+    chain = dataclasses.replace(problem, data=few, distances=distances, anchors=None, fixed=None).chain(0)
     sequential(chain)
-    for move in [*_climbing(problem, plan), *METHODS[plan.method].moves(problem.prior)]:
+    for move in [*_climbing(problem, plan), *_drawing(problem, plan)]:
         move(chain)
 
 
 def _passes(problem: Problem, plan: Plan, chain: Chain) -> tuple[Hybrid, Hybrid]:
     """What a chain does in the half of its budget that may climb, and in the half that samples."""
-    moves, climbing = METHODS[plan.method].moves(problem.prior), _climbing(problem, plan)
+    moves, climbing = _drawing(problem, plan), _climbing(problem, plan)
     if plan.hyper:
         names = default_names(chain) if problem.settings.concentration is None else ()
         names += tuple(drawn(problem.settings, problem.likelihood)) if plan.method == "hybrid" else ()
@@ -147,6 +151,11 @@ def solve(
     if problem.anchors is not None and plan.method in SEARCHES:
         raise ConfigError(
             f"{plan.method} needs all records, and older ones are held as statistics only: sample instead",
+            Exit.BAD_DATA,
+        )
+    if problem.corrected and (plan.hyper or plan.method in SEARCHES or plan.estimate != "best"):
+        raise ConfigError(
+            "corrections by hand are held by sampling alone, without --hyper or another --estimate than best",
             Exit.BAD_DATA,
         )
     try:

@@ -377,5 +377,8 @@ def task_over(stream: Stream, seed: int | None = None) -> Task:
                 "no clusters of older records are merged: what the prior says of that depends on when "
                 f"{frozen.anchors.closed:,} clusters that have closed were founded"
             )
+    if len(stays := np.flatnonzero(np.isin(seqs, stream.fixed))):
+        notes.append(f"{len(stays):,} records stay together or apart as corrections by hand have them")
+    problem = replace(problem, fixed=stays)
     minted = int(search.state.beam.counters.next_label)
     return Task(encoded, seqs, labels, problem, names, minted, tuple(notes))

@@ -115,7 +115,9 @@ class DistanceDependent(Prior):
         close_below = float(self.close_below)
         return DistanceDependentTerms(float(self.concentration), self.decay.terms(), by_records, close_below)
 
-    def log_probability(self, labels: Sequence[int], times: Sequence[float] | None = None) -> float:
+    def log_probability(
+        self, labels: Sequence[int], times: Sequence[float] | None = None, *, by_hand: bool = False
+    ) -> float:
         """Product over records of W_k, or the concentration, over their sum; in nats.
 
         -inf when a record joins a cluster that has no weight left. O(N) under a window or an exponential
@@ -127,9 +129,11 @@ class DistanceDependent(Prior):
             The cluster of every record.
         times
             Event times in seconds, non-decreasing; needed when the unit is "seconds".
+        by_hand
+            As for :meth:`log_terms`.
         """
-        nothing = np.zeros(len(labels))
-        return float(self.log_terms(labels, self.positions(len(labels), times), nothing, nothing, 0).sum())
+        nothing, positions = np.zeros(len(labels)), self.positions(len(labels), times)
+        return float(self.log_terms(labels, positions, nothing, nothing, 0, by_hand=by_hand).sum())
 
     def log_terms(
         self,

@@ -333,7 +333,7 @@ class BeamStream(Stream):
         from streamdp.offline.task import Stream as Refinable
 
         encoded = Encoded(encoder, held.batch, self.intake.moments)
-        since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed()
+        since, fixed = self.announcer.open_from(search.seq), self.corrections.fixed(held.first, held.labels)
         return Refinable(self.settings, prior, encoded, held, search, since, fixed)
 
     def base_of(self, words: Iterable[str]) -> dict[str, float]:
@@ -391,6 +391,7 @@ class BeamStream(Stream):
         through = max(-1, min(search.decided, search.seq - 1 - open_for)) if open_for else search.decided
         self.check_announced(through)
         self.corrections.check(self.seq, int(search.state.beam.counters.next_label))
+        search.pin(self.corrections.pinned)
         if self._looks.passes is not None:
             self._looks.passes.check(self.seq, int(search.state.beam.counters.next_label))
 

@@ -30,6 +30,9 @@ MOST_RECORDS = 1_000_000
 """Records that the constraints in force name, one that several name counted for each."""
 
 
+NO_LABELS = np.zeros(0, np.int64)
+
+
 class Side(msgspec.Struct, gc=False):
     """Records, by number, with their newest labels, and the clusters of those that are no longer known.
 
@@ -172,10 +175,14 @@ class Corrections:
                     stays = side.labels == held.correction.stories[0]
                     side.seqs, side.labels = side.seqs[stays], side.labels[stays]
 
-    def fixed(self) -> np.ndarray:
-        """Numbers, in order, of the records that stay where they are."""
+    def fixed(self, first: int = 0, labels: np.ndarray = NO_LABELS) -> np.ndarray:
+        """Numbers, in order, of the records that stay where they are.
+
+        Among those from number ``first`` on, with these labels, are all of pinned stories.
+        """
         found = [side.seqs for held in self.held.values() for side in held.sides]
-        return np.unique(np.concatenate([self.gone.seqs, *found]))
+        pinned = first + np.flatnonzero(np.isin(labels, [*self.pinned]))
+        return np.unique(np.concatenate([self.gone.seqs, pinned, *found]))
 
     def whole(self) -> np.ndarray:
         """Labels, in order, of the clusters that never become part of another."""

@@ -85,6 +85,8 @@ class Stream(ABC):
         except CorrectionError:
             held.taken = correction.number or before
             raise
+        if self.search is not None:
+            self.search.pin(held.pinned)
 
     def _check(self, correction: Correction) -> None:
         """Raise CorrectionError where a correction could not be applied now; nothing changes."""

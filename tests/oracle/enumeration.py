@@ -5,7 +5,7 @@ A partition is a tuple of founders: entry i is the seq of the first member of re
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from .families import Family, NoBase
@@ -34,8 +34,13 @@ def partitions(n: int) -> list[Partition]:
     return [founders_of(s) for s in restricted_growth_strings(n)]
 
 
-def log_prior(partition: Partition, times: Sequence[float], prior: Prior) -> float:
-    """log p(z) = sum_i log(weight of the choice of record i / norm), closing clusters on the way."""
+def log_prior(
+    partition: Partition, times: Sequence[float], prior: Prior, pinned: Collection[int] = ()
+) -> float:
+    """log p(z) = sum_i log(weight of the choice of record i / norm), closing clusters on the way.
+
+    Clusters of ``pinned`` founders begin anew where they would close.
+    """
     if prior.max_clusters is not None:
         raise ValueError("max_clusters closes by the head of a beam: a partition alone has no prior")
     open_clusters: dict[int, list[int]] = {}
@@ -43,7 +48,9 @@ def log_prior(partition: Partition, times: Sequence[float], prior: Prior) -> flo
     for i, founder in enumerate(partition):
         for k in list(open_clusters):
             if prior.closes(open_clusters[k], i, times[i], times):
-                del open_clusters[k]
+                members = open_clusters.pop(k)
+                if k in pinned:
+                    open_clusters[k] = prior.anew(members, i)
         joins, new = prior.weights(list(open_clusters.values()), n_founded, i, times[i], times)
         log_joins, log_new = log_shares(joins, new)
         if founder == i:
@@ -79,12 +86,17 @@ def fixed_views(base: NoBase, records: Sequence[Any]) -> list[Any]:
 
 
 def log_joints(
-    records: Sequence[Any], times: Sequence[float], prior: Prior, family: Family, views: Sequence[Any]
+    records: Sequence[Any],
+    times: Sequence[float],
+    prior: Prior,
+    family: Family,
+    views: Sequence[Any],
+    pinned: Collection[int] = (),
 ) -> dict[Partition, float]:
     """log p(z, x) of every partition; the impossible ones are left out."""
     joints = {}
     for z in partitions(len(records)):
-        lp = log_prior(z, times, prior)
+        lp = log_prior(z, times, prior, pinned)
         if lp > -math.inf:
             joints[z] = lp + log_likelihood(z, records, family, views)
     return joints

@@ -40,6 +40,10 @@ class Retiring:
         """Distance from the closing rule in nats; integers compare exactly."""
         return math.inf
 
+    def anew(self, members: Members, now_seq: int) -> list[int]:
+        """What a pinned cluster weighs as, that would close: the same."""
+        return [*members]
+
 
 @dataclass(frozen=True)
 class CRP(Retiring):
@@ -165,6 +169,10 @@ class DistanceDependent:
         if isinstance(self.decay, Window) or weight == 0.0 or self.close_below == 0.0:
             return math.inf
         return abs(math.log(weight / self.close_below))
+
+    def anew(self, members: Members, now_seq: int) -> list[int]:
+        """What a pinned cluster weighs as, that would close: one record of now."""
+        return [now_seq]
 
 
 Prior = CRP | PitmanYor | Uniform | FiniteMixture | DistanceDependent

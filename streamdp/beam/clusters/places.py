@@ -31,9 +31,12 @@ class Places(NamedTuple):
 
 @kernel
 def offer_place(state: State, places: Places, slot: int, value: float, but: int, least: int) -> None:
-    """Take an agreed open cluster of so many records in, if it is among the best; of equals the heaviest."""
+    """Take an agreed open cluster of so many records in, if it is among the best; of equals the heaviest.
+
+    What is pinned weighs more than its records do, and is left alone.
+    """
     n, pool = places.counters.found, state.pool
-    if value <= 0.0 or slot == but or pool.slots[slot].size < least:
+    if value <= 0.0 or slot == but or pool.slots[slot].size < least or pool.pinned[slot] == 1:
         return
     if n == PLACES and not _before(pool, places, slot, value, n - 1):
         return

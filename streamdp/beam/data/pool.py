@@ -31,6 +31,7 @@ class Pool(NamedTuple):
     state: Annotated[np.ndarray, ints("slots")]  # VACANT, ALIVE or CLOSED
     founder: Annotated[np.ndarray, ints("slots", fill=-1)]
     weight: Annotated[np.ndarray, reals("slots")]  # stored prior weight (true weight / scale)
+    pinned: Annotated[np.ndarray, of(np.uint8, "slots")]  # 1: never closes; corrections say so
     column: Annotated[np.ndarray, ints("slots", fill=-1)]  # among the contested, -1 when agreed
     slot_of: Annotated[np.ndarray, ints("columns", fill=-1)]  # of a contested column
     holds: Annotated[np.ndarray, of(np.uint8, 2, "beam", "columns")]  # the next step fills the other half
@@ -78,6 +79,7 @@ def take_slot(pool: Pool) -> int:
     if slot >= pool.counters.high:
         pool.counters.high = slot + 1
     pool.column[slot] = -1
+    pool.pinned[slot] = 0
     pool.state[slot] = ALIVE
     pool.counters.open += 1
     return slot

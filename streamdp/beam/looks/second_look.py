@@ -95,7 +95,7 @@ def _look_at_record(
     pool, beam = state.pool, state.beam
     m = record.seq - recent.first
     slot = recent.slot[m]
-    if slot < 0 or record.seq > beam.counters.decided:
+    if slot < 0 or record.seq > beam.counters.decided or pool.pinned[slot] == 1:
         return True
     alone = pool.slots[slot].size == 1
     if not alone and not may_leave(model.prior, recent, m):

@@ -57,7 +57,7 @@ class Clusters:
             stays[self._slots] |= np.isin(labels_of(search, self._slots), due.whole)
         self._stays = stays[self._slots]
         self._founders = pool.founder[self._slots]
-        self._able = (self._founders <= search.seq - due.age) | due.last
+        self._able = ((self._founders <= search.seq - due.age) | due.last) & (pool.pinned[self._slots] == 0)
         self._gone = np.zeros(len(self._slots), bool)
         self._block = np.zeros((len(self._slots), self.family.width))
         self._row, self._near = np.zeros(self.family.width), np.zeros(self.family.dimension)

@@ -3,6 +3,9 @@
 Priors whose weights depend on sizes alone forget nothing; what they retire is the stream's own limit. Under a
 decay the weight of a cluster is the sum of its members', kept in the way that suits the decay:
 counted under a window, one factor for all under an exponential decay, else summed anew for every record.
+
+A pinned cluster never closes. Where it would, it weighs from then on what one record of now weighs; a limit
+of the stream's begins to count anew.
 """
 
 from __future__ import annotations
@@ -136,21 +139,32 @@ def open_in_head(state: State) -> int:
     return total
 
 
+@kernel
+def _close_idle(state: State, out: Output, slot: int, seq: int) -> None:
+    """Retire a cluster; a pinned one counts as if record ``seq`` had joined it."""
+    if state.pool.pinned[slot] == 1:
+        set_expiry(state.expiry, slot, np.float64(seq))
+    else:
+        close_slot(state, out, slot, True)
+
+
 @begin_record.otherwise
 def _retire(prior: Any, model: Model, state: State, out: Output, record: Incoming) -> None:
     expiry = state.expiry
     if model.retire_after > 0:
         while expiry.counters.length > 0 and record.seq - expiry.key[expiry.heap[0]] > model.retire_after:
-            close_slot(state, out, expiry.heap[0], True)
+            _close_idle(state, out, expiry.heap[0], record.seq)
     if model.max_clusters > 0 and state.pool.counters.open > model.max_clusters:
         excess = open_in_head(state) - model.max_clusters
         reached = -1.0
         while expiry.counters.length > 0 and (excess > 0 or expiry.key[expiry.heap[0]] <= reached):
-            slot = expiry.heap[0]
-            if holds_slot(state.pool, state.beam.counters.head, slot):
-                excess -= 1
-            reached = expiry.key[slot]
-            close_slot(state, out, slot, True)
+            slot, key = expiry.heap[0], expiry.key[expiry.heap[0]]
+            if key >= record.seq:
+                return  # all that are left are pinned
+            if state.pool.pinned[slot] == 0:
+                excess -= holds_slot(state.pool, state.beam.counters.head, slot)
+                reached = key
+            _close_idle(state, out, slot, record.seq)
 
 
 @scale_at.otherwise
@@ -207,6 +221,15 @@ def _same_scale(decay: Any, state: State, now: float) -> float:
     return scale
 
 
+@kernel
+def _begin_anew(decay: Any, state: State, slot: int, now: float) -> None:
+    """Let a cluster weigh what one record of now does, in the place of all its members."""
+    queue = state.members.queues[slot]
+    queue.head = queue.length - 1
+    state.members.time[queue.start + queue.head] = now
+    change_weight(state, slot, decay_weight(decay, 0.0))
+
+
 @_add_member.of(WindowTerms)
 def _add_to_window(decay: WindowTerms, state: State, slot: int, here: float) -> None:
     if decay_weight(decay, state.beam.counters.now - here) == 0.0:
@@ -237,7 +260,10 @@ def _expire(decay: WindowTerms, close_below: float, state: State, out: Output, n
         while head < n and decay_weight(decay, now - members.time[start + head]) == 0.0:
             head += 1
         members.queues[slot].head = head
-        if head == n:
+        if head == n and state.pool.pinned[slot] == 1:
+            _begin_anew(decay, state, slot, now)
+            set_expiry(expiry, slot, now)
+        elif head == n:
             close_slot(state, out, slot, False)
         else:
             change_weight(state, slot, np.float64(n - head))
@@ -278,7 +304,12 @@ def _fade_all(decay: ExponentialTerms, close_below: float, state: State, out: Ou
     if now > counters.now:
         counters.scale *= decay_weight(decay, now - counters.now)
     while expiry.counters.length > 0 and expiry.key[expiry.heap[0]] * counters.scale < close_below:
-        close_slot(state, out, expiry.heap[0], False)
+        slot = expiry.heap[0]
+        if pool.pinned[slot] == 1:
+            change_weight(state, slot, decay_weight(decay, 0.0) / counters.scale)
+            set_expiry(expiry, slot, pool.weight[slot])
+        else:
+            close_slot(state, out, slot, False)
     if counters.scale < TINY_SCALE:
         factor = counters.scale
         for slot in range(pool.counters.high):
@@ -322,6 +353,9 @@ def _sum_anew(decay: Any, close_below: float, state: State, out: Output, now: fl
                 members.queues[slot].head = i + 1
             total += f
         if total < close_below or total == 0.0:
-            close_slot(state, out, slot, False)
+            if pool.pinned[slot] == 1:
+                _begin_anew(decay, state, slot, now)
+            else:
+                close_slot(state, out, slot, False)
         else:
             change_weight(state, slot, total)

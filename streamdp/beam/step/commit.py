@@ -53,6 +53,7 @@ def _copy(state: State, source: int) -> int:
     new.first_time, new.last_time = old.first_time, old.last_time
     pool.founder[target] = pool.founder[source]
     pool.weight[target] = pool.weight[source]
+    pool.pinned[target] = pool.pinned[source]
     state.lineages.rows[new.lineage].refs += 1
     copy_slot(state.clusters, source, target)
     copy_members(state.members, source, target)

@@ -34,10 +34,13 @@ class Links(NamedTuple):
     weight: np.ndarray  # float64[N, N] weight of a link where distances are given, or empty
     decay: Any  # terms of the decay
     concentration: float
+    fixed: np.ndarray  # int64[N] 1: to stay together or apart as they are; or empty
+    lost: Annotated[np.ndarray, ints("records")]  # 1: no earlier record of its cluster reaches it
     held: Held
     group: Annotated[np.ndarray, ints("records")]  # scratch: the subtree on the move
     total: Annotated[np.ndarray, reals("slots")]  # scratch: weight of the links into a slot
     slots: Annotated[np.ndarray, ints("slots")]  # scratch: slots in reach
+    barred: Annotated[np.ndarray, ints("slots")]  # scratch: slots with fixed records
 
 
 @kernel

@@ -176,6 +176,7 @@ class Gibbs(Sampler):
     """
 
     needs = "exchangeable priors and the uniform process"
+    holds = True
 
     def __init__(self, *, shuffled: bool = False) -> None:
         self.shuffled = shuffled
@@ -186,7 +187,9 @@ class Gibbs(Sampler):
         return prior.exchangeable or by_order(prior) is not None
 
     def round(self, chain: Chain) -> int:
-        """One sweep over all records."""
+        """One sweep over all records that may move."""
         order = np.arange(chain.size)
+        if chain.fixed is not None:
+            order = np.delete(order, chain.fixed)
         sweep(chain, chain.generator().permutation(order) if self.shuffled else order)
-        return chain.size
+        return len(order)

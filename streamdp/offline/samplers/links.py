@@ -4,6 +4,10 @@ A record links to an earlier one or to itself; the clusters are the trees. Drawi
 whole subtree that hangs on it. The moves leave p(links | records) invariant, whose clusters are
 distributed as p(z | records). The frozen records of a cluster are one target, numbered from N on, that
 itself links to nothing.
+
+Records that are fixed by hand stay together or apart as they are, among each other and frozen ones: links
+that would change that are not drawn. One that no earlier record of its cluster reaches was put there by hand;
+it links to itself for good, with the weight of a founder.
 """
 
 from __future__ import annotations
@@ -105,19 +109,54 @@ def draw_links(links: Links, allocation: Allocation, random: np.ndarray) -> int:
         for j in range(links.reach[i], i):
             if allocation.labels[j] == slot:
                 total += link_weight(links, i, j)
-        if total > 0.0:
+        if links.lost[i] == 1:
+            links.to[i] = i
+        elif total > 0.0:
             _attach(links, i, _draw_target(links, allocation, random, i, slot, total))
         else:
             links.to[i] = i
-            lost += held or seen[slot] > 0.0
+            links.lost[i] = held or seen[slot] > 0.0
+            lost += links.lost[i]
             seen[slot] = 1.0
     for i in range(links.to.shape[0]):
         seen[allocation.labels[i]] = 0.0
     return lost
 
 
+@kernel
+def _bar(links: Links, allocation: Allocation, members: int, old: int, n: int) -> bool:
+    """Bar the slots to which fixed records among the members of a subtree must not go.
+
+    ``old`` is the slot that they have left, n how many are in reach. Returns whether there is a choice: where
+    there is none, they stay.
+    """
+    among = False
+    for p in range(members):
+        among |= links.fixed[links.group[p]] == 1
+    stays, found = is_held(allocation, old), False
+    for r in range(links.fixed.shape[0] if among else 0):
+        if links.fixed[r] == 1 and allocation.labels[r] >= 0:
+            stays |= allocation.labels[r] == old
+            links.barred[allocation.labels[r]] = 1
+    weights = allocation.weights
+    for p in range(n if among else 0):
+        slot = links.slots[p]
+        found |= slot == old
+        if slot != old and (stays or links.barred[slot] == 1 or is_held(allocation, slot)):
+            weights[p] = -np.inf
+    for r in range(links.fixed.shape[0] if among else 0):
+        if allocation.labels[r] >= 0:
+            links.barred[allocation.labels[r]] = 0
+    if among and stays:
+        weights[n] = -np.inf
+    return not (among and stays) or found
+
+
 @redraw.of(Links)
 def _redraw(links: Links, store: Store, allocation: Allocation, random: np.ndarray, i: int) -> None:
+    if links.lost[i] == 1:
+        return
+    old = allocation.labels[i]
     _detach(links, i)
     members = _subtree(links, i)
     empty_group(store)
@@ -143,8 +182,11 @@ def _redraw(links: Links, store: Store, allocation: Allocation, random: np.ndarr
     for p in range(n):
         weights[p] += math.log(links.total[links.slots[p]])
     weights[n] = math.log(links.concentration) + alone
-    chosen = draw_log(random, weights, n + 1, allocation.totals)
-    if chosen < n:
+    bound = links.fixed.shape[0] > 0 and not _bar(links, allocation, members, old, n)
+    chosen = n if bound else draw_log(random, weights, n + 1, allocation.totals)
+    if bound:
+        slot = old
+    elif chosen < n:
         slot = links.slots[chosen]
         _attach(links, i, _draw_target(links, allocation, random, i, slot, links.total[slot]))
     else:
@@ -163,6 +205,7 @@ class LinkGibbs(Sampler):
     """
 
     needs = "the distance-dependent prior"
+    holds = True
 
     @staticmethod
     def serves(prior: Prior) -> bool:
@@ -175,11 +218,15 @@ class LinkGibbs(Sampler):
 
         def given() -> Links:
             capacity = len(chain.allocation.free)
-            return links._replace(total=np.zeros(capacity), slots=np.zeros(capacity, np.int64))
+            slots, barred = np.zeros((2, capacity), np.int64)
+            return links._replace(total=np.zeros(capacity), slots=slots, barred=barred)
 
         chain.more_room()
-        if draw_links(given(), chain.allocation, chain.random):
+        if chain.lost is not None:
+            links.lost[:] = chain.lost
+        if draw_links(given(), chain.allocation, chain.random) and chain.fixed is None:
             raise ValueError("a record is too far from all earlier ones of its cluster to be in it")
+        chain.lost = links.lost
         chain.sweep(np.arange(chain.size), given)
         chain.settle()
         return chain.size
@@ -193,6 +240,9 @@ def links_of(chain: Chain) -> Links:
     prior, n, weight = chain.prior, chain.size, chain.link_weights()
     decay, concentration = WindowTerms(1.0), 0.0
     position, reach = np.zeros(0), np.zeros(n, np.int64)
+    fixed = np.zeros(chain.size if chain.corrected else 0, np.int64)
+    if len(fixed):
+        fixed[chain.fixed] = 1
     if (linked := by_distance(prior)) is None:
         n = 0
     else:
@@ -209,5 +259,6 @@ def links_of(chain: Chain) -> Links:
         weight=weight,
         decay=decay,
         concentration=concentration,
+        fixed=fixed,
         held=NOBODY if chain.anchors is None else chain.anchors.held,
     )
