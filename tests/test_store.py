@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
 from streamdp_connectors.protocol import SinkError
@@ -258,6 +259,16 @@ def test_a_reader_elsewhere_leaves_a_store_whole_that_is_read_and_written_here(t
     finally:
         sink.close()
     assert [int(each) for each in seen] == [1, 2, 3]
+
+
+def test_stories_of_which_the_first_records_have_no_time(tmp_path: Path) -> None:
+    sink = StoreSink(str(tmp_path / "a.db"))
+    answers = [assignment(seq) for seq in range(1020)]
+    timeless = [msgspec.structs.replace(answer, time=None) for answer in answers[:10]]
+    sink.write(Answers([*timeless, *answers[10:]], [], []))
+    sink.close()
+    (story,) = streamdp.stories(tmp_path / "a.db", stretch=100.0)
+    assert (story.size, story.began, story.now, story.before) == (1020, 10.0, 100, 100)
 
 
 def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:

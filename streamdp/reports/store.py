@@ -109,7 +109,8 @@ class StoreStories:
     def _figures(self, clock: Clock) -> Any:
         place = "time" if clock.dated else "seq"
         cells = self._store.execute(
-            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records GROUP BY 1, 2",  # noqa: S608
+            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records "  # noqa: S608
+            f"WHERE {place} IS NOT NULL GROUP BY 1, 2",
             (clock.time, clock.stretch),
         ).fetchall()
         if not cells:
