@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
 
+from streamdp.answers.describe import census_of_all
 from streamdp.engine import Engine
 from streamdp.page import graph, shown, table
 from streamdp.page.api import Api, in_detail, where_to
@@ -25,7 +26,7 @@ from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, Hub, Questions
 from streamdp.page.past import retained, theme_row
 from streamdp.page.view import View
-from streamdp.records import Answers, Assignment, Event, Record, Reject
+from streamdp.records import Answers, Assignment, ClusterSummary, Event, Record, Reject
 from streamdp.settings import Settings
 from streamdp.state.corrections import Correction
 
@@ -119,6 +120,27 @@ def test_memory_is_bounded_whatever_the_stream_does() -> None:
     assert max(map(len, view.graph.timeline._bins)) <= 4 * graph.KEPT + 190
     assert len(view._waiting) <= 20_000
     assert (len(view._fresh), len(view._happened), view.refused["late"]) == (25, 25, 300)
+
+
+def test_what_ended_is_forgotten_before_what_lives() -> None:
+    held = table.Table()
+
+    def summary(label: int) -> ClusterSummary:
+        seen = {"first_time": None, "last_time": None, "first_seq": label, "last_seq": label}
+        return ClusterSummary(cluster=label, size=1, weight=1.0, **seen)
+
+    live = [summary(label) for label in (3, 70_000)]
+    for label in range(10_000):
+        held.entitle(label, f"title {label}")
+        held.call(label, "called")
+    held.describe(summary(label) for label in range(10_000))
+    held.take(census_of_all(live))
+    past = range(10_000 - table.PAST, 10_000)
+    for kept in held._titles, held._called, held.about:
+        assert list(kept) == [3, *past]
+    assert (held.name(3), held.name(4)) == ("title 3", "cluster 4")
+    held.take(census_of_all(live))
+    assert len(held._titles) == table.PAST + 1
 
 
 def test_records_their_revisions_and_texts_that_wait() -> None:

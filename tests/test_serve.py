@@ -137,6 +137,12 @@ def test_of_a_body_that_is_cut_off_nothing_is_taken(served: Served) -> None:
     assert served.ask("POST", "/v1/records", record, NDJSON)[0] == 200
 
 
+def test_a_label_that_no_store_could_hold_is_none_of_a_story(served: Served) -> None:
+    for path in ("/v1/stories/{}", "/v1/stories/{}/records", "/api/clusters/{}", "/api/clusters/{}/records"):
+        status, said = served.ask("GET", path.format(10**19))
+        assert (status, list(said)) == (404, ["error"]), path
+
+
 def test_the_same_id_gets_the_same_answer_and_is_no_second_record(served: Served) -> None:
     status, (first,) = served.send({"id": "again", "text": "a storm at the coast"})
     before = records(served)

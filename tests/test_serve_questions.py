@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sqlite3
 import subprocess
 import sys
+import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +140,48 @@ def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) 
     assert served.ask("POST", "/v1/corrections", b"{}", "text/plain")[0] == 415
     assert served.ask("POST", "/v1/corrections", b'"' + b"x" * (1 << 20) + b'"')[0] == 413
     assert listed(served) == before
+
+
+ASKED = (
+    *("/", "/metrics", "/readyz", "/api/status", "/api/graph?bins=7", "/api/themes", "/api/events?after={}"),
+    *("/api/ended?search=storm", "/api/clusters?sort=trend", "/api/records?cluster={}"),
+    *("/api/clusters/{}", "/api/clusters/{}/records", "/v1/changes?since=1h", "/v1/corrections"),
+    *("/v1/stories", "/v1/stories?closed=true", "/v1/stories/{}", "/v1/stories/{}/records"),
+    "/v1/answers?id=b{}",
+)
+READ = "import sqlite3; print(*sqlite3.connect('news.db').execute('SELECT 1 FROM records').fetchone())"
+
+
+@pytest.mark.parametrize("seconds", [4.0, pytest.param(120.0, marks=pytest.mark.slow)])
+def test_whatever_is_asked_while_records_come_is_answered(tmp_path: Path, seconds: float) -> None:
+    """Another program reads the store meanwhile, and closes it."""
+    served, until = Served(tmp_path), time.monotonic() + seconds
+
+    def rounds(first: int) -> Iterator[int]:
+        return itertools.takewhile(lambda _: time.monotonic() < until, itertools.count(first))
+
+    def send(by: int) -> Counter[int]:
+        records = ({"id": f"{'abc'[by]}{n}", "text": f"storm {n % 50} over {by}"} for n in rounds(0))
+        return Counter(served.send(record)[0] for record in records)
+
+    def ask(by: int) -> Counter[int]:
+        paths = (ASKED[n % len(ASKED)].format((n * 7) % 60) for n in rounds(5 * by))
+        return Counter(served.ask("GET", path)[0] for path in paths)
+
+    def read(_: int) -> None:
+        for _ in rounds(0):
+            subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, check=False)
+
+    with ThreadPoolExecutor(7) as pool:
+        reading = pool.submit(read, 0)
+        sent, asked = ([pool.submit(task, n) for n in range(3)] for task in (send, ask))
+    reading.result()
+    assert served.stop() == 0
+    sums = [sum((each.result() for each in some), Counter[int]()) for some in (sent, asked)]
+    assert (list(sums[0]), set(sums[1]) <= {200, 404, 409, 429}) == ([200], True), sums
+    with sqlite3.connect(tmp_path / "news.db") as store:
+        found = store.execute("SELECT count(DISTINCT id), count(*) FROM records").fetchone()
+    assert found == (sums[0][200], sums[0][200])
 
 
 ANY = (

@@ -7,11 +7,14 @@ import json
 import random
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from commands import (
     call,
@@ -261,6 +264,34 @@ def test_what_is_refused(quiet: Path, tmp_path: Path) -> None:
     (tmp_path / "st.db").rename(tmp_path / "kept.db")
     assert fail(tmp_path, *state, stdin=text)[0] == 65
     assert "--frozen" in fail(tmp_path, *state, "--frozen", stdin=text)[1]
+
+
+def test_a_reader_elsewhere_leaves_a_store_whole_that_is_read_and_written_here(tmp_path: Path) -> None:
+    """SQLite's locks end with any descriptor of the file: the reader would remove the log."""
+    path, seen = tmp_path / "news.db", list[str]()
+    count = "SELECT count(*) FROM records"
+    command = f"import sqlite3; print(*sqlite3.connect('{path}').execute('{count}').fetchone())"
+    sink = StoreSink(str(path))
+    try:
+        for seq in range(3):
+            sink.write(Answers([assignment(seq)], [], []))
+            sink.flush(sync=False)
+            assert sum(story.size for story in streamdp.stories(path)) == seq + 1
+            done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+            seen.append(done.stdout)
+    finally:
+        sink.close()
+    assert [int(each) for each in seen] == [1, 2, 3]
+
+
+def test_stories_of_which_the_first_records_have_no_time(tmp_path: Path) -> None:
+    sink = StoreSink(str(tmp_path / "a.db"))
+    answers = [assignment(seq) for seq in range(1020)]
+    timeless = [msgspec.structs.replace(answer, time=None) for answer in answers[:10]]
+    sink.write(Answers([*timeless, *answers[10:]], [], []))
+    sink.close()
+    (story,) = streamdp.stories(tmp_path / "a.db", stretch=100.0)
+    assert (story.size, story.began, story.now, story.before) == (1020, 10.0, 100, 100)
 
 
 def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:

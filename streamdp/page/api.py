@@ -17,7 +17,17 @@ from starlette.routing import Route
 from streamdp.answers import listing
 from streamdp.engine import Engine
 from streamdp.page.desk import Corrected
-from streamdp.page.errors import AskError, Endpoint, allow, as_json, integer, json_of, number, or_error
+from streamdp.page.errors import (
+    AskError,
+    Endpoint,
+    allow,
+    as_json,
+    integer,
+    json_of,
+    label_of,
+    number,
+    or_error,
+)
 from streamdp.page.guard import Allowance
 from streamdp.page.hub import BusyError, FullError, Hub, Questions
 from streamdp.page.past import Further
@@ -151,7 +161,7 @@ class Api:
 
     async def cluster(self, request: Request) -> Response:
         """One cluster, its words against the base."""
-        label = int(request.path_params["label"])
+        label = label_of(request)
         found = self.view.cluster(label)
         if found is None:
             raise AskError(404, f"cluster {label} is not known here")

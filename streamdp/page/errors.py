@@ -100,6 +100,14 @@ async def json_of(request: Request, of: type[T], wanted: str, allowance: Allowan
         raise AskError(400, wanted) from None
 
 
+def label_of(request: Request) -> int:
+    """The label in a path. Raises AskError where no story has such a one, which may have any length."""
+    label = int(request.path_params["label"])
+    if label >= 1 << 63:
+        raise AskError(404, f"there is no story {str(label)[:20]}...")
+    return label
+
+
 def number(request: Request, name: str) -> float | None:
     """A number of the query; None where it has none. Raises AskError."""
     given = request.query_params.getlist(name)

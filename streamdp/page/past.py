@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from streamdp.engine import Engine
 from streamdp.kernels.compilation import beside
-from streamdp.page.errors import Asks, allow, as_json, integer
+from streamdp.page.errors import Asks, allow, as_json, integer, label_of
 from streamdp.story.story import Stories, Theme
 from streamdp.streams.told import record_of
 
@@ -65,7 +65,7 @@ class Further:
 
     async def records(self, request: Request) -> Response:
         """All records of a story that are known, the latest first."""
-        label = int(request.path_params["label"])
+        label = label_of(request)
         start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 20, 1, PAGED)
         source: Source | None = self._api.view.source
         if source is None:

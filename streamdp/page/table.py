@@ -65,7 +65,10 @@ MOST = 20_000
 """Live clusters that the table holds: those joined latest."""
 
 DESCRIBED = 2 * MOST
-"""Clusters whose words are remembered."""
+"""Clusters of which anything is remembered between two looks."""
+
+PAST = 2000
+"""Clusters that live no more of which names and words are remembered, or up to twice as many: the latest."""
 
 AT_ONCE = 100
 """Clusters that are described between two ticks."""
@@ -137,6 +140,9 @@ class Table:
             latest = np.argpartition(-census.last_seq, MOST)[:MOST]
             census = Census(*(column[latest] for column in census))
         self.census = census
+        live = set(census.label.tolist())
+        for held in self._novelty, self._called, self._titles, self.about:
+            _forget(held, live)
 
     def stale(self, prominent: Iterable[int]) -> set[int]:
         """Clusters to be described: those that are drawn, those never described, those that have grown."""
@@ -265,6 +271,13 @@ class Table:
             return []
         best = sorted(zip(others, scores, strict=True), key=lambda pair: (-pair[1], pair[0]))[:most]
         return [(other, round(score, 3)) for other, score in best if score > 0.0]
+
+
+def _forget(held: OrderedDict[int, Any], live: Collection[int]) -> None:
+    if len(held) > len(live) + 2 * PAST:
+        past = [label for label in held if label not in live]
+        for label in past[: max(0, len(past) - PAST)]:
+            del held[label]
 
 
 def _remember(held: OrderedDict[int, str], label: int, text: str) -> None:

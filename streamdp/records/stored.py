@@ -1,24 +1,40 @@
-"""How a store, the SQLite file of records and stories, is told from other files."""
+"""How a store, the SQLite file of records and stories, is told from other files, and read.
+
+All of this goes by SQLite. Its locks are those of the system, which end with the first descriptor of the file
+that the process closes. If a process that writes a store also opened the file in another way, the next reader
+elsewhere would take the store for one that nobody uses, and remove its log.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 APPLICATION = 0x53445031  # SDP1
 VERSION = 2
 """Of the tables that this streamdp writes."""
 
-_HEAD = 72
-_MAGIC = b"SQLite format 3\0"
+
+def read_only(path: str | Path) -> sqlite3.Connection:
+    """A connection that reads a store, for one thread at a time."""
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+
+
+def version_of(store: sqlite3.Connection) -> int | None:
+    """The version of a store's tables; None for any other file. Raises sqlite3.Error where none is read."""
+    (application,), (version,) = (
+        store.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    return int(version) if application == APPLICATION else None
 
 
 def store_version(path: str | Path) -> int | None:
-    """The version of a store's tables, by its first bytes; None for any other file."""
+    """The same of a file."""
     try:
-        with Path(path).open("rb") as file:
-            head = file.read(_HEAD)
-    except OSError:
+        if not Path(path).is_file():
+            return None
+        with contextlib.closing(read_only(path)) as store:
+            return version_of(store)
+    except (OSError, sqlite3.Error):
         return None
-    if not head.startswith(_MAGIC) or head[68:72] != APPLICATION.to_bytes(4, "big"):
-        return None
-    return int.from_bytes(head[60:64], "big")

@@ -171,9 +171,9 @@ class StateStories:
 
 def source_of(path: str | Path) -> StorySource:
     """Where the stories of a path come from. Raises StreamdpError where it holds none."""
-    if is_state(path):
-        return StateStories(path)
-    return StoreStories(path) if store_version(path) else AnsweredStories(path)
+    if store_version(path):
+        return StoreStories(path)
+    return StateStories(path) if is_state(path) else AnsweredStories(path)
 
 
 def stories(path: str | Path, *, closed: bool = False, stretch: float | None = None) -> Stories:

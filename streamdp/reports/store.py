@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
-from streamdp.records.stored import VERSION, store_version
+from streamdp.records.stored import VERSION, read_only, version_of
 from streamdp.story.answers import StoriesError, stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
@@ -34,11 +34,11 @@ class StoreStories:
     """Stories of a store. Raises StoriesError where its tables are of a later version."""
 
     def __init__(self, path: str | Path) -> None:
-        version = store_version(path)
+        self._store = read_only(path)
+        version = version_of(self._store)
         if version is None or version > VERSION:
+            self._store.close()
             raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
-        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        (self._records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
         (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
         self.lacking = f"the store holds records from number {self._oldest:,} on" if self._oldest else ""
 
@@ -48,13 +48,21 @@ class StoreStories:
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or those that ended, the latest first."""
+        self._store.execute("BEGIN")  # all questions see one moment, whoever writes meanwhile
+        try:
+            return self._stories(closed, stretch)
+        finally:
+            self._store.execute("COMMIT")
+
+    def _stories(self, closed: bool, stretch: float | None) -> Stories:
+        (records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
         which, order = (CLOSED, "last_seq DESC, label") if closed else (LIVE, "size DESC, label")
         rows = self._store.execute(
             f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"  # noqa: S608
         ).fetchall()
         if not self._oldest:
             rows = self._as_they_are(rows)
-        clock = self._clock(stretch)
+        clock = self._clock(stretch, records)
         (templates,) = self._one("SELECT count(template) FROM (SELECT template FROM records LIMIT 100)")
         clusters = [_summary(row, templates=bool(templates)) for row in rows]
         known = Known(
@@ -71,7 +79,7 @@ class StoreStories:
         warnings = [] if closed or templates else self._doubts()
         kind = "lines" if templates else None
         stated = None if closed or templates else partial(self._stated, {row[0]: row[1] for row in rows})
-        return Stories(made, clock, self._records, kind=kind, warnings=warnings, stated=stated)
+        return Stories(made, clock, records, kind=kind, warnings=warnings, stated=stated)
 
     def _stated(self, sizes: dict[int, int]) -> Stated | None:
         query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
@@ -92,16 +100,17 @@ class StoreStories:
         held = {label: figures for label, *figures in found}
         return [(*row[:2], *held.get(row[0], row[2:6]), *row[6:]) for row in rows]
 
-    def _clock(self, stretch: float | None) -> Clock:
+    def _clock(self, stretch: float | None, records: int) -> Clock:
         latest = self._store.execute("SELECT time FROM records ORDER BY seq DESC LIMIT 1001").fetchall()
         times = [time for (time,) in latest]
         dated = bool(times) and None not in times
-        return Clock.of(np.array(times[::-1], float) if dated else None, self._records, stretch)
+        return Clock.of(np.array(times[::-1], float) if dated else None, records, stretch)
 
     def _figures(self, clock: Clock) -> Any:
         place = "time" if clock.dated else "seq"
         cells = self._store.execute(
-            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records GROUP BY 1, 2",  # noqa: S608
+            f"SELECT label, CAST((? - {place}) / ? AS INTEGER), count(*) FROM records "  # noqa: S608
+            f"WHERE {place} IS NOT NULL GROUP BY 1, 2",
             (clock.time, clock.stretch),
         ).fetchall()
         if not cells:

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from streamdp.page.api import Api
-from streamdp.page.errors import AskError, Endpoint, as_json, integer, or_error
+from streamdp.page.errors import AskError, Endpoint, as_json, integer, label_of, or_error
 from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, records_of, unpacked, whole
 from streamdp.serve.changed import Changed
@@ -146,7 +146,7 @@ class Service:
         return as_json(_encode(RecordList.of(found, most)))
 
     async def _one(self, request: Request) -> Story:
-        label = int(request.path_params["label"])
+        label = label_of(request)
         for closed in (False, True):
             found = (await self._gather(closed)).story(label)
             if found is not None:

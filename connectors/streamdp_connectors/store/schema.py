@@ -106,7 +106,7 @@ def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sq
         opened = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = NORMAL")
-        opened.execute("PRAGMA cache_size = -65536")
+        opened.execute("PRAGMA cache_size = -16384")  # four times that saves no time, of 300,000 records
         opened.execute("PRAGMA wal_autocheckpoint = 4000")  # pages that change again and again go over once
         if not exists:
             opened.executescript(
