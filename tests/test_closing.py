@@ -62,6 +62,12 @@ def test_classes_are_closed_as_in_plain_python(classes: tuple[str, ...]) -> None
     agree(texts, stream, Stream(Weights(masks=1)), plain.Closing(classes), masks)
 
 
+@pytest.mark.parametrize("seed", [5, 7])
+def test_values_that_templates_share_are_counted_where_these_become_one(seed: int) -> None:
+    texts = noise(100, seed) + unequal(seed) + requests(100, seed)
+    agree(texts, LineStream(Terms()), Stream(), plain.OPEN, [])
+
+
 RULES = (
     Rule((b"user", None, b"sent", b"0", b"of", b"0"), 3, b"200"),
     Rule((b"user", None, b"sent", b"\xc1200", b"of", b"0"), 5, None),

@@ -142,6 +142,19 @@ def templates_agree(stream: LineStream, oracle: Stream) -> None:
         assert stream.state.weights[slots] == pytest.approx(weights, rel=1e-6, abs=1e-12)
         assert stream.state.slots["distinct"][slots].tolist() == [len(slot.values) for slot in cluster.slots]
         assert stream.state.slots["forgotten"][slots].tolist() == [slot.forgotten for slot in cluster.slots]
+        for at, slot in enumerate(cluster.slots, row["slot"]):
+            assert slot.constant or counts_of(stream, at) == slot.values
+
+
+def counts_of(stream: LineStream, slot: int) -> dict[str, int]:
+    """How many distinct lines have each value of a hole."""
+    found, value, state = {}, stream.state.slots["first"][slot], stream.state
+    while value >= 0:
+        row = state.values[value]
+        token = state.tokens[row["token"]]
+        text = state.text[token["start"] : token["start"] + token["length"]].tobytes().decode("latin-1")
+        found[text], value = int(row["count"]), row["next"]
+    return found
 
 
 @pytest.mark.parametrize(("most", "seed"), [(2, 4), (40, 5), (100, 6), (300, 7)])

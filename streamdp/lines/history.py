@@ -154,14 +154,13 @@ class History:
     # ---------------------------------------------------------------- lines in
 
     def take(self, state: State, scratch: Scratch, given: Given, part: slice, *, dated: bool) -> None:
-        """Count a part of the lines given: to the latest of the stream, which alone may found a template."""
+        """Take a part of the lines given: to the latest of the stream, which alone may found a template."""
         if not self._begun:
             self._begin(dated=dated)
-        self._note_first(given, part)
         counters = self.seen.counters  # the same ones whatever grows
-        counters.done, counters.stop = part.start, part.stop
+        counters["done"], counters["stop"] = part.start, part.stop
         self._count_values((state, self.seen, scratch, given))
-        while counters.done < part.stop:
+        while counters["done"] < part.stop:
             self._make_room(state)
             self._count_values((state, self.seen, scratch, given))
 
@@ -170,23 +169,26 @@ class History:
         counters.dated, counters.length = dated, SECONDS if dated else LINES
         counters.hourly = HOURLY if dated else 0
 
-    def _note_first(self, given: Given, part: slice) -> None:
-        """Remember a line that has founded a template, and the lines around it."""
+    def note(self, given: Given) -> None:
+        """Remember the lines that have founded a template, and the lines around them."""
+        data, offsets = given.data, given.offsets.tolist()
 
         def text(line: int) -> str:
-            begin, end = int(given.offsets[line]), int(given.offsets[line + 1])
-            return bytes(given.data[begin : min(end, begin + LONGEST)]).decode("utf-8", "ignore")
+            begin, end = offsets[line], offsets[line + 1]
+            return bytes(data[begin : min(end, begin + LONGEST)]).decode("utf-8", "ignore")
 
-        if self._waits >= 0 and self._waits in self.first:
-            self.first[self._waits] = self.first[self._waits]._replace(after=text(part.start))
-        last, self._waits = part.stop - 1, -1
-        if given.answers["founded"][last]:
-            self._waits = int(given.answers["label"][last])
-            self.first[self._waits] = Around(text(last - 1) if last else self._latest, text(last), "")
-            if len(self.first) > FOUNDED:
-                self.first.popitem(last=False)
-        if part.stop == len(given.times):
-            self._latest = text(last)
+        last = len(given.answers) - 1
+        if self._waits in self.first:
+            self.first[self._waits] = self.first[self._waits]._replace(after=text(0))
+        self._waits = -1
+        founding = np.flatnonzero(given.answers["founded"])[-FOUNDED:]
+        for line, label in zip(founding.tolist(), given.answers["label"][founding].tolist(), strict=True):
+            after = text(line + 1) if line < last else ""
+            self.first[label] = Around(text(line - 1) if line else self._latest, text(line), after)
+            self._waits = label if line == last else -1
+        while len(self.first) > FOUNDED:
+            self.first.popitem(last=False)
+        self._latest = text(last)
 
     # ---------------------------------------------------------------- bounds
 

@@ -248,7 +248,7 @@ def unite(state: State, scratch: Scratch, group: np.ndarray, count: int, terms: 
             state.slots[slot].forgotten += state.slots[other.slot + i].forgotten
             for k in range(n):
                 count_value(state, slot, types, scratch.token[k], scratch.lines_of[k])
-            types += other.types
+                types += scratch.lines_of[k]  # while it is a constant, all of them have its token
     for g in range(1, count):
         other = state.clusters[group[g]]
         row.size += other.size

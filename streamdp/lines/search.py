@@ -8,7 +8,7 @@ import numpy as np
 
 from streamdp.kernels.jit import kernel
 from streamdp.lines.base import Terms, is_shut, is_value, length, lettered, own_terms, valued, wordy
-from streamdp.lines.slots import is_constant, predictive, slot_terms, sort_pairs
+from streamdp.lines.slots import base_of, is_constant, slot_terms, sort_pairs
 from streamdp.lines.state import SLABS, Scratch, State, look_up, put
 
 PLACE_SHIFT, LENGTH_SHIFT = 31, 41
@@ -118,72 +118,92 @@ def slots_product(state: State, scratch: Scratch, cluster: int, n: int, terms: T
     """The product of the slots' predictives of the line at hand; 0 where that is too small for a number."""
     row, product = state.clusters[cluster], 1.0
     for i in range(n):
-        product *= predictive(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+        token = scratch.line[i]
+        base = base_of(state, token, terms)
+        product *= slot_terms(state, row.slot + i, row.types, token, base, terms, scratch.terms)
     return product
 
 
 @kernel
-def _log_product(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) -> float:
-    """Its log, however small it is."""
-    row, total = state.clusters[cluster], 0.0
-    for i in range(n):
-        total += math.log(predictive(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms))
-    return total
+def _copied(state: State, scratch: Scratch, cluster: int, i: int, terms: Terms) -> tuple[float, float]:
+    """Probability of token i in a line of a template, and in a mutated copy of it.
 
-
-@kernel
-def _copied(state: State, scratch: Scratch, cluster: int, i: int, terms: Terms) -> float:
-    """Probability of token i of a mutated copy of a template; by what it is, in ``scratch.terms``."""
+    ``scratch.terms``: the latter by what the token is there.
+    """
     row, total = state.clusters[cluster], 0.0
-    slot_terms(state, row.slot + i, row.types, scratch.line[i], terms, scratch.terms)
+    slot, base = row.slot + i, (scratch.classed[i], scratch.held[i])
+    joined = slot_terms(state, slot, row.types, scratch.line[i], base, terms, scratch.terms)
     for h in range(1 + SLABS):
-        copied = (1.0 - terms.mutation) * state.weights[row.slot + i, h] * scratch.terms[h]
+        copied = (1.0 - terms.mutation) * state.weights[slot, h] * scratch.terms[h]
         scratch.terms[h] = copied + terms.mutation * scratch.own[i, h]
         total += scratch.terms[h]
-    return total
+    return joined, total
 
 
 @kernel
 def new_line(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> float:
-    """log p0 of the line at hand, and in ``scratch.law`` what its slots are if it founds a template.
+    """log p0 of the line at hand. What it is a copy of: in ``scratch.ways``, and of none in ``alone``.
 
     A copy is of any template of this length; those that are not near could not matter and are left out.
+    ``scratch.joined``: log of the product of the slots' predictives in each that the line may join.
     """
     alike, log = state.lengths[n].alive, 0.0
     for i in range(n):
+        scratch.classed[i], scratch.held[i] = base_of(state, scratch.line[i], terms)
         own_terms(state, scratch, i, terms)
         total = 0.0
         for h in range(1 + SLABS):
             total += scratch.own[i, h]
-            scratch.law[i, h] = 0.0
         log += math.log(total)
     if alike > 0:
         log += math.log(1.0 - terms.copies)
-    top = log
     for c in range(near):
-        way = math.log(terms.copies / alike)
+        cluster, joined, way = scratch.near[c], 0.0, math.log(terms.copies / alike)
+        may = may_join(state, cluster, scratch.line, n)
         for i in range(n):
-            way += math.log(_copied(state, scratch, scratch.near[c], i, terms))
+            one, other = _copied(state, scratch, cluster, i, terms)
+            way += math.log(other)
+            joined += math.log(one) if may else 0.0
         scratch.ways[c] = way
-        top = max(top, way)
-    whole = math.exp(log - top)
+        scratch.joined[c] = joined if may else -math.inf
+    scratch.alone[0] = log
+    top, whole = _all_ways(scratch, near)
+    return math.log(length(state, n, terms)) + top + math.log(whole)
+
+
+@kernel
+def _all_ways(scratch: Scratch, near: int) -> tuple[float, float]:
+    """The sum of the ways that the line at hand may have come, over the exponential of the best; that one."""
+    top = scratch.alone[0]
+    for c in range(near):
+        top = max(top, scratch.ways[c])
+    whole = math.exp(scratch.alone[0] - top)
     for c in range(near):
         whole += math.exp(scratch.ways[c] - top)
+    return top, whole
+
+
+@kernel
+def find_law(state: State, scratch: Scratch, near: int, n: int, terms: Terms) -> None:
+    """What the slots of a template that the line at hand founds are, into ``scratch.law``."""
+    top, whole = _all_ways(scratch, near)
+    for i in range(n):
+        for h in range(1 + SLABS):
+            scratch.law[i, h] = 0.0
     for c in range(-1, near):
-        share = math.exp((log if c < 0 else scratch.ways[c]) - top) / whole
+        share = math.exp((scratch.alone[0] if c < 0 else scratch.ways[c]) - top) / whole
         if share == 0.0:
             continue
         for i in range(n):
             total = 0.0
             if c >= 0:
-                total = _copied(state, scratch, scratch.near[c], i, terms)
+                _, total = _copied(state, scratch, scratch.near[c], i, terms)
             else:
                 for h in range(1 + SLABS):
                     scratch.terms[h] = scratch.own[i, h]
                     total += scratch.own[i, h]
             for h in range(1 + SLABS):
                 scratch.law[i, h] += share * scratch.terms[h] / total
-    return math.log(length(state, n, terms)) + top + math.log(whole)
 
 
 @kernel
@@ -194,9 +214,7 @@ def fresh(state: State, cluster: int, terms: Terms) -> float:
 
 
 @kernel
-def choose(
-    state: State, scratch: Scratch, near: int, n: int, log_p0: float, terms: Terms, out: np.ndarray
-) -> int:
+def choose(state: State, scratch: Scratch, near: int, log_p0: float, terms: Terms, out: np.ndarray) -> int:
     """The template that the line at hand joins, or -1 for a new one.
 
     ``out``: the log of the sum of all weights, the winner's, that of a new one.
@@ -204,19 +222,18 @@ def choose(
     new = math.log(terms.concentration + terms.discount * state.counters.alive) + log_p0
     best, score, top = -1, new, new
     for c in range(near):
-        cluster = scratch.near[c]
-        scratch.ways[c] = -math.inf
-        if may_join(state, cluster, scratch.line, n):
+        if scratch.joined[c] > -math.inf:
+            cluster = scratch.near[c]
             size = state.clusters[cluster].size
             way = math.log(size - terms.discount) + math.log(fresh(state, cluster, terms))
-            way += _log_product(state, scratch, cluster, n, terms) - math.log(size + terms.line_strength)
-            scratch.ways[c] = way
+            way += scratch.joined[c] - math.log(size + terms.line_strength)
+            scratch.joined[c] = way
             if way > score:
                 best, score = cluster, way
     top = max(score, new)
     whole = math.exp(new - top)
     for c in range(near):
-        whole += math.exp(scratch.ways[c] - top)
+        whole += math.exp(scratch.joined[c] - top)
     out[0] = top + math.log(whole)
     out[1] = score
     out[2] = new

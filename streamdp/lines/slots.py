@@ -26,8 +26,19 @@ def same(state: State, a: int, b: int) -> bool:
 
 
 @kernel
-def slot_terms(state: State, slot: int, types: int, token: int, terms: Terms, out: np.ndarray) -> None:
-    """The predictive of a token under each of what a slot of so many distinct lines may be."""
+def base_of(state: State, token: int, terms: Terms) -> tuple[float, float]:
+    """Probability of a token's class among values of holes, and of the token given its class."""
+    return hole_class(state, state.tokens[token].shown, terms), hole(state, token, terms)
+
+
+@kernel
+def slot_terms(
+    state: State, slot: int, types: int, token: int, base: tuple[float, float], terms: Terms, out: np.ndarray
+) -> float:
+    """The predictive of a token under each of what a slot of so many distinct lines may be; the mixture.
+
+    ``base`` is that of the token.
+    """
     row, shown = state.slots[slot], state.tokens[token].shown
     if row.distinct == 1:
         same = row.founder == token
@@ -40,20 +51,13 @@ def slot_terms(state: State, slot: int, types: int, token: int, terms: Terms, ou
         alike = max(look_up(state.by_value, (slot << SLOT_SHIFT) | (NO_TOKEN - shown)), 0)
         out[0] = 0.0
     a = terms.class_strength
-    g = (alike + a * hole_class(state, shown, terms)) / (row.distinct + a) * hole(state, token, terms)
+    g = (alike + a * base[0]) / (row.distinct + a) * base[1]
+    total = state.weights[slot, 0] * out[0]
     for h in range(SLABS):
         b, d = STRENGTH[h], DISCOUNT[h]
         out[1 + h] = (max(seen - d, 0.0) + (b + d * row.distinct + row.forgotten) * g) / (types + b)
-
-
-@kernel
-def predictive(state: State, slot: int, types: int, token: int, terms: Terms, out: np.ndarray) -> float:
-    """The mixture of them; ``out`` is room for them."""
-    slot_terms(state, slot, types, token, terms, out)
-    total = 0.0
-    for h in range(1 + SLABS):
-        total += state.weights[slot, h] * out[h]
-    return total
+        total += state.weights[slot, 1 + h] * out[1 + h]
+    return float(total)
 
 
 @kernel
@@ -109,7 +113,7 @@ def count_value(state: State, slot: int, types: int, token: int, count: int) -> 
 @kernel
 def add_token(state: State, slot: int, types: int, token: int, terms: Terms, out: np.ndarray) -> None:
     """Count a token of a distinct line."""
-    total = predictive(state, slot, types, token, terms, out)
+    total = slot_terms(state, slot, types, token, base_of(state, token, terms), terms, out)
     for h in range(1 + SLABS):
         state.weights[slot, h] *= out[h] / total
     count_value(state, slot, types, token, 1)

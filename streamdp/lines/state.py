@@ -227,6 +227,9 @@ class Scratch(NamedTuple):
     line: Annotated[np.ndarray, ints(MOST)]  # tokens
     before: Annotated[np.ndarray, ints(MOST)]  # the context of each
     own: Annotated[np.ndarray, reals(MOST, WAYS)]  # of a token of a new line
+    classed: Annotated[np.ndarray, reals(MOST)]  # probability of its class among values of holes
+    held: Annotated[np.ndarray, reals(MOST)]  # and of the token given its class
+    alone: Annotated[np.ndarray, reals(1)]  # log probability that the line at hand is no copy
     law: Annotated[np.ndarray, reals(MOST, WAYS)]
     terms: Annotated[np.ndarray, reals(WAYS)]
     weighed: Annotated[np.ndarray, reals(3)]  # what ``choose`` found
@@ -234,7 +237,8 @@ class Scratch(NamedTuple):
     places: Annotated[np.ndarray, ints(MOST)]  # lists of a line's constants
     sizes: Annotated[np.ndarray, ints(MOST)]  # and how long they are
     near: Annotated[np.ndarray, ints("clusters")]  # templates
-    ways: Annotated[np.ndarray, reals("clusters")]  # log weight of each
+    ways: Annotated[np.ndarray, reals("clusters")]  # log probability that the line at hand is a copy of each
+    joined: Annotated[np.ndarray, reals("clusters")]  # log weight of each where it joins that
     sign: Annotated[np.ndarray, ints("clusters")]  # in which slots each differs
     group: Annotated[np.ndarray, ints("clusters")]  # templates of one trial
     best: Annotated[np.ndarray, ints("clusters")]  # those of the best

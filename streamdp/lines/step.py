@@ -24,7 +24,7 @@ from streamdp.lines.forget import is_full
 from streamdp.lines.merge import best_merge, current, unite, values_of
 from streamdp.lines.relate import label_of, one_label, relate
 from streamdp.lines.scan import fold_line, token_end
-from streamdp.lines.search import choose, find_near, fresh, new_line, place_key, post, slots_product
+from streamdp.lines.search import choose, find_law, find_near, fresh, new_line, place_key, post, slots_product
 from streamdp.lines.slots import add_token, new_slot
 from streamdp.lines.state import Lines, Scratch, State, has_room, look_up, put
 
@@ -167,20 +167,21 @@ def _join(state: State, scratch: Scratch, cluster: int, n: int, terms: Terms) ->
 
 
 @kernel
-def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float]:
-    """The template that the line at hand joins, or -1; and log p0."""
+def _weigh(state: State, scratch: Scratch, n: int, words: int, terms: Terms) -> tuple[int, float, int]:
+    """The template that the line at hand joins, or -1; log p0; how many templates are near."""
     near = find_near(state, scratch, scratch.line, n, words)
     log_p0 = new_line(state, scratch, near, n, terms)
-    return choose(state, scratch, near, n, log_p0, terms, scratch.weighed), log_p0
+    return choose(state, scratch, near, log_p0, terms, scratch.weighed), log_p0, near
 
 
 @kernel
 def _learn(state: State, scratch: Scratch, key: int, n: int, words: int, row: Any, terms: Terms) -> int:
     """Let a line never seen join a template or found one; which it is."""
-    best, log_p0 = _weigh(state, scratch, n, words, terms)
+    best, log_p0, near = _weigh(state, scratch, n, words, terms)
     _answer(state, best, scratch.weighed, row, terms)
     cluster = best
     if best < 0:
+        find_law(state, scratch, near, n, terms)
         cluster = _found(state, scratch, n, log_p0)
         due = True
     else:
@@ -333,7 +334,7 @@ def score(
             continue
         tokens, text = state.counters.tokens, state.counters.text
         n, words = _read_tokens(state, scratch, size, False, terms)
-        best, _ = _weigh(state, scratch, n, words, terms)
+        best, _, _ = _weigh(state, scratch, n, words, terms)
         _answer(state, best, scratch.weighed, row, terms)
         row.label = label_of(state, best) if best >= 0 else -1
         row.cluster = best

@@ -160,6 +160,8 @@ class LineStream:
                 retired = self._forget()
                 if len(retired):
                     yield Stretch(given.answers[:0], given.sizes[:0], NONE, changed=False, retired=retired)
+        if n:
+            self.history.note(counted)
 
     def _forget(self) -> np.ndarray:
         """Forget where bounds are reached; the labels that are retired."""
