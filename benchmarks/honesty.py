@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.workloads import CHUNK, Document, documents, records_of, show, warm
+from streamdp.answers.confidence import Confidence
 from streamdp.engine import Engine
 from streamdp.records import Assignment
 from streamdp.settings import Settings
 
 CORPORA = ("tweets_t", "tweets", "news_t", "news", "reuters21578", "stackoverflow10k")
 BINS = 10
+LABELS, DRAWS = (300, 1000), 5
+"""How many records have a known topic where ``confidence`` is measured, and how often these are drawn."""
 
 
 class Told(NamedTuple):
@@ -29,6 +32,8 @@ class Told(NamedTuple):
     stability: np.ndarray
     log_predictive: np.ndarray
     novelty: np.ndarray
+    answers: list[Assignment]
+    """All answers and revisions, in order."""
 
 
 def told_of(corpus: list[Document], width: int) -> Told:
@@ -40,10 +45,11 @@ def told_of(corpus: list[Document], width: int) -> Told:
     codes = {topic: i for i, topic in enumerate(topics)}
     first: dict[int, Assignment] = {}
     newest: dict[int, int] = {}
-    revised = set()
+    revised, given = set(), []
     for answer in answers:
         for line in answer.lines:
             if isinstance(line, Assignment) and corpus[line.position["line"] - 1].cluster is not None:
+                given.append(line)
                 newest[line.seq] = line.cluster
                 first.setdefault(line.seq, line)
                 if line.revision:
@@ -65,6 +71,7 @@ def told_of(corpus: list[Document], width: int) -> Told:
                 "novelty",
             )
         ),
+        given,
     )
 
 
@@ -153,6 +160,41 @@ def stability(told: Told) -> list[str]:
     return [f"{stayed.mean():.3f}", f"{error:.4f}", *(f"{square:.4f}" for square in squares)]
 
 
+def confidence(told: Told, count: int, seed: int) -> tuple[float, float, float, float]:
+    """With the topics of ``count`` records known: of how many others ``confidence`` is told, and how well.
+
+    That share, the share of these that have the topic of their cluster's labels so far, and the calibration
+    errors of ``probability`` and of ``confidence``.
+    """
+    known = np.zeros(len(told.topic), bool)
+    known[np.random.default_rng(seed).permutation(len(known))[:count]] = True
+    place = {seq: i for i, seq in enumerate(sorted({answer.seq for answer in told.answers}))}
+    held, rows = Confidence(), []
+    for answer in told.answers:
+        seq, cluster, p = answer.seq, answer.cluster, answer.probability
+        if answer.revision:
+            held.move(seq, cluster)
+            continue
+        i, (share, _) = place[seq], held.told(cluster, p)
+        if share == share and (count == len(known) or not known[i]):
+            rows.append((p, share, held.class_of(cluster) == str(told.topic[i])))
+        if known[i]:
+            held.learn(seq, cluster, p, str(told.topic[i]))
+    announced, shares, right = np.array(rows).T
+    asked = len(known) if count == len(known) else len(known) - count
+    error, own = (calibration_error(chance, right) for chance in (announced, shares))
+    return len(rows) / asked, float(right.mean()), error, own
+
+
+def confidences(name: str, told: Told) -> list[tuple[object, ...]]:
+    """Rows of a table: ``confidence`` by numbers of labels, means over draws of these."""
+    rows: list[tuple[object, ...]] = []
+    for count in (*LABELS, len(told.topic)):
+        draws = [confidence(told, count, seed) for seed in range(DRAWS if count in LABELS else 1)]
+        rows.append((name, count, *(f"{mean:.3f}" for mean in np.mean(draws, axis=0))))
+    return rows
+
+
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -163,6 +205,7 @@ def main() -> None:
     alarms: list[tuple[object, ...]] = []
     calibrated: list[tuple[object, ...]] = []
     stable: list[tuple[object, ...]] = []
+    sure: list[tuple[object, ...]] = []
     for name in options.corpora:
         told = told_of(documents(name), options.beam)
         wanted = firsts(told.topic)
@@ -170,11 +213,17 @@ def main() -> None:
         alarms.append((name, int(wanted.sum()), *(f"{auc(score, wanted):.3f}" for score in scores)))
         calibrated.append((name, int(wanted.sum()), *calibration(told, wanted)))
         stable.append((name, *stability(told)))
+        sure += confidences(name, told)
         show_reliability(name, told)
     show(
         "stability: answers that were never revised",
         ("corpus", "stayed", "calibration error", "mean square", "mean square of the share"),
         stable,
+    )
+    show(
+        "confidence: answers whose cluster has the record's topic by the labels so far",
+        ("corpus", "labels", "told", "right", "error of probability", "of confidence"),
+        sure,
     )
     show(
         "first record of a topic: sum of the probabilities, and their calibration error",

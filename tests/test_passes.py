@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from algebra import add, empty
+from commands import call
 from feeds import Told, feed, headlines, nothing, record, texts
 
 from streamdp.beam.clusters.sizes import Sizes
@@ -252,6 +255,16 @@ def test_the_end_of_a_stream_is_refined_too() -> None:
     told.add(engine.finish())
     assert engine.refined()["refinements"] == 1
     assert engine.refined()["refinement_moves"] >= 2000
+
+
+def test_a_run_that_has_refined_vectors_warns_of_it(tmp_path: Path) -> None:
+    lines = [json.dumps({"vector": item.value}) for item in points(600, 3)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    given = "--file", "in.jsonl", "--output", "out", "--refine-every"
+    warning = b"compare with --refine-every 0"
+    assert warning in call(tmp_path, "consume", *given, "512").stderr
+    (tmp_path / "out").unlink()
+    assert warning not in call(tmp_path, "consume", *given, "0").stderr
 
 
 def test_only_final_answers_know_of_it() -> None:

@@ -40,7 +40,7 @@ class Chooser:
         self, alerts: Sequence[Alert], settings: Settings, clock: Callable[[], float] = time.time
     ) -> None:
         for alert in alerts:
-            if alert.level and "level" not in settings.keep:
+            if alert.level and "level" not in settings.kept:
                 raise ConfigError(
                     f'alert {alert.name}: level is of lines whose level is kept: say keep = ["level"]'
                 )

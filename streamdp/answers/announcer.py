@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import Chances, assignments, rounded
+from streamdp.answers.assignments import Chances, assignments, chance_of, counted, rounded
+from streamdp.answers.confidence import Confidence
 from streamdp.answers.lasting import Lasting
 from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts
@@ -24,12 +25,15 @@ from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
 from streamdp.settings import Settings
 from streamdp.settings.memory import Shares
+from streamdp.state.corrections import Correction
 from streamdp.state.retained import Retained
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
 
 NO_REVISIONS = new_rows(0, REVISION)
+
+NOTHING_REVISED = NO_REVISIONS, np.zeros((0, 2))
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -52,6 +56,7 @@ class Announcer:
         self._closed = 0, -1
         self.samples = Samples()
         self.lasting, self.stability = Lasting(), Stability()
+        self.confidence = Confidence(settings.truth_field)
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -96,6 +101,19 @@ class Announcer:
         number = name.removeprefix("seq:")
         return int(number) if number != name and number.isdecimal() and len(number) < 16 else -1
 
+    def learn_of(self, correction: Correction) -> None:
+        """Take from a correction, before it is carried out, of which class some records are."""
+        what, labels, told = correction.what, correction.stories, self.confidence
+        if what not in ("move", "split", "pin"):
+            return
+        held = self.undecided
+        seqs = set(map(self.number_of, correction.records))
+        if what == "pin":
+            seqs = {seq for seq, answer in held.items() if answer.cluster == labels[0]}
+        name = f"split {correction.number}" if what == "split" else told.class_of(labels[0])
+        for seq in sorted(seqs & held.keys()):
+            told.learn(seq, held[seq].cluster, held[seq].probability, name, correction.number)
+
     def announce(
         self,
         out: Output,
@@ -113,7 +131,7 @@ class Announcer:
         if not records:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
-        chances = self.chances(seq, rows, revisions)
+        chances, confident = self.chances(seq, rows, records, revisions)
         if isinstance(records, Texts):
             numbers = rounded(rows, sizes)
             self._as_lines().add(seq, rows, [*numbers, *chances], records)
@@ -122,21 +140,30 @@ class Announcer:
             answers = self._answers(rows, records, sizes, seq, chances)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
-                self._append(answers, samples, rows["decided"], lines, out)
+                self._append(answers, samples, rows["decided"], lines, (revisions, confident))
                 return
             self._lines.add_objects(answers)
-        self._report(
-            self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
-        )
+        report = self._as_lines().announce(revisions, confident, rows["decided"], self.open_for)
+        self._report(report, samples, seq, lines)
 
-    def chances(self, first: int, answers: np.ndarray, revisions: np.ndarray = NO_REVISIONS) -> Chances:
-        """What is told of records from number ``first`` on, by their answers and what these revised."""
-        lasting, stability = self.lasting, self.stability
-        return Chances(*(each.take(first, answers, revisions) for each in (lasting, stability)))
+    def chances(
+        self,
+        first: int,
+        answers: np.ndarray,
+        records: Sequence[Record],
+        revisions: np.ndarray = NO_REVISIONS,
+    ) -> tuple[Chances, np.ndarray]:
+        """What is told of records from number ``first`` on, by their answers and what these revised.
+
+        Also the confidence in what was revised, and its number of labels: shape (m, 2).
+        """
+        chances = [each.take(first, answers, revisions) for each in (self.lasting, self.stability)]
+        confident, again = self.confidence.take(first, answers, revisions, records)
+        return Chances(*chances, *confident), again
 
     def scored_chances(self, answers: np.ndarray) -> Chances:
         """What is told of records that teach nothing: their answers are never revised."""
-        return Chances(self.lasting.score(answers), np.full(len(answers), math.nan))
+        return Chances(self.lasting.score(answers), *np.full((3, len(answers)), math.nan))
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
@@ -171,14 +198,14 @@ class Announcer:
         samples: Sequence[Joined],
         through: np.ndarray,
         lines: Lines,
-        out: Output | None = None,
+        revised: tuple[np.ndarray, np.ndarray] = NOTHING_REVISED,
     ) -> None:
-        """Append answers, each with the revisions of ``out`` that it brought, and what is final behind it.
+        """Append answers, each with what it ``revised`` and the confidence in that, and what is final then.
 
         ``through`` is the last record that is decided behind each, shape (n,).
         """
-        revised = 0 if out is None else int(out.counters.revisions)
-        by: list[int] = [] if out is None or not revised else out.revisions["by"][:revised].tolist()
+        revisions, confident = revised
+        by: list[int] = revisions["by"].tolist()
         first, last = answers[0].seq, answers[-1].seq
         pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
         sizes = list(map(size_of, answers))
@@ -194,8 +221,8 @@ class Announcer:
                 self._open[answer.seq] = answer
             self._sizes.extend(sizes[stretch])
             self._bytes += sum(sizes[stretch])
-            while out is not None and r < revised and by[r] == number:
-                self._revise(out, r, lines)
+            while r < len(by) and by[r] == number:
+                self._revise(revisions[r], confident[r], lines)
                 r += 1
             decided = min(int(through[number - first]), number - self.open_for)
             self._settle(decided, number, lines)
@@ -219,11 +246,12 @@ class Announcer:
         revisions = out.revisions[: out.counters.revisions]
         self.lasting.revise(revisions)
         self.stability.revise(revisions["seq"])
+        confident = self.confidence.revise(revisions)
         if self._lines is not None:
-            self._report(self._lines.revise(revisions), (), 0, lines)
+            self._report(self._lines.revise(revisions, confident), (), 0, lines)
             return
-        for r in range(int(out.counters.revisions)):
-            self._revise(out, r, lines)
+        for r, row in enumerate(revisions):
+            self._revise(row, confident[r], lines)
 
     def announce_frozen(
         self, out: Output, records: Sequence[Record], sizes: np.ndarray, first: int, lines: Lines
@@ -256,8 +284,8 @@ class Announcer:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
         return assignments(rows, sizes, records, first, chances=chances, links=links)
 
-    def _revise(self, out: Output, r: int, lines: Lines) -> None:
-        row = out.revisions[r]
+    def _revise(self, row: Any, confident: np.ndarray, lines: Lines) -> None:
+        sure, labels = map(chance_of, confident.tolist())
         before, link = self._open.get(int(row["seq"])), int(row["link"])
         if before is None:
             self._move(int(row["seq"]), CLOSED, int(row["label"]))
@@ -266,6 +294,8 @@ class Announcer:
             before,
             cluster=int(row["label"]),
             probability=float(to_digits(row["probability"])),
+            confidence=sure,
+            confidence_labels=counted(labels),
             new=bool(row["founded"]),
             link=link if link >= 0 and self.linked else None,
             revision=before.revision + 1,
@@ -301,6 +331,7 @@ class Announcer:
             held[seq] = answer
         self._hold(held)
         self.samples.erase(gone.seqs)
+        self.confidence.erase(gone.seqs)
         ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
         self.ended.clear()
         self.ended.extend(ended)
@@ -321,6 +352,8 @@ class Announcer:
             "stability": self.stability.dump(),
             "ended": list(self.ended),
         }
+        if self.confidence.labels:
+            stored["confidence"] = self.confidence.dump()
         return stored | ({"closed": self.closed} if self.closed[0] else {})
 
     def load(self, stored: dict[str, Any]) -> None:
@@ -331,6 +364,8 @@ class Announcer:
             self.lasting.load(stored["lasting"])
         if "stability" in stored:
             self.stability.load(stored["stability"])
+        if "confidence" in stored:
+            self.confidence.load(stored["confidence"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._hold({a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]})
         early, last = stored.get("closed", self._closed)

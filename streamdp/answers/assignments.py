@@ -20,6 +20,8 @@ class Chances(NamedTuple):
 
     lasting: np.ndarray  # float64[n] ``lasting_probability``
     stability: np.ndarray  # float64[n]
+    confidence: np.ndarray  # float64[n]
+    confidence_labels: np.ndarray  # float64[n] how many labels that rests on
 
 
 @entry
@@ -81,14 +83,14 @@ def assignments(
     *shares, log_predictives, novelties = rounded(rows, sizes).tolist()
     unset, news = msgspec.UNSET, map(bool, rows["founded"].tolist())
     labels = rows["label"].tolist()
-    chances = chances or Chances(*np.full((2, len(records)), math.nan))
+    chances = chances or Chances(*np.full((4, len(records)), math.nan))
     seqs = range(first, first + len(records))
     given = zip(
         seqs,
         records,
         labels,
         *shares,
-        *(map(told, column.tolist()) for column in chances),
+        *(map(chance_of, column.tolist()) for column in chances),
         news,
         links,
         log_predictives,
@@ -108,6 +110,8 @@ def assignments(
             new_probability=of_new,
             lasting_probability=lasting,
             stability=stability,
+            confidence=confidence,
+            confidence_labels=counted(labels),
             new=new,
             link=link,
             log_predictive=log_predictive,
@@ -124,6 +128,8 @@ def assignments(
             of_new,
             lasting,
             stability,
+            confidence,
+            labels,
             new,
             link,
             log_predictive,
@@ -134,6 +140,11 @@ def assignments(
     ]
 
 
-def told(chance: float) -> float | msgspec.UnsetType:
+def chance_of(chance: float) -> float | msgspec.UnsetType:
     """A chance as answers have it: nothing for NaN."""
     return msgspec.UNSET if chance != chance else float(chance)
+
+
+def counted(number: float | msgspec.UnsetType) -> int | msgspec.UnsetType:
+    """A number that is told, as a whole one."""
+    return msgspec.UNSET if number is msgspec.UNSET else int(number)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import NO_REVISIONS, Announcer
-from streamdp.answers.assignments import rounded
+from streamdp.answers.announcer import NOTHING_REVISED, Announcer
+from streamdp.answers.assignments import chance_of, counted, rounded
 from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
@@ -55,7 +55,8 @@ class LineAnnouncer(Announcer):
     ) -> None:
         """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
         numbers, labels = rounded(rows, sizes), rows["label"]
-        self._as_lines().add(first, rows, [*numbers, *self.chances(first, rows)], texts, *shown)
+        chances, _ = self.chances(first, rows, texts)
+        self._as_lines().add(first, rows, [*numbers, *chances], texts, *shown)
         which = range(len(texts))
         if self.samples.has_room(len(np.unique(labels))):
             which = lasting(labels, numbers[3]).tolist()
@@ -65,15 +66,17 @@ class LineAnnouncer(Announcer):
     def _report_added(self, samples: Sequence[Joined], first: int, count: int, lines: Lines) -> None:
         """Append the answers that were added last as lines."""
         through = np.arange(first, first + count)
-        report = self._as_lines().announce(NO_REVISIONS, through, self.open_for)
+        report = self._as_lines().announce(*NOTHING_REVISED, through, self.open_for)
         self._report(report, samples, first, lines)
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
         self.lasting.unite(before, after)
         self.retained.relabel(before, after)
+        self.confidence.unite(before, after)
         if self._lines is not None:
-            report, told = self._lines.relabel(before, after, as_template(template))
+            confident = self.confidence.told if self.confidence.labels else None
+            report, told = self._lines.relabel(before, after, as_template(template), confident)
             self.stability.revise(np.array(told, np.int64))
             self._lines.write(report, lines)
             self.samples.unite(before, after)
@@ -85,8 +88,15 @@ class LineAnnouncer(Announcer):
         self.stability.revise(np.array(seqs, np.int64))
         for seq in seqs:
             answer = self._open[seq]
+            sure, labels = map(chance_of, self.confidence.told(after, answer.probability))
             newer = msgspec.structs.replace(
-                answer, cluster=after, new=False, revision=answer.revision + 1, template=template
+                answer,
+                cluster=after,
+                new=False,
+                revision=answer.revision + 1,
+                template=template,
+                confidence=sure,
+                confidence_labels=counted(labels),
             )
             self._open[seq] = newer
             if not self.final_only:

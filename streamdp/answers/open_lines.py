@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import told
+from streamdp.answers.assignments import chance_of, counted
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
@@ -27,6 +27,9 @@ from streamdp.records import Assignment, Final, Lines
 from streamdp.records.columns import Texts
 from streamdp.records.raws import Raws
 from streamdp.settings.memory import AROUND
+
+Told = Callable[[int, float], tuple[float, float]]
+"""Confidence in a cluster at a probability, and its number of labels."""
 
 
 class OpenLines:
@@ -154,28 +157,40 @@ class OpenLines:
         self._report.counters.clear()
         return self._report
 
-    def announce(self, revisions: np.ndarray, through: np.ndarray, open_for: int) -> Report:
+    def announce(
+        self, revisions: np.ndarray, confident: np.ndarray, through: np.ndarray, open_for: int
+    ) -> Report:
         """Report the answers that were added last: see :func:`announce`."""
         n = len(through) + len(revisions) + len(through) // FINAL_EVERY + 1
         report = self._room_for(n + self._final_only * len(self), len(revisions))
         decided, modes = np.ascontiguousarray(through), (self._linked, self._final_only)
-        self._announce((self._open, report), revisions, decided, open_for, self._most_bytes, *modes)
+        self._announce(
+            (self._open, report), revisions, confident, decided, open_for, self._most_bytes, *modes
+        )
         return report
 
-    def revise(self, revisions: np.ndarray) -> Report:
-        """Report revisions of answers."""
+    def revise(self, revisions: np.ndarray, confident: np.ndarray) -> Report:
+        """Report revisions of answers, and what is told of these."""
         report = self._room_for(len(revisions), len(revisions))
-        self._revise((self._open, report), revisions, self._linked, self._final_only)
+        self._revise((self._open, report), revisions, confident, self._linked, self._final_only)
         return report
 
-    def relabel(self, before: int, after: int, template: bytes) -> tuple[Report, list[int]]:
-        """Report that all answers of a label have another one, with its template; and whose they are."""
+    def relabel(
+        self, before: int, after: int, template: bytes, told: Told | None
+    ) -> tuple[Report, list[int]]:
+        """Report that all answers of a label have another one, with its template; and whose they are.
+
+        ``told`` is what is told of them then.
+        """
         counters = self._open.counters
         lines = self._open.lines[counters.begin : counters.used]
         which = np.flatnonzero(lines["label"] == before)
         lines["label"][which], lines["founded"][which] = after, 0
         lines["revision"][which] += 1
         lines["template"][which] = self._templates.numbers([template])[0]
+        if told is not None:
+            for i in which.tolist():
+                lines["confidence"][i], lines["confidence_labels"][i] = told(after, lines["probability"][i])
         report = self._room_for(len(which), 0)
         if not self._final_only:
             report.lines[: len(which)] = lines[which]
@@ -216,8 +231,10 @@ class OpenLines:
                 revision=int(line["revision"]),
                 probability=float(line["probability"]),
                 new_probability=float(line["new_probability"]),
-                lasting_probability=told(line["lasting_probability"]),
-                stability=told(line["stability"]),
+                lasting_probability=chance_of(line["lasting_probability"]),
+                stability=chance_of(line["stability"]),
+                confidence=chance_of(line["confidence"]),
+                confidence_labels=counted(chance_of(line["confidence_labels"])),
                 log_predictive=float(line["log_predictive"]),
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
@@ -225,7 +242,7 @@ class OpenLines:
 
 
 _SHARES = ("probability", "new_probability", "log_predictive", "novelty")
-_NUMBERS = (*_SHARES, "lasting_probability", "stability")
+_NUMBERS = (*_SHARES, "lasting_probability", "stability", "confidence", "confidence_labels")
 
 
 _NOTHING = np.zeros(0, np.uint8)

@@ -18,11 +18,12 @@ from streamdp.settings.memory import AROUND
 
 LINE = row_type(
     "seq label founded link revision template start middle kept stop size",
-    "probability new_probability lasting_probability stability log_predictive novelty",
+    "probability new_probability lasting_probability stability confidence confidence_labels"
+    " log_predictive novelty",
 )
 """An answer. What it has from its record stands in ``letters`` from start to middle, kept fields to kept, the
 values of a template's holes to stop; ``template`` is which of :class:`Templates` it has, -1 for none. It
-counts for ``size`` bytes. The probability of a cluster that lasts, and stability, are NaN where they are not
+counts for ``size`` bytes. The probability of a cluster that lasts, stability and confidence may be NaN: not
 told. Finality is a line of revision -1, with the number of the last record in place of its own.
 """
 
@@ -91,7 +92,8 @@ def _bytes(text: str) -> np.ndarray:
 _SEQ, _ID, _POSITION, _TIME, _NULL = map(_bytes, ('{"seq":', ',"id":', ',"position":', ',"time":', "null"))
 _KEEP, _CLUSTER, _PROBABILITY = map(_bytes, (',"keep":{', ',"cluster":', ',"probability":'))
 _NEW_PROBABILITY, _LASTING = map(_bytes, (',"new_probability":', ',"lasting_probability":'))
-_STABILITY = _bytes(',"stability":')
+_STABILITY, _CONFIDENCE = map(_bytes, (',"stability":', ',"confidence":'))
+_LABELS = _bytes(',"confidence_labels":')
 _NEW, _TRUE = map(_bytes, (',"new":', "true"))
 _FALSE, _LINK, _LOG_PREDICTIVE = map(_bytes, ("false", ',"link":', ',"log_predictive":'))
 _NOVELTY, _REVISION, _FINAL = map(_bytes, (',"novelty":', ',"revision":', '{"final_through":'))
@@ -210,10 +212,12 @@ def take_over(frame: Frame, columns: Columns, opened: Open, values: np.ndarray, 
 def _are_shares(line: Any) -> bool:
     """Whether probabilities are as small as they are; a state that was tampered with may have others.
 
-    That of a cluster that lasts, and stability, may be NaN.
+    That of a cluster that lasts, stability and confidence may be NaN.
     """
     largest = max(abs(line.probability), abs(line.new_probability))
     if abs(line.lasting_probability) >= LARGEST or abs(line.stability) >= LARGEST:
+        return False
+    if abs(line.confidence) >= LARGEST or abs(line.confidence_labels) >= LARGEST:
         return False
     return bool(largest < LARGEST)
 
@@ -250,6 +254,11 @@ def write_lines(
             if not math.isnan(line.stability):
                 at = _put_all(out, at, _STABILITY)
                 at = _put_number(out, at, line.stability)
+            if not math.isnan(line.confidence):
+                at = _put_all(out, at, _CONFIDENCE)
+                at = _put_number(out, at, line.confidence)
+                at = _put_all(out, at, _LABELS)
+                at = _put_whole(out, at, int(line.confidence_labels))
             at = _put_all(out, at, _NEW)
             at = _put_all(out, at, _TRUE if line.founded else _FALSE)
             at = _put_all(out, at, _LINK)
@@ -277,7 +286,9 @@ def _add_line(report: Report, line: Any) -> None:
 
 
 @kernel
-def _revise(opened: Open, report: Report, revision: Any, linked: bool, final_only: bool) -> None:
+def _revise(
+    opened: Open, report: Report, revision: Any, confident: np.ndarray, linked: bool, final_only: bool
+) -> None:
     begin = opened.counters.begin
     move = report.moves[report.counters.moves]
     report.counters.moves += 1
@@ -289,6 +300,7 @@ def _revise(opened: Open, report: Report, revision: Any, linked: bool, final_onl
     line.label, line.founded = revision.label, revision.founded
     line.link = revision.link if linked else -1
     line.probability = to_digits(revision.probability)
+    line.confidence, line.confidence_labels = confident[0], confident[1]
     line.revision += 1
     if not final_only:
         _add_line(report, line)
@@ -299,6 +311,7 @@ def announce(
     opened: Open,
     report: Report,
     revisions: np.ndarray,
+    confident: np.ndarray,
     through: np.ndarray,
     open_for: int,
     most_bytes: int,
@@ -307,8 +320,9 @@ def announce(
 ) -> None:
     """Report the answers that were added last, each with the revisions that it brought, and what is final.
 
-    ``through`` is the last record that is decided behind each. What is more than ``most_bytes`` is final,
-    too. ``final_only`` reports each answer once, when it is final.
+    ``confident`` is what is told of the revisions, shape (m, 2). ``through`` is the last record that is
+    decided behind each. What is more than ``most_bytes`` is final, too. ``final_only`` reports each answer
+    once, when it is final.
     """
     counters = opened.counters
     r, first = 0, counters.used - through.shape[0]
@@ -318,7 +332,7 @@ def announce(
         if not final_only:
             _add_line(report, line)
         while r < revisions.shape[0] and revisions[r].by == line.seq:
-            _revise(opened, report, revisions[r], linked, final_only)
+            _revise(opened, report, revisions[r], confident[r], linked, final_only)
             r += 1
         decided = min(through[i], line.seq - open_for)
         while counters.begin < counters.used:
@@ -342,7 +356,9 @@ def announce(
 
 
 @entry
-def revise(opened: Open, report: Report, revisions: np.ndarray, linked: bool, final_only: bool) -> None:
-    """Report revisions of answers."""
+def revise(
+    opened: Open, report: Report, revisions: np.ndarray, confident: np.ndarray, linked: bool, final_only: bool
+) -> None:
+    """Report revisions of answers; ``confident`` is what is told of them, shape (m, 2)."""
     for r in range(revisions.shape[0]):
-        _revise(opened, report, revisions[r], linked, final_only)
+        _revise(opened, report, revisions[r], confident[r], linked, final_only)

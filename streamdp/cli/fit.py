@@ -91,7 +91,7 @@ def run_fit(settings: Settings, file: str, search: FitOptions, results: Results)
     folder = None if results.state is None else StateFolder(results.state, settings.snapshot_keep)
     if folder is not None:
         folder.claim(results.overwrite)
-    sinks = Sinks(input, outputs, None, settings, keep=settings.keep)
+    sinks = Sinks(input, outputs, None, settings, keep=settings.kept)
     began = working_time()
     with Interrupt() as interrupt, Progress(plan) as progress:
         found = Fit(collection, *solve_likelier(problems, plan, progress, interrupt.event))

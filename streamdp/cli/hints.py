@@ -65,7 +65,7 @@ def _of_fields(data: bytes, settings: Settings) -> str:
     if "resourceLogs" in found:
         return "for log records of OpenTelemetry say --format otlp"
     fields = f"its fields are {_listed(list(found))}"
-    spoken = {settings.time_field, settings.id_field, *settings.keep}
+    spoken = {settings.time_field, settings.id_field, *settings.kept}
     for flag, begin, wanted in (
         ("--text-field", b'"', settings.text_field),
         ("--vector-field", b"[", settings.vector_field),
@@ -87,7 +87,7 @@ def _of_columns(
         row = parse_row(rejects[0].data.decode(), DELIMITERS[input_format])
     except (UnicodeDecodeError, RefusedError):
         row = []
-    spoken = {settings.time_field, settings.id_field, *settings.keep, ""}
+    spoken = {settings.time_field, settings.id_field, *settings.kept, ""}
     cells = zip(header, row, strict=False)
     texts = {name: len(cell) for name, cell in cells if name not in spoken and not _is_number(cell)}
     if not texts:

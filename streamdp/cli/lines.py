@@ -14,10 +14,14 @@ from streamdp.records import Assignment, Lines
 from streamdp.settings import Settings
 from streamdp.settings.places import Outputs
 
+CONFIDENT = ("confidence", "confidence_labels")
+
 COLUMNS = tuple(
-    name for name in Assignment.__struct_fields__ if name not in ("position", "keep", "template", "params")
+    name
+    for name in Assignment.__struct_fields__
+    if name not in ("position", "keep", "template", "params", *CONFIDENT)
 )
-"""Columns of every table, before those of position, kept fields and templates."""
+"""Columns of every table, before those of position, kept fields, templates and confidence."""
 
 _json = msgspec.json.Encoder()
 
@@ -100,7 +104,7 @@ class CsvLines:
         for name in self._place:
             yield _cell(line.position.get(name))
         kept: Mapping[str, Any] = line.keep if isinstance(line.keep, dict) else {}
-        own = {"template": line.template, "params": line.params}
+        own = {name: getattr(line, name) for name in ("template", "params", *CONFIDENT)}
         for name in self._keep:
             yield _cell(kept.get(name, own.get(name)))
 
@@ -121,9 +125,11 @@ def _rows(rows: Iterable[Iterable[Any]]) -> bytes:
 
 
 def further_columns(settings: Settings) -> tuple[str, ...]:
-    """Further columns of a table: kept fields, and templates of log lines."""
-    templates = ("template",) if settings.of_lines else ()
-    return tuple(dict.fromkeys((*settings.keep, *templates, *(("params",) if settings.params else ()))))
+    """Further columns of a table: kept fields, templates of log lines, confidence where classes are known."""
+    further: tuple[str, ...] = ("template",) if settings.of_lines else ()
+    further += ("params",) if settings.params else ()
+    further += CONFIDENT if settings.truth_field else ()
+    return tuple(dict.fromkeys((*settings.kept, *further)))
 
 
 def lines_for(outputs: Outputs, settings: Settings, place: Sequence[str], keep: Sequence[str]) -> LineFormat:

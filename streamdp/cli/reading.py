@@ -117,7 +117,7 @@ def _shape(
     values = {settings.text_field, settings.vector_field, settings.features_field}
     if values & set(names) or settings.of_categories:
         return lambda row: row
-    others = {settings.time_field, settings.id_field, TRUTH, *settings.keep}
+    others = {settings.time_field, settings.id_field, TRUTH, *settings.kept}
     features = [name for name in names if name in numbers and name not in others]
     if not features:
         return lambda row: row

@@ -54,7 +54,17 @@ class _Line(_Said, frozen=True, gc=False):
 _FIELDS = Answer.__struct_fields__
 _PLACE = ("file", "line", "topic", "partition", "offset", "record")
 _NUMBERS = ("line", "partition", "offset", "record")
-_OTHER = ("link", "lasting_probability", "stability", "log_predictive", "params", "keep", "position")
+_OTHER = (
+    "link",
+    "lasting_probability",
+    "stability",
+    "confidence",
+    "confidence_labels",
+    "log_predictive",
+    "params",
+    "keep",
+    "position",
+)
 
 
 def answers_in(path: str | Path, error: Error) -> Iterator[tuple[int, Answer]]:

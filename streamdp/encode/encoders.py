@@ -80,7 +80,7 @@ def decoder_of(settings: Settings, input_format: Format) -> Decoder:
             time_field=settings.time_field,
             time_unit=settings.time_unit,
             id_field=settings.id_field,
-            keep=settings.keep,
+            keep=settings.kept,
             max_bytes=longest_record(settings),
             timestamp_format=settings.timestamp_format,
             pattern=settings.pattern,

@@ -168,9 +168,10 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     ``probability`` is the cluster's share of the posterior given the stream so far, and not the chance that
     the label is right; ``new_probability`` is that of a new cluster when the record came;
     ``lasting_probability`` the chance that it founded one that lasts, and ``stability`` that its first answer
-    is not revised, in answers of a stream. All are in [0, 1]. ``log_predictive`` is log p(x_t | past) in
-    nats, ``novelty`` its negative by token or dimension; ``link`` is the likeliest earlier member under a
-    distance-dependent prior.
+    is not revised, in answers of a stream. ``confidence`` is the chance that it is of the class of its
+    cluster, by so many ``confidence_labels``, where classes are known. All are in [0, 1].
+    ``log_predictive`` is log p(x_t | past) in nats, ``novelty`` its negative by token or dimension; ``link``
+    is the likeliest earlier member under a distance-dependent prior.
     """
 
     seq: int
@@ -182,6 +183,8 @@ class Assignment(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     new_probability: float
     lasting_probability: float | msgspec.UnsetType = msgspec.UNSET
     stability: float | msgspec.UnsetType = msgspec.UNSET
+    confidence: float | msgspec.UnsetType = msgspec.UNSET
+    confidence_labels: int | msgspec.UnsetType = msgspec.UNSET
     new: bool
     link: int | None
     log_predictive: float

@@ -93,7 +93,7 @@ def lines_of(found: Sequence[Piece], settings: Settings) -> list[bytes | Answer]
     """Log records as the stream reads its lines, each on one; or why it is none. Raises AskError."""
     if len(found) > MOST:
         raise AskError(413, f"a body has at most {MOST:,} records: nothing was taken")
-    records = LogRecords(settings.keep, longest_record(settings))
+    records = LogRecords(settings.kept, longest_record(settings))
     lines: list[bytes | Answer] = []
     for piece in found:
         try:
@@ -106,7 +106,7 @@ def lines_of(found: Sequence[Piece], settings: Settings) -> list[bytes | Answer]
 def _line(piece: Piece, records: LogRecords, settings: Settings) -> bytes:
     """A log record as the stream reads one. Raises RefusedError."""
     record = records.of(piece)
-    kept, name = record.kept(settings.keep), record.id
+    kept, name = record.kept(settings.kept), record.id
     if settings.format == "otlp":
         return piece.alone()
     if settings.format == "log":

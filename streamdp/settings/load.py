@@ -30,7 +30,7 @@ _NOT_SETTINGS = frozenset({"STREAMDP_CACHE_DIR", "STREAMDP_TOKEN"})
 # These change neither which record gets which number nor which label it gets. Limits on what is
 # accepted (size, lateness) do: a replay from a snapshot under other limits would number records anew.
 _FREE_TO_CHANGE = frozenset(
-    {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+    {"keep", "truth_field", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
 )
 
 

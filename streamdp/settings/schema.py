@@ -116,6 +116,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     keep: Annotated[
         tuple[Name, ...], _input("fields copied from each record to its assignment, comma-separated")
     ] = ()
+    truth_field: Annotated[
+        Name | None,
+        _input("field with the class of some records, kept, and used for confidence alone"),
+    ] = None
     timestamp_format: Annotated[
         str | None, _log("how the lines of a log begin: directives as of strptime", when=_LOG)
     ] = None
@@ -291,6 +295,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         10.0
     )
     snapshot_keep: Annotated[Count, _engine("snapshots kept")] = 3
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Fields that are copied from each record to its assignment, that of its class among them."""
+        return tuple(dict.fromkeys((*self.keep, *([self.truth_field] if self.truth_field else []))))
 
     @property
     def of_lines(self) -> bool:

@@ -156,6 +156,8 @@ COLUMNS = {
     "new_probability": "double",
     "lasting_probability": "double",
     "stability": "double",
+    "confidence": "double",
+    "confidence_labels": "bigint",
     "new": "boolean",
     "link": "bigint",
     "log_predictive": "double",

@@ -225,6 +225,7 @@ class BeamStream(Stream):
         stream = self.refinable()
         outputs = hold(stream, self.corrections, self.announcer, correction, self.with_events)
         if stream is not None and answers is not None:
+            self.announcer.learn_of(correction)
             self._revise(stream.search, outputs, answers)
 
     def _revise(self, search: BeamSearch, outputs: Iterable[Output], answers: Answers) -> None:

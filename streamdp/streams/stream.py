@@ -176,7 +176,10 @@ class Stream(ABC):
 
         ``check``: only see whether it could be lifted.
         """
-        return self.corrections.end(number).correction
+        lifted = self.corrections.end(number).correction
+        if not check:
+            self.announcer.confidence.lift(number)
+        return lifted
 
     def _correct_due(self, answers: Answers) -> None:
         """Apply the corrections whose position has come."""

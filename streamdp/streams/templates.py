@@ -115,7 +115,7 @@ class TemplateStream(Stream):
         self.retained.append(Labelled(first, Batch(offsets, times=times), labels))
         telling = Telling(self.announcer, records, first, lines)
         done, dated = 0, time_of(records, 0) is not None
-        levels = written_levels(records, self.settings.keep)
+        levels = written_levels(records, self.settings.kept)
         for part in self.lines.take_bytes(*written, times, levels, dated=dated):
             if len(part.retired):
                 self._retire(first + done, time_of(records, done), events)
@@ -208,7 +208,8 @@ class TemplateStream(Stream):
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         if not isinstance(texts, Texts):
             first, records = telling.next(stop - start)
-            found = self._answers(rows, sizes, first, records, self.announcer.chances(first, rows))
+            chances, _ = self.announcer.chances(first, rows, records)
+            found = self._answers(rows, sizes, first, records, chances)
             self.announcer.report(found, records, telling.lines)
             return
         known, labels, own = self.readings.written, rows["label"].tolist(), self.lines.state.clusters
