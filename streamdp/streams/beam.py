@@ -213,9 +213,9 @@ class BeamStream(Stream):
         """Look again at what has come of age; begin and adopt refinements."""
         outputs = self._looks.back(search, self.refinable, with_events=self.with_events, last=last)
         self._revise(search, outputs, answers)
-        kept = self._words, self.retained, self.announcer.samples, self.order.dated
-        titled = entitle(self.memory.titles, search, *kept)
-        answers.events.extend(titled if self.with_events else ())
+        dated = self.order.dated if self.with_events else None
+        kept = self._words, self.retained, self.announcer.samples, dated
+        answers.events.extend(entitle(self.memory.titles, search, *kept))
         follow_themes(self.memory, search, self.settings.themes, last=last)
 
     def constrain(self, correction: Correction, answers: Answers | None) -> None:
