@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import Chances, assignments, rounded
-from streamdp.answers.lasting import Lasting
+from streamdp.answers.assignments import assignments
+from streamdp.answers.numbers import Numbers
 from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts
-from streamdp.answers.stability import Stability
 from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
-from streamdp.beam.data.state import REVISION, Output
-from streamdp.kernels.rows import new_rows
+from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
@@ -28,8 +25,6 @@ from streamdp.state.retained import Retained
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
-
-NO_REVISIONS = new_rows(0, REVISION)
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -51,7 +46,7 @@ class Announcer:
         self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
         self.samples = Samples()
-        self.lasting, self.stability = Lasting(), Stability()
+        self.numbers = Numbers()
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -113,30 +108,20 @@ class Announcer:
         if not records:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
-        chances = self.chances(seq, rows, revisions)
+        numbers = self.numbers.take(seq, rows, sizes, revisions)
         if isinstance(records, Texts):
-            numbers = rounded(rows, sizes)
-            self._as_lines().add(seq, rows, [*numbers, *chances], records)
+            self._as_lines().add(seq, rows, numbers, records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
-            answers = self._answers(rows, records, sizes, seq, chances)
+            answers = self._answers(rows, records, seq, numbers)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
-                self._append(answers, samples, rows["decided"], lines, out)
+                self._append(answers, samples, rows["decided"].tolist(), lines, out)
                 return
             self._lines.add_objects(answers)
         self._report(
             self._as_lines().announce(revisions, rows["decided"], self.open_for), samples, seq, lines
         )
-
-    def chances(self, first: int, answers: np.ndarray, revisions: np.ndarray = NO_REVISIONS) -> Chances:
-        """What is told of records from number ``first`` on, by their answers and what these revised."""
-        lasting, stability = self.lasting, self.stability
-        return Chances(*(each.take(first, answers, revisions) for each in (lasting, stability)))
-
-    def scored_chances(self, answers: np.ndarray) -> Chances:
-        """What is told of records that teach nothing: their answers are never revised."""
-        return Chances(self.lasting.score(answers), np.full(len(answers), math.nan))
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
@@ -169,42 +154,37 @@ class Announcer:
         self,
         answers: Sequence[Assignment],
         samples: Sequence[Joined],
-        through: np.ndarray,
+        through: Sequence[int],
         lines: Lines,
         out: Output | None = None,
     ) -> None:
         """Append answers, each with the revisions of ``out`` that it brought, and what is final behind it.
 
-        ``through`` is the last record that is decided behind each, shape (n,).
+        ``through`` is the last record that is decided behind each.
         """
         revised = 0 if out is None else int(out.counters.revisions)
         by: list[int] = [] if out is None or not revised else out.revisions["by"][:revised].tolist()
-        first, last = answers[0].seq, answers[-1].seq
-        pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
-        sizes = list(map(size_of, answers))
-        if self._bytes + sum(sizes) > self._most_bytes:  # some may be final after any of them
-            pauses = set(range(first, last + 1))
-        r, begin = 0, first
-        for number in sorted(pauses):  # records after which something else is reported, or nothing more
-            stretch = slice(begin - first, number + 1 - first)
-            self.samples.extend(samples[stretch])
-            if not self.final_only:
-                lines.extend(answers[stretch])
-            for answer in answers[stretch]:
-                self._open[answer.seq] = answer
-            self._sizes.extend(sizes[stretch])
-            self._bytes += sum(sizes[stretch])
-            while out is not None and r < revised and by[r] == number:
+        told = Lines() if self.final_only else lines
+        first, r = answers[0].seq - len(self._open), 0
+        for answer, sample, decided in zip(answers, samples, through, strict=True):
+            number, size = answer.seq, size_of(answer)
+            self.samples.add(sample)
+            told.append(answer)
+            self._open[number] = answer
+            self._sizes.append(size)
+            self._bytes += size
+            while r < revised and by[r] == number:
+                assert out is not None
                 self._revise(out, r, lines)
                 r += 1
-            decided = min(int(through[number - first]), number - self.open_for)
-            self._settle(decided, number, lines)
+            decided = min(decided, number - self.open_for)
+            if decided >= first or self._bytes > self._most_bytes:
+                self._settle(decided, number, lines)
+                first = number + 1 - len(self._open)
             decided = max(decided, self._closed[1])
-            begin = number + 1
-            if begin % FINAL_EVERY == 0 and decided > self._final:
+            if (number + 1) % FINAL_EVERY == 0 and decided > self._final:
                 self._final = decided
-                if not self.final_only:
-                    lines.append(Final(decided))
+                told.append(Final(decided))
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not ``SURE``, or are revised since."""
@@ -217,8 +197,7 @@ class Announcer:
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
         revisions = out.revisions[: out.counters.revisions]
-        self.lasting.revise(revisions)
-        self.stability.revise(revisions["seq"])
+        self.numbers.revise(revisions)
         if self._lines is not None:
             self._report(self._lines.revise(revisions), (), 0, lines)
             return
@@ -230,7 +209,7 @@ class Announcer:
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, sizes, first, self.scored_chances(rows)))
+        lines.extend(self._answers(rows, records, first, self.numbers.score(rows, sizes)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -247,14 +226,13 @@ class Announcer:
         self,
         rows: np.ndarray,
         records: Sequence[Record],
-        sizes: np.ndarray,
         first: int,
-        chances: Chances,
+        numbers: np.ndarray,
     ) -> list[Assignment]:
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
-        return assignments(rows, sizes, records, first, chances=chances, links=links)
+        return assignments(rows, numbers, records, first, links=links)
 
     def _revise(self, out: Output, r: int, lines: Lines) -> None:
         row = out.revisions[r]
@@ -317,8 +295,8 @@ class Announcer:
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
-            "lasting": self.lasting.dump(),
-            "stability": self.stability.dump(),
+            "lasting": self.numbers.lasting.dump(),
+            "stability": self.numbers.stability.dump(),
             "ended": list(self.ended),
         }
         return stored | ({"closed": self.closed} if self.closed[0] else {})
@@ -328,9 +306,9 @@ class Announcer:
         self._final = stored["final"]
         self.samples.load(stored["samples"])
         if "lasting" in stored:
-            self.lasting.load(stored["lasting"])
+            self.numbers.lasting.load(stored["lasting"])
         if "stability" in stored:
-            self.stability.load(stored["stability"])
+            self.numbers.stability.load(stored["stability"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._hold({a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]})
         early, last = stored.get("closed", self._closed)
