@@ -25,13 +25,13 @@ from streamdp.beam.data.state import Output
 from streamdp.beam.search import BeamSearch
 from streamdp.kernels.jit import entry
 from streamdp.likelihoods.categorical import RECORD
-from streamdp.likelihoods.words import log_rising
+from streamdp.likelihoods.words import log_gamma, log_gamma_beside
 
 
 @entry
 def rising_of(start: float, steps: int) -> float:
     """The kernel, as Python may call it."""
-    return log_rising(start, steps)
+    return log_gamma_beside(start, steps) - log_gamma(start)
 
 
 def full_histories(beam: BeamSearch, decided: list[int]) -> list[list[int]]:

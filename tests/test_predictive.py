@@ -9,6 +9,7 @@ import pytest
 from models import SPARSE, WORDS, pair, pairs, prior_of
 from streams import encode, random_stream
 
+from streamdp.beam.data.choice import is_touched
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.batch import Batch
@@ -54,7 +55,7 @@ def of_each_cluster(beam: BeamSearch) -> list[float]:
     pool, scores = beam.state.pool, beam.scores
     words, sizes = scores.words, beam.words.sizes
     reference = math.exp(scores.counters.reference)
-    touched = words.stamp == words.counters.tick
+    touched = is_touched(words.cells["mark"], words.counters.tick)
     slots = np.flatnonzero(pool.state == ALIVE)
     values = [scores.value[s] if touched[s] else words.ratio[sizes.of[s]] for s in slots]
     return [reference * float(value) for value in (*values, scores.counters.new_value)]

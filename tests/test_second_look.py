@@ -17,7 +17,7 @@ from oracle.looks import Announced, Looks, clusters_to_look_at, records_to_look_
 
 from streamdp.answers.announcer import Announcer
 from streamdp.beam.clusters.places import PLACES, WORTH, Places, find_places
-from streamdp.beam.data.choice import Scores
+from streamdp.beam.data.choice import Scores, is_touched
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import REVIEW_EVERY, Incoming, Output, State, change_clock, prior_at
 from streamdp.beam.looks import review as reviewing
@@ -397,7 +397,7 @@ def test_places_have_the_best_predictive_and_of_those_alike_the_most_weight(leas
         search.score(held.batch.slice(i, i + 1))
         pool, words, sizes = search.state.pool, search.scores.words, search.words.sizes
         slots = np.flatnonzero((pool.state == ALIVE) & (pool.column < 0) & (pool.slots["size"] >= least))
-        untouched = words.stamp[slots] != words.counters.tick
+        untouched = ~is_touched(words.cells["mark"][slots], words.counters.tick)
         values = np.where(untouched, words.ratio[sizes.of[slots]], search.scores.value[slots])
         expected = np.sort(values)[::-1][:PLACES]
         expected = expected[expected >= WORTH * expected[0]]

@@ -54,7 +54,14 @@ def test_typicality_is_that_of_the_story_without_the_record() -> None:
         held = np.concatenate([[*record.values()] for record in records])
         lengths = np.array([len(record) for record in records])
         found = typicality(bag, words, held, lengths, Base.of(counts))
-        assert found == pytest.approx([oracle(story, record, base) for record in records])  # type: ignore[arg-type]
+        expected = [oracle(story, record, base) for record in records]  # type: ignore[arg-type]
+        assert found == pytest.approx(expected)
+        another = np.arange(6)  # a story of six words, each once, beside it
+        beside = np.concatenate([bag.words + 20, another]), np.concatenate([bag.counts, np.ones(6)])
+        both = Bag.of(*beside)
+        which = np.ones(len(records), np.int64)
+        again = typicality(both, words, held, lengths, Base.of(counts), which)
+        assert again.tolist() == found.tolist()
 
 
 def bags_of(*texts: str) -> tuple[list[Bag], list[str]]:
@@ -85,9 +92,8 @@ def choose(
     given = [(seq, 0.0, text) for seq, (_, text) in samples.items()]
     scores = {seq: typical for seq, (typical, _) in samples.items()}
     living = more.get("living", {0, 1})
-    found = titles.choose(
-        label, size, given, lambda _, seqs: {s: scores[s] for s in seqs if s in scores}, living
-    )
+    asked = titles.asked(label, given)
+    found = titles.choose(label, size, given, {s: scores[s] for s in asked if s in scores}, living)
     return None if found is None else found.text
 
 

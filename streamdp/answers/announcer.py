@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,15 +9,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import Chances, assignments, chance_of, counted, rounded
-from streamdp.answers.confidence import Confidence
-from streamdp.answers.lasting import Lasting
+from streamdp.answers.assignments import assignments, chance_of, counted
+from streamdp.answers.numbers import NOTHING_REVISED, Numbers
 from streamdp.answers.open_lines import OpenLines, size_of
 from streamdp.answers.samples import Joined, Samples, of_texts
-from streamdp.answers.stability import Stability
 from streamdp.answers.written import CLOSED, FINAL_EVERY, Report, to_digits
-from streamdp.beam.data.state import REVISION, Output
-from streamdp.kernels.rows import new_rows
+from streamdp.beam.data.state import Output
 from streamdp.kernels.sound import require
 from streamdp.records import Assignment, Event, Final, Lines, Record
 from streamdp.records.columns import Texts
@@ -30,10 +26,6 @@ from streamdp.state.retained import Retained
 
 SURE = 0.999
 """Probability from which an answer that has not been revised needs no second look: hardly any changes."""
-
-NO_REVISIONS = new_rows(0, REVISION)
-
-NOTHING_REVISED = NO_REVISIONS, np.zeros((0, 2))
 
 ENDED = 100
 """Closed clusters that are remembered."""
@@ -55,8 +47,7 @@ class Announcer:
         self._sizes: deque[int] = deque()  # bytes of each open answer
         self._closed = 0, -1
         self.samples = Samples()
-        self.lasting, self.stability = Lasting(), Stability()
-        self.confidence = Confidence(settings.truth_field)
+        self.numbers = Numbers(settings.truth_field)
         self.ended: deque[Event] = deque(maxlen=ENDED)
         """The clusters that were closed last, where events are reported."""
         self.final_only = final_only
@@ -103,7 +94,8 @@ class Announcer:
 
     def learn_of(self, correction: Correction) -> None:
         """Take from a correction, before it is carried out, of which class some records are."""
-        what, labels, told = correction.what, correction.stories, self.confidence
+        what, labels = correction.what, correction.stories
+        told = self.numbers.confidence
         if what not in ("move", "split", "pin"):
             return
         held = self.undecided
@@ -131,39 +123,19 @@ class Announcer:
         if not records:
             return
         rows, revisions = out.answers[start : start + len(records)], out.revisions[: out.counters.revisions]
-        chances, confident = self.chances(seq, rows, records, revisions)
+        numbers, confident = self.numbers.take(seq, rows, sizes, records, revisions)
         if isinstance(records, Texts):
-            numbers = rounded(rows, sizes)
-            self._as_lines().add(seq, rows, [*numbers, *chances], records)
+            self._as_lines().add(seq, rows, numbers, records)
             samples = of_texts(records, seq, rows["label"], numbers[3])
         else:
-            answers = self._answers(rows, records, sizes, seq, chances)
+            answers = self._answers(rows, records, seq, numbers)
             samples = self.samples.of_records(records, answers)
             if self._lines is None:
-                self._append(answers, samples, rows["decided"], lines, (revisions, confident))
+                self._append(answers, samples, rows["decided"].tolist(), lines, (revisions, confident))
                 return
             self._lines.add_objects(answers)
         report = self._as_lines().announce(revisions, confident, rows["decided"], self.open_for)
         self._report(report, samples, seq, lines)
-
-    def chances(
-        self,
-        first: int,
-        answers: np.ndarray,
-        records: Sequence[Record],
-        revisions: np.ndarray = NO_REVISIONS,
-    ) -> tuple[Chances, np.ndarray]:
-        """What is told of records from number ``first`` on, by their answers and what these revised.
-
-        Also the confidence in what was revised, and its number of labels: shape (m, 2).
-        """
-        chances = [each.take(first, answers, revisions) for each in (self.lasting, self.stability)]
-        confident, again = self.confidence.take(first, answers, revisions, records)
-        return Chances(*chances, *confident), again
-
-    def scored_chances(self, answers: np.ndarray) -> Chances:
-        """What is told of records that teach nothing: their answers are never revised."""
-        return Chances(self.lasting.score(answers), *np.full((3, len(answers)), math.nan))
 
     def _as_lines(self) -> OpenLines:
         """The open answers as lines, from now on."""
@@ -196,42 +168,36 @@ class Announcer:
         self,
         answers: Sequence[Assignment],
         samples: Sequence[Joined],
-        through: np.ndarray,
+        through: Sequence[int],
         lines: Lines,
         revised: tuple[np.ndarray, np.ndarray] = NOTHING_REVISED,
     ) -> None:
         """Append answers, each with what it ``revised`` and the confidence in that, and what is final then.
 
-        ``through`` is the last record that is decided behind each, shape (n,).
+        ``through`` is the last record that is decided behind each.
         """
         revisions, confident = revised
         by: list[int] = revisions["by"].tolist()
-        first, last = answers[0].seq, answers[-1].seq
-        pauses = {*by, *range(first + -(first + 1) % FINAL_EVERY, last + 1, FINAL_EVERY), last}
-        sizes = list(map(size_of, answers))
-        if self._bytes + sum(sizes) > self._most_bytes:  # some may be final after any of them
-            pauses = set(range(first, last + 1))
-        r, begin = 0, first
-        for number in sorted(pauses):  # records after which something else is reported, or nothing more
-            stretch = slice(begin - first, number + 1 - first)
-            self.samples.extend(samples[stretch])
-            if not self.final_only:
-                lines.extend(answers[stretch])
-            for answer in answers[stretch]:
-                self._open[answer.seq] = answer
-            self._sizes.extend(sizes[stretch])
-            self._bytes += sum(sizes[stretch])
+        told = Lines() if self.final_only else lines
+        first, r = answers[0].seq - len(self._open), 0
+        for answer, sample, decided in zip(answers, samples, through, strict=True):
+            number, size = answer.seq, size_of(answer)
+            self.samples.add(sample)
+            told.append(answer)
+            self._open[number] = answer
+            self._sizes.append(size)
+            self._bytes += size
             while r < len(by) and by[r] == number:
                 self._revise(revisions[r], confident[r], lines)
                 r += 1
-            decided = min(int(through[number - first]), number - self.open_for)
-            self._settle(decided, number, lines)
+            decided = min(decided, number - self.open_for)
+            if decided >= first or self._bytes > self._most_bytes:
+                self._settle(decided, number, lines)
+                first = number + 1 - len(self._open)
             decided = max(decided, self._closed[1])
-            begin = number + 1
-            if begin % FINAL_EVERY == 0 and decided > self._final:
+            if (number + 1) % FINAL_EVERY == 0 and decided > self._final:
                 self._final = decided
-                if not self.final_only:
-                    lines.append(Final(decided))
+                told.append(Final(decided))
 
     def unsure(self, start: int, stop: int) -> np.ndarray:
         """The open records from one number up to another that were not ``SURE``, or are revised since."""
@@ -244,9 +210,7 @@ class Announcer:
     def revise(self, out: Output, lines: Lines) -> None:
         """Append the revisions of records that were looked at again."""
         revisions = out.revisions[: out.counters.revisions]
-        self.lasting.revise(revisions)
-        self.stability.revise(revisions["seq"])
-        confident = self.confidence.revise(revisions)
+        confident = self.numbers.revise(revisions)
         if self._lines is not None:
             self._report(self._lines.revise(revisions, confident), (), 0, lines)
             return
@@ -258,7 +222,7 @@ class Announcer:
     ) -> None:
         """Append answers that taught nothing, numbered from ``first``: they are never revised."""
         rows = out.answers[: len(records)]
-        lines.extend(self._answers(rows, records, sizes, first, self.scored_chances(rows)))
+        lines.extend(self._answers(rows, records, first, self.numbers.score(rows, sizes)))
 
     def finish(self, last: int, lines: Lines) -> None:
         """The stream has ended with record ``last``: everything is final now."""
@@ -275,14 +239,13 @@ class Announcer:
         self,
         rows: np.ndarray,
         records: Sequence[Record],
-        sizes: np.ndarray,
         first: int,
-        chances: Chances,
+        numbers: np.ndarray,
     ) -> list[Assignment]:
         links: list[int | None] = [None] * len(records)
         if self.linked:
             links = [None if link < 0 else link for link in rows["link"].tolist()]
-        return assignments(rows, sizes, records, first, chances=chances, links=links)
+        return assignments(rows, numbers, records, first, links=links)
 
     def _revise(self, row: Any, confident: np.ndarray, lines: Lines) -> None:
         sure, labels = map(chance_of, confident.tolist())
@@ -331,7 +294,7 @@ class Announcer:
             held[seq] = answer
         self._hold(held)
         self.samples.erase(gone.seqs)
-        self.confidence.erase(gone.seqs)
+        self.numbers.confidence.erase(gone.seqs)
         ended = [msgspec.convert(gone.scrubbed(msgspec.to_builtins(event)), Event) for event in self.ended]
         self.ended.clear()
         self.ended.extend(ended)
@@ -348,12 +311,12 @@ class Announcer:
             "undecided": list(self.undecided.values()),
             "final": self.final,
             "samples": self.samples.dump(),
-            "lasting": self.lasting.dump(),
-            "stability": self.stability.dump(),
+            "lasting": self.numbers.lasting.dump(),
+            "stability": self.numbers.stability.dump(),
             "ended": list(self.ended),
         }
-        if self.confidence.labels:
-            stored["confidence"] = self.confidence.dump()
+        if self.numbers.confidence.labels:
+            stored["confidence"] = self.numbers.confidence.dump()
         return stored | ({"closed": self.closed} if self.closed[0] else {})
 
     def load(self, stored: dict[str, Any]) -> None:
@@ -361,11 +324,11 @@ class Announcer:
         self._final = stored["final"]
         self.samples.load(stored["samples"])
         if "lasting" in stored:
-            self.lasting.load(stored["lasting"])
+            self.numbers.lasting.load(stored["lasting"])
         if "stability" in stored:
-            self.stability.load(stored["stability"])
+            self.numbers.stability.load(stored["stability"])
         if "confidence" in stored:
-            self.confidence.load(stored["confidence"])
+            self.numbers.confidence.load(stored["confidence"])
         self.ended.extend(msgspec.convert(event, Event) for event in stored["ended"])
         self._hold({a["seq"]: msgspec.convert(a, Assignment) for a in stored["undecided"]})
         early, last = stored.get("closed", self._closed)

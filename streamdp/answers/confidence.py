@@ -92,16 +92,21 @@ class Confidence:
         return len(self._known)
 
     def take(
-        self, first: int, answers: np.ndarray, revisions: np.ndarray, records: Sequence[Record]
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self,
+        first: int,
+        answers: np.ndarray,
+        revisions: np.ndarray,
+        records: Sequence[Record],
+        found: np.ndarray,
+    ) -> np.ndarray:
         """``confidence`` and its number of labels, of records from number ``first`` on and of revisions.
 
-        ``answers`` are those of the records, ``revisions`` what they brought. Shapes (2, n) and (m, 2), NaN
-        where the cluster has no labels.
+        ``answers`` are those of the records, ``revisions`` what they brought. Written to ``found``, shape
+        (2, n), and returned of the revisions, shape (m, 2); NaN where the cluster has no labels.
         """
-        found, again = np.full((2, len(answers)), math.nan), np.full((len(revisions), 2), math.nan)
+        again = np.full((len(revisions), 2), math.nan)
         if self.field is None and not self._known:
-            return found, again
+            return again
         classes = dict(_classes(records, self.field))
         by = revisions["by"].tolist()
         clusters, shares, r = answers["label"].tolist(), answers["probability"].tolist(), 0
@@ -112,7 +117,7 @@ class Confidence:
             while r < len(by) and by[r] == first + i:
                 again[r] = self._revise(revisions[r])
                 r += 1
-        return found, again
+        return again
 
     def revise(self, revisions: np.ndarray) -> np.ndarray:
         """Some records have other labels; what is told of these, shape (m, 2)."""

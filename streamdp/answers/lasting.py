@@ -12,9 +12,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from streamdp.answers.written import to_digits
-from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound, entry, kernel
-from streamdp.kernels.rows import Counters, made, new_rows, one, row_type, rows
+from streamdp.kernels.rows import Counters, made, one, row_type, rows
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, require
 from streamdp.records import SMALL
 from streamdp.state.retained import pack, unpack_all
@@ -26,7 +25,6 @@ LASTED, EXPECTED = 3.6, 10.0
 """What the counts of clusters that lasted, and of masses, begin with."""
 
 NEWEST = row_type("label founded", "new_probability")
-_NO_REVISIONS = new_rows(0, REVISION)
 
 
 class Recent(NamedTuple):
@@ -58,46 +56,34 @@ def _calibrated(recent: Recent, new_probability: float) -> float:
 
 
 @kernel
-def _revise(recent: Recent, revision: Any) -> None:
+def tell_lasting(recent: Recent, seq: int, label: int, founded: int, new_probability: float) -> float:
+    """Judge the oldest record and take in number ``seq``; its ``lasting_probability``."""
+    answer = recent.answers[seq % AFTER]
+    _judge(recent, answer)
+    answer.label, answer.founded = label, founded
+    answer.new_probability = new_probability
+    recent.counters.seq = seq + 1
+    return _calibrated(recent, new_probability)
+
+
+@kernel
+def revise_lasting(recent: Recent, revision: Any) -> None:
+    """A record has another label."""
     if revision.seq >= recent.counters.seq - AFTER:
         answer = recent.answers[revision.seq % AFTER]
         answer.label, answer.founded = revision.label, revision.founded
 
 
 @entry
-def _take(
-    recent: Recent,
-    labels: np.ndarray,
-    founded: np.ndarray,
-    shares: np.ndarray,
-    revisions: np.ndarray,
-    first: int,
-    out: np.ndarray,
-) -> None:
-    r = 0
-    for i in range(labels.shape[0]):
-        seq = first + i
-        answer = recent.answers[seq % AFTER]
-        _judge(recent, answer)
-        answer.label, answer.founded = labels[i], founded[i]
-        answer.new_probability = to_digits(shares[i])
-        out[i] = _calibrated(recent, answer.new_probability)
-        recent.counters.seq = seq + 1
-        while r < revisions.shape[0] and revisions[r].by == seq:
-            _revise(recent, revisions[r])
-            r += 1
-
-
-@entry
 def _revise_all(recent: Recent, revisions: np.ndarray) -> None:
     for r in range(revisions.shape[0]):
-        _revise(recent, revisions[r])
+        revise_lasting(recent, revisions[r])
 
 
 @entry
 def _score(recent: Recent, shares: np.ndarray, out: np.ndarray) -> None:
     for i in range(shares.shape[0]):
-        out[i] = _calibrated(recent, to_digits(shares[i]))
+        out[i] = _calibrated(recent, shares[i])
 
 
 class Lasting:
@@ -108,38 +94,26 @@ class Lasting:
     """
 
     def __init__(self) -> None:
-        self._recent = made(Recent, {})
-        self._take, self._score, self._revise = Bound(_take), Bound(_score), Bound(_revise_all)
+        self.recent = made(Recent, {})
+        self._score, self._revise = Bound(_score), Bound(_revise_all)
 
-    def take(self, first: int, answers: np.ndarray, revisions: np.ndarray = _NO_REVISIONS) -> np.ndarray:
-        """``lasting_probability`` of records from number ``first`` on, in [0, 1], shape (n,).
-
-        ``answers`` are theirs, and ``revisions`` those that they brought, by the record that did.
-        """
-        out = np.empty(len(answers))
-        labels, founded, shares = map(np.ascontiguousarray, _columns(answers))
-        self._take((self._recent,), labels, founded, shares, revisions, first, out)
-        return out
-
-    def score(self, answers: np.ndarray) -> np.ndarray:
-        """``lasting_probability`` of records that teach nothing, in [0, 1], shape (n,)."""
-        out = np.empty(len(answers))
-        self._score((self._recent,), np.ascontiguousarray(answers["new_probability"]), out)
-        return out
+    def score(self, shares: np.ndarray, out: np.ndarray) -> None:
+        """Write ``lasting_probability`` of records that teach nothing, by their ``new_probability``."""
+        self._score((self.recent,), shares, out)
 
     def revise(self, revisions: np.ndarray) -> None:
         """Some records have other labels."""
-        self._revise((self._recent,), revisions)
+        self._revise((self.recent,), revisions)
 
     def unite(self, before: int, after: int) -> None:
         """A label has become an older one."""
-        answers = self._recent.answers
+        answers = self.recent.answers
         those = answers["label"] == before
         answers["label"][those], answers["founded"][those] = after, 0
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        counters, answers = self._recent
+        counters, answers = self.recent
         found = {name: narrow(answers[name]) for name in ("label", "founded")}
         found["millionths"] = narrow(np.rint(answers["new_probability"] * 1e6).astype(np.int64))
         return {name: pack(array) for name, array in found.items()} | {"counters": plain_counters(counters)}
@@ -149,12 +123,8 @@ class Lasting:
         facts = unpack_all(stored)
         counters = counters_of(Recent, facts["counters"])
         require(min(counters.tolist()) >= 0, "a count of clusters that lasted is negative")
-        self._recent = made(Recent, {}, counters=counters)
-        answers = self._recent.answers
+        self.recent = made(Recent, {}, counters=counters)
+        answers = self.recent.answers
         answers["label"] = ints_of(facts, "label", -1, RECORDS, AFTER)
         answers["founded"] = ints_of(facts, "founded", 0, 2, AFTER)
         answers["new_probability"] = ints_of(facts, "millionths", 0, 10**6 + 1, AFTER) / 1e6
-
-
-def _columns(answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return answers["label"], answers["founded"], answers["new_probability"]

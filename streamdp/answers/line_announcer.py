@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from streamdp.answers.announcer import NOTHING_REVISED, Announcer
-from streamdp.answers.assignments import chance_of, counted, rounded
+from streamdp.answers.announcer import Announcer
+from streamdp.answers.assignments import chance_of, counted
+from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import as_template
 from streamdp.answers.samples import LONGEST, Joined, Samples, lasting, of_texts
 from streamdp.records import Assignment, Lines, Record
@@ -40,7 +41,7 @@ class LineAnnouncer(Announcer):
             for answer in answers:
                 self._labels[answer.cluster].append(answer.seq)
             self._listed += len(answers)
-        self._append(answers, samples, np.arange(first, answers[-1].seq + 1), lines)
+        self._append(answers, samples, range(first, answers[-1].seq + 1), lines)
         if self._listed > 4 * len(self._open) + 1000:
             self._list()
 
@@ -54,9 +55,9 @@ class LineAnnouncer(Announcer):
         lines: Lines,
     ) -> None:
         """The same of texts side by side, numbered from ``first``; ``shown`` are templates and values."""
-        numbers, labels = rounded(rows, sizes), rows["label"]
-        chances, _ = self.chances(first, rows, texts)
-        self._as_lines().add(first, rows, [*numbers, *chances], texts, *shown)
+        numbers, _ = self.numbers.take(first, rows, sizes, texts)
+        labels = rows["label"]
+        self._as_lines().add(first, rows, numbers, texts, *shown)
         which = range(len(texts))
         if self.samples.has_room(len(np.unique(labels))):
             which = lasting(labels, numbers[3]).tolist()
@@ -71,13 +72,13 @@ class LineAnnouncer(Announcer):
 
     def relabel(self, before: int, after: int, template: str, lines: Lines) -> None:
         """A label has become an older one: append the revisions of what is open."""
-        self.lasting.unite(before, after)
+        self.numbers.lasting.unite(before, after)
         self.retained.relabel(before, after)
-        self.confidence.unite(before, after)
+        self.numbers.confidence.unite(before, after)
         if self._lines is not None:
-            confident = self.confidence.told if self.confidence.labels else None
+            confident = self.numbers.confidence.told if self.numbers.confidence.labels else None
             report, told = self._lines.relabel(before, after, as_template(template), confident)
-            self.stability.revise(np.array(told, np.int64))
+            self.numbers.stability.revise(np.array(told, np.int64))
             self._lines.write(report, lines)
             self.samples.unite(before, after)
             return
@@ -85,10 +86,10 @@ class LineAnnouncer(Announcer):
             self._list()
         seqs = sorted(seq for seq in self._labels.pop(before, ()) if seq in self._open)
         self._labels[after].extend(seqs)
-        self.stability.revise(np.array(seqs, np.int64))
+        self.numbers.stability.revise(np.array(seqs, np.int64))
         for seq in seqs:
             answer = self._open[seq]
-            sure, labels = map(chance_of, self.confidence.told(after, answer.probability))
+            sure, labels = map(chance_of, self.numbers.confidence.told(after, answer.probability))
             newer = msgspec.structs.replace(
                 answer,
                 cluster=after,

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.assignments import chance_of, counted
+from streamdp.answers.numbers import NUMBERS
 from streamdp.answers.written import (
     BESIDE,
     FINAL_EVERY,
@@ -74,15 +75,15 @@ class OpenLines:
         self,
         first: int,
         answers: np.ndarray,
-        numbers: Sequence[np.ndarray],
+        numbers: np.ndarray,
         texts: Texts,
         templates: Sequence[bytes] = (),
         values: Sequence[bytes] = (),
     ) -> None:
         """Add the answers to texts, numbered from ``first``.
 
-        ``answers`` are the beam's; ``numbers`` what is announced of them, by name as in ``_NUMBERS``, each of
-        shape (n,). Of lines of logs, ``templates`` and the ``values`` of their holes are as lines have them.
+        ``answers`` are the beam's; ``numbers`` what is announced of them, shape (8, n). Of lines of logs,
+        ``templates`` and the ``values`` of their holes are as lines have them.
         """
         if texts.raws is not self._raws:
             self._raws, self._frame = texts.raws, _frame_of(texts.raws, texts.keep)
@@ -96,7 +97,7 @@ class OpenLines:
         lines["link"] = answers["link"] if self._linked else -1
         lines["revision"] = 0
         lines["template"] = self._templates.numbers(templates) if templates else -1
-        for name, number in zip(_NUMBERS, numbers, strict=True):
+        for name, number in zip(NUMBERS, numbers, strict=True):
             lines[name] = number
         self._take_over((self._frame, columns, self._open), held, value_ends)
 
@@ -116,7 +117,7 @@ class OpenLines:
         lines["seq"], lines["label"] = [a.seq for a in answers], [a.cluster for a in answers]
         lines["founded"], lines["revision"] = [a.new for a in answers], [a.revision for a in answers]
         lines["link"] = [-1 if a.link is None else a.link for a in answers]
-        for name in _NUMBERS:
+        for name in NUMBERS:
             values = [getattr(answer, name) for answer in answers]
             lines[name] = [math.nan if value is msgspec.UNSET else value for value in values]
 
@@ -239,10 +240,6 @@ class OpenLines:
                 novelty=float(line["novelty"]),
                 **msgspec.json.decode(b"{" + letters[1:] + b"}"),
             )
-
-
-_SHARES = ("probability", "new_probability", "log_predictive", "novelty")
-_NUMBERS = (*_SHARES, "lasting_probability", "stability", "confidence", "confidence_labels")
 
 
 _NOTHING = np.zeros(0, np.uint8)

@@ -159,9 +159,14 @@ class Samples:
 
     def extend(self, joined: Iterable[Joined]) -> None:
         """Records have joined clusters."""
-        for label, sample in joined:
-            if sample[2] and sample[2] != _NOTHING:
-                self._add(label, sample)
+        for each in joined:
+            self.add(each)
+
+    def add(self, joined: Joined) -> None:
+        """A record has joined a cluster."""
+        label, sample = joined
+        if sample[2] and sample[2] != _NOTHING:
+            self._add(label, sample)
 
     def _add(self, label: int, sample: Sample) -> None:
         held = self._held.get(label)

@@ -11,9 +11,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from streamdp.answers.written import to_digits
-from streamdp.beam.data.state import REVISION
 from streamdp.kernels.jit import Bound, entry, kernel
-from streamdp.kernels.rows import Counters, made, new_rows, one, row_type, rows
+from streamdp.kernels.rows import Counters, made, one, row_type, rows
 from streamdp.kernels.sound import RECORDS, counters_of, ints_of, narrow, plain_counters, reals_of, require
 from streamdp.state.retained import pack, unpack_all
 
@@ -35,7 +34,6 @@ WEIGHT = 10.0
 CELLS = USUAL.size
 JUDGED = row_type("cell revised")
 TALLY = row_type("", "count revised")
-_NO_REVISIONS = new_rows(0, REVISION)
 
 
 class Recent(NamedTuple):
@@ -73,38 +71,27 @@ def _stability(recent: Recent, cell: int) -> float:
 
 
 @kernel
-def _revise(recent: Recent, seq: int) -> None:
+def tell_stability(recent: Recent, seq: int, founded: int, probability: float) -> float:
+    """Judge the oldest record and take in number ``seq``; its ``stability``."""
+    answer = recent.answers[seq % AFTER]
+    if seq >= AFTER:
+        _judge(recent, answer)
+    answer.cell, answer.revised = _cell(probability, founded), 0
+    recent.counters.seq = seq + 1
+    return _stability(recent, answer.cell)
+
+
+@kernel
+def revise_stability(recent: Recent, seq: int) -> None:
+    """The answer to a record was revised."""
     if seq >= recent.counters.seq - AFTER:
         recent.answers[seq % AFTER].revised = 1
 
 
 @entry
-def _take(
-    recent: Recent,
-    probabilities: np.ndarray,
-    founded: np.ndarray,
-    revisions: np.ndarray,
-    first: int,
-    out: np.ndarray,
-) -> None:
-    r = 0
-    for i in range(out.shape[0]):
-        seq = first + i
-        answer = recent.answers[seq % AFTER]
-        if seq >= AFTER:
-            _judge(recent, answer)
-        answer.cell, answer.revised = _cell(to_digits(probabilities[i]), founded[i]), 0
-        out[i] = _stability(recent, answer.cell)
-        recent.counters.seq = seq + 1
-        while r < revisions.shape[0] and revisions[r].by == seq:
-            _revise(recent, revisions[r].seq)
-            r += 1
-
-
-@entry
 def _revise_all(recent: Recent, seqs: np.ndarray) -> None:
     for seq in seqs:
-        _revise(recent, seq)
+        revise_stability(recent, seq)
 
 
 class Stability:
@@ -114,26 +101,16 @@ class Stability:
     """
 
     def __init__(self) -> None:
-        self._recent = made(Recent, {})
-        self._take, self._revise = Bound(_take), Bound(_revise_all)
-
-    def take(self, first: int, answers: np.ndarray, revisions: np.ndarray = _NO_REVISIONS) -> np.ndarray:
-        """``stability`` of records from number ``first`` on, in [0, 1], shape (n,).
-
-        ``answers`` are theirs, and ``revisions`` those that they brought, by the record that did.
-        """
-        out = np.empty(len(answers))
-        columns = (np.ascontiguousarray(answers[name]) for name in ("probability", "founded"))
-        self._take((self._recent,), *columns, revisions, first, out)
-        return out
+        self.recent = made(Recent, {})
+        self._revise = Bound(_revise_all)
 
     def revise(self, seqs: np.ndarray) -> None:
         """The answers to some records, by their numbers, were revised."""
-        self._revise((self._recent,), np.ascontiguousarray(seqs))
+        self._revise((self.recent,), np.ascontiguousarray(seqs))
 
     def dump(self) -> dict[str, Any]:
         """What is remembered, as plain values."""
-        counters, answers, cells = self._recent
+        counters, answers, cells = self.recent
         found = {name: narrow(answers[name]) for name in ("cell", "revised")}
         tallies = {name: pack(cells[name]) for name in ("count", "revised")}
         return {name: pack(array) for name, array in found.items()} | {
@@ -146,8 +123,8 @@ class Stability:
         facts = unpack_all(stored)
         counters = counters_of(Recent, facts["counters"])
         require(0 <= counters.seq <= RECORDS, "the number of the next record is out of range")
-        self._recent = made(Recent, {}, counters=counters)
-        answers, cells = self._recent.answers, self._recent.cells
+        self.recent = made(Recent, {}, counters=counters)
+        answers, cells = self.recent.answers, self.recent.cells
         answers["cell"] = ints_of(facts, "cell", 0, CELLS, AFTER)
         answers["revised"] = ints_of(facts, "revised", 0, 2, AFTER)
         for name in ("count", "revised"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamdp.beam.data.choice import is_touched
 from streamdp.beam.data.pool import ALIVE
 from streamdp.beam.data.state import GROW, Output
 from streamdp.beam.growth import make_room
@@ -84,7 +85,8 @@ def shares_of_head(search: BeamSearch) -> dict[int, float]:
     value, words = scores.value[slots], scores.words
     if search.sparse:
         untouched = words.ratio[search.words.sizes.of[slots]]
-        value = np.where(words.stamp[slots] == words.counters.tick, value, untouched)
+        touched = is_touched(words.cells["mark"][slots], words.counters.tick)
+        value = np.where(touched, value, untouched)
     mass = state.pool.weight[slots] * state.beam.counters.scale * value
     founded = search.new_weights[state.beam.counters.head] * scores.counters.new_value
     labels = state.lineages.rows["label"][state.pool.slots["lineage"][slots]]

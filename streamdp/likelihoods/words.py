@@ -125,11 +125,18 @@ def _stirling(x: float) -> float:
 
 
 @kernel
-def log_rising(start: float, steps: int) -> float:
-    """log of start (start + 1) ... (start + steps - 1)."""
-    if start < STIRLING:
-        return math.lgamma(start + steps) - math.lgamma(start)
-    return _stirling(start + steps) - _stirling(start)
+def log_gamma(start: float) -> float:
+    """log Gamma, up to a constant where a number is large.
+
+    That of a rising factorial, start (start + 1) ... (start + steps - 1), is ``log_gamma_beside`` less this.
+    """
+    return math.lgamma(start) if start < STIRLING else _stirling(start)
+
+
+@kernel
+def log_gamma_beside(start: float, steps: int) -> float:
+    """log Gamma so many steps behind, up to the same constant."""
+    return math.lgamma(start + steps) if start < STIRLING else _stirling(start + steps)
 
 
 @entry

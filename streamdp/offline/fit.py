@@ -15,6 +15,7 @@ from streamdp.answers import listing
 from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import TOP
 from streamdp.answers.listing import ClusterList
+from streamdp.answers.numbers import rounded
 from streamdp.encode.category_encoder import CategoryEncoder
 from streamdp.engine import Engine
 from streamdp.likelihoods.categorical import learned_from_records
@@ -82,8 +83,8 @@ class Fit:
             "log_predictive": log_predictive,
         }
         linked = by_distance(chain.prior) is not None and chain.distances is None
-        sizes = encoded.encoder.sizes(encoded.batch)
-        return assignments(rows, sizes, self.collection.records, 0, links=links if linked else repeat(None))
+        numbers = rounded(rows, encoded.encoder.sizes(encoded.batch))
+        return assignments(rows, numbers, self.collection.records, 0, links=links if linked else repeat(None))
 
     def clusters(self) -> ClusterList:
         """All clusters, largest first, as a stream would report them."""

@@ -281,7 +281,10 @@ class Lines(Sequence[Line]):
 
     def append(self, line: Line) -> None:
         """Add one as an object."""
-        self.extend((line,))
+        if not self.parts or isinstance(self.parts[-1], bytes):
+            self.parts.append([])
+        self.parts[-1].append(line)  # type: ignore[union-attr]
+        self._count += 1
 
     def extend(self, lines: Iterable[Line]) -> None:
         """Add some as objects; of others that are :class:`Lines`, what is written stays so."""

@@ -19,7 +19,7 @@ from streamdp.records import RENAMED, TITLED, Event
 from streamdp.state.retained import Labelled, Retained
 from streamdp.story.memory import Memory
 from streamdp.story.stated import Stated
-from streamdp.story.titles import Score, Titles
+from streamdp.story.titles import Titles
 from streamdp.story.words import Bag, Base, Elsewhere, keywords, typicality
 
 THEMES_EVERY = 2 * REVIEW_EVERY
@@ -29,14 +29,17 @@ ANEW = 6
 """At every so many looks themes are made anew, so that what was united early does not hold for ever."""
 
 
-def bag_of(search: BeamSearch, slot: int) -> Bag:
-    """The words of a cluster."""
-    index = search.words.inverted
-    begin, n = int(index.own["start"][slot]), int(index.types[slot])
-    own, where = index.word[begin : begin + n], index.where[begin : begin + n]
-    if search.state.pool.state[slot] == CLOSED:
-        return Bag.of(own, where)
-    return Bag.of(own, index.occurrences[index.lists["start"][own] + where])
+def bag_of(search: BeamSearch, *slots: int) -> Bag:
+    """The words of clusters, as one bag."""
+    index, which = search.words.inverted, np.array(slots)
+    width = len(search.words.learned.counts)
+    lengths = index.types[which]
+    begins = index.own["start"][which] - np.cumsum(lengths) + lengths
+    place = np.repeat(begins, lengths) + np.arange(lengths.sum())
+    own, counts = index.word[place], index.where[place].astype(np.int64)
+    open_ = np.repeat(search.state.pool.state[which] != CLOSED, lengths)
+    counts[open_] = index.occurrences[index.lists["start"][own[open_]] + counts[open_]]
+    return Bag.of(own + np.repeat(np.arange(len(which)) * width, lengths), counts)
 
 
 def keywords_of(search: BeamSearch, words: Sequence[str | None] | None) -> dict[int, list[str]]:
@@ -82,11 +85,12 @@ def entitle(
     words: Sequence[str | None] | None,
     retained: Retained,
     samples: Samples,
-    dated: bool,
+    dated: bool | None,
 ) -> list[Event]:
     """Choose titles for the clusters that records joined since the last review, where they need one.
 
-    Returns an event for each cluster that has a title, or another one than before.
+    Returns an event for each cluster that has a title, or another one than before; none where ``dated``,
+    which says whether records have times, is None.
     """
     last = search.seq - 1
     slots = search.head_slots()
@@ -99,12 +103,13 @@ def entitle(
     due = [label for label in titles.due([*sizes], [*sizes.values()]) if samples.held(label)]
     if not due:
         return []
-    score = _scores(search, places, retained.collect())
+    asked = {label: titles.asked(label, samples.held(label)) for label in due}
+    typical = _typical(search, places, asked, retained.collect())
     found = []
     for label in due:
         named = titles.of(label) is not None
-        title = titles.choose(label, sizes[label], samples.held(label), score, living)
-        if title is not None:
+        title = titles.choose(label, sizes[label], samples.held(label), typical[label], living)
+        if title is not None and dated is not None:
             row = search.state.pool.slots[places[label]]
             found.append(
                 Event(
@@ -124,36 +129,36 @@ def entitle(
     return found
 
 
-def _scores(search: BeamSearch, slots: dict[int, int], held: Labelled | None) -> Score:
-    """How typical retained records are of the clusters that are in these slots."""
-    base = Base.of(search.words.learned.counts) if search.sparse else None
+def _typical(
+    search: BeamSearch, slots: dict[int, int], asked: dict[int, list[int]], held: Labelled | None
+) -> dict[int, dict[int, float]]:
+    """How typical some retained records of each label are of its cluster, which is in this slot."""
+    found: dict[int, dict[int, float]] = {label: {} for label in asked}
+    if held is None:
+        return found
+    wanted = [(i, label, seq - held.first) for i, (label, seqs) in enumerate(asked.items()) for seq in seqs]
+    own = [(i, label, at) for i, label, at in wanted if 0 <= at < len(held.labels)]
+    own = [each for each in own if held.labels[each[2]] == each[1]]
+    if not own:
+        return found
+    if search.sparse:
+        records = held.batch.take(np.array([at for _, _, at in own]))
+        words, counts, lengths = records.words, records.counts, records.lengths
+        bag, base = bag_of(search, *(slots[label] for label in asked)), Base.of(search.words.learned.counts)
+        which = np.array([i for i, _, _ in own])
+        numbers = typicality(bag, words, counts, lengths, base, which).tolist()
+    else:
+        numbers = [_nearness(search, slots[label], held.batch, at) for _, label, at in own]
+    for (_, label, at), number in zip(own, numbers, strict=True):
+        found[label][held.first + at] = number
+    return found
 
-    def score(label: int, seqs: Sequence[int]) -> dict[int, float]:
-        if held is None:
-            return {}
-        places = [seq - held.first for seq in seqs if 0 <= seq - held.first < len(held.labels)]
-        at = [place for place in places if held.labels[place] == label]
-        if not at:
-            return {}
-        if base is None:
-            typical = _nearness(search, slots[label], held.batch, at)
-        else:
-            offsets, batch = held.batch.offsets, held.batch
-            parts = [slice(offsets[i], offsets[i + 1]) for i in at]
-            lengths = batch.lengths[at]
-            words = np.concatenate([batch.words[part] for part in parts])
-            counts = np.concatenate([batch.counts[part] for part in parts])
-            typical = typicality(bag_of(search, slots[label]), words, counts, lengths, base)
-        return {held.first + i: each for i, each in zip(at, typical.tolist(), strict=True)}
 
-    return score
-
-
-def _nearness(search: BeamSearch, slot: int, batch: Batch, at: Sequence[int]) -> np.ndarray:
-    """How near vectors are to where their cluster lies, by dimension; larger is nearer."""
+def _nearness(search: BeamSearch, slot: int, batch: Batch, at: int) -> float:
+    """How near a vector is to where its cluster lies, by dimension; larger is nearer."""
     family = search.likelihood
     assert batch.vectors is not None
     assert isinstance(family, VectorFamily)
     centre = family.centre(search.state.clusters.block[slot])
-    away = np.linalg.norm(batch.vectors[np.asarray(at)] - centre, axis=1)
-    return np.asarray(-away / max(len(centre), 1))
+    away = np.linalg.norm(batch.vectors[at : at + 1] - centre, axis=1)
+    return float(-away[0] / max(len(centre), 1))

@@ -34,11 +34,6 @@ class Title(msgspec.Struct, frozen=True, gc=False, array_like=True):
     text: str
 
 
-Score = Callable[[int, Sequence[int]], dict[int, float]]
-"""How typical some records are of a label, in nats a token, by their number; not of those that are not known
-to be its own any more."""
-
-
 def short(text: str, most: int = LONGEST) -> str:
     """A text in one line of bounded length."""
     line = " ".join(text.split())
@@ -66,21 +61,26 @@ class Titles:
             if size > 1 and ((title := held.get(label)) is None or size >= GROWN * title.size)
         ]
 
+    def asked(self, label: int, samples: Iterable[Sample]) -> list[int]:
+        """The records that :meth:`choose` compares: the samples, and the one whose title the story has."""
+        before, found = self._held.get(label), [seq for seq, _, _ in samples]
+        return found if before is None or before.seq in found else [*found, before.seq]
+
     def choose(
         self,
         label: int,
         size: int,
         samples: Iterable[Sample],
-        score: Score,
+        typical: Mapping[int, float],
         living: Collection[int],
     ) -> Title | None:
         """Choose the title of a story among samples; returns it where it is new.
 
-        No title is that of another of the ``living`` stories, as far as samples differ.
+        No title is that of another of the ``living`` stories, as far as samples differ. ``typical`` is how
+        typical records are of it, in nats a token, by their number, as far as they are known to be its own.
         """
         before = self._held.get(label)
         said = {seq: (foretold, text) for seq, foretold, text in samples}
-        typical = score(label, [*said, *(() if before is None or before.seq in said else (before.seq,))])
         here = -math.inf if before is None else typical.get(before.seq, before.typical)
         best: Title | None = None
         for free in (True, False):  # a title that is taken only where there is no other

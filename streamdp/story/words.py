@@ -29,7 +29,10 @@ KEYWORDS = 6
 
 
 class Bag(NamedTuple):
-    """The words of one story, each once: ``words`` by ascending id, and ``counts``, both of shape (T,)."""
+    """The words of one story, each once: ``words`` by ascending id, and ``counts``, both of shape (T,).
+
+    Those of several stories are one bag where story i has word w as ``i * V + w``, V words in all.
+    """
 
     words: np.ndarray
     counts: np.ndarray
@@ -61,27 +64,36 @@ class Base(NamedTuple):
 
 
 def typicality(
-    bag: Bag, words: np.ndarray, counts: np.ndarray, lengths: np.ndarray, base: Base
+    bag: Bag,
+    words: np.ndarray,
+    counts: np.ndarray,
+    lengths: np.ndarray,
+    base: Base,
+    stories: np.ndarray | None = None,
 ) -> np.ndarray:
     """Mean log predictive of a token of each of n records, in nats, under its story without that record.
 
     Parameters
     ----------
     bag
-        The story's words, those of the records among them.
+        The words of the stories, those of the records among them.
     words, counts
         The words of one record after the other, those of each once, and how often it has them.
     lengths
         How many different words each record has, shape (n,).
     base
         What all stories share.
+    stories
+        Which story of the bag each record is of, shape (n,); None: all of the only one.
     """
-    n = len(lengths)
-    owner = np.repeat(np.arange(n), lengths)
+    n, width = len(lengths), len(base.counts)
+    which = np.zeros(n, np.int64) if stories is None else stories
+    owner, story = np.repeat(np.arange(n), lengths), bag.words // width
     length = np.bincount(owner, counts, n)
-    left = bag.counts_of(words) - counts
-    total = np.maximum(bag.counts.sum() - length, 0.0)
-    kinds = len(bag.words) - np.bincount(owner, left <= 0, n)
+    left = bag.counts_of(words + width * which[owner]) - counts
+    most = int(which.max(initial=0)) + 1
+    total = np.maximum(np.bincount(story, bag.counts, most)[which] - length, 0.0)
+    kinds = np.bincount(story, minlength=most)[which] - np.bincount(owner, left <= 0, n)
     common = (base.counts[words] + UNSEEN) / base.total
     share = np.maximum(left - DISCOUNT, 0.0) + (PULL + DISCOUNT * kinds)[owner] * common
     logs = np.log(share / (total + PULL)[owner])

@@ -186,10 +186,9 @@ class BeamStream(Stream):
         self.stage("kernel")
         for start, stop, out in search.run(batch, decided, with_events=self.with_events):
             self.stage("announce")
-            labels[start:stop] = out.answers["label"][start:stop]
-            self.announcer.announce(
-                out, start, first + start, records[start:stop], sizes[start:stop], answers.lines
-            )
+            part = slice(start, stop)
+            labels[part] = out.answers["label"][part]
+            self.announcer.announce(out, start, first + start, records[part], sizes[part], answers.lines)
             if self.with_events:
                 self._report(search, out, first, times_of(records), answers)
             self.stage("kernel")
@@ -213,9 +212,9 @@ class BeamStream(Stream):
         """Look again at what has come of age; begin and adopt refinements."""
         outputs = self._looks.back(search, self.refinable, with_events=self.with_events, last=last)
         self._revise(search, outputs, answers)
-        kept = self._words, self.retained, self.announcer.samples, self.order.dated
-        titled = entitle(self.memory.titles, search, *kept)
-        answers.events.extend(titled if self.with_events else ())
+        dated = self.order.dated if self.with_events else None
+        kept = self._words, self.retained, self.announcer.samples, dated
+        answers.events.extend(entitle(self.memory.titles, search, *kept))
         follow_themes(self.memory, search, self.settings.themes, last=last)
 
     def constrain(self, correction: Correction, answers: Answers | None) -> None:

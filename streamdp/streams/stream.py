@@ -178,7 +178,7 @@ class Stream(ABC):
         """
         lifted = self.corrections.end(number).correction
         if not check:
-            self.announcer.confidence.lift(number)
+            self.announcer.numbers.confidence.lift(number)
         return lifted
 
     def _correct_due(self, answers: Answers) -> None:

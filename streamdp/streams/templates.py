@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamdp.answers.assignments import Chances, assignments
+from streamdp.answers.assignments import assignments
 from streamdp.answers.describe import Candidate, Census, census_of_all
 from streamdp.answers.line_announcer import LineAnnouncer
 from streamdp.answers.open_lines import as_template, as_values
@@ -144,8 +144,8 @@ class TemplateStream(Stream):
         """Append answers that teach nothing, numbered from ``first``."""
         taken = [record for _, record in self._texts([(0.0, record) for record in records], answers)]
         part = self.lines.score([str(record.value) for record in taken])
-        chances = self.announcer.scored_chances(part.answers)
-        answers.lines.extend(self._answers(part.answers, part.sizes, first, taken, chances))
+        numbers = self.announcer.numbers.score(part.answers, part.sizes)
+        answers.lines.extend(self._answers(part.answers, numbers, first, taken))
 
     def end(self, answers: Answers) -> None:
         """Nothing waits, and merges are found as they come."""
@@ -182,10 +182,9 @@ class TemplateStream(Stream):
     def _answers(
         self,
         rows: np.ndarray,
-        sizes: np.ndarray,
+        numbers: np.ndarray,
         first: int,
         records: Sequence[Record],
-        chances: Chances,
     ) -> list[Assignment]:
         """The answers to records, which are numbered from ``first``."""
         unset, own = msgspec.UNSET, self.lines.state.clusters
@@ -199,7 +198,7 @@ class TemplateStream(Stream):
             ]
         templates = [unset if label < 0 else self.readings.template(own, label) for label in labels]
         more = {"templates": templates, "params": params}
-        return assignments(rows, sizes, records, first, chances=chances, **more)
+        return assignments(rows, numbers, records, first, **more)
 
     def _tell(self, telling: Telling, part: Stretch, start: int, stop: int) -> None:
         """Answer some lines of a stretch with their templates as they are now."""
@@ -208,8 +207,8 @@ class TemplateStream(Stream):
         rows, sizes, texts = part.answers[start:stop], part.sizes[start:stop], telling.records
         if not isinstance(texts, Texts):
             first, records = telling.next(stop - start)
-            chances, _ = self.announcer.chances(first, rows, records)
-            found = self._answers(rows, sizes, first, records, chances)
+            numbers, _ = self.announcer.numbers.take(first, rows, sizes, records)
+            found = self._answers(rows, numbers, first, records)
             self.announcer.report(found, records, telling.lines)
             return
         known, labels, own = self.readings.written, rows["label"].tolist(), self.lines.state.clusters

@@ -15,7 +15,7 @@ from streamdp.beam.clusters.index import Index, add_words, count_in, take_words,
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import SHORT, sum_values
 from streamdp.beam.clusters.words import WordClusters
-from streamdp.beam.data.choice import Scores, WordScores
+from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched
 from streamdp.beam.data.pool import CLOSED, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step.clusters import describe_slot, enter_class, join_slot, leave_slot, score_record
@@ -56,8 +56,8 @@ def _flush(scores: WordScores, met: int) -> None:
     """Take the logarithms of gains, before one leaves the range of a double."""
     for j in range(met):
         slot = scores.touched[j]
-        scores.log_gain[slot] += math.log(scores.gain[slot])
-        scores.gain[slot] = 1.0
+        scores.log_gain[slot] += math.log(scores.cells[slot].gain)
+        scores.cells[slot].gain = 1.0
 
 
 @kernel
@@ -67,15 +67,15 @@ def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float,
     Sign is 1 for a value and -1 for a field: by how much likelier the records are where the cluster holds
     some of them, or less likely.
     """
-    stamp, tick = scores.stamp, scores.counters.tick
+    tick = scores.counters.tick
     start = index.lists[word].start
     alone = rising(mass, count) if count > 1 else 0.0
     for e in range(start, start + index.lists[word].length):
         slot = np.int64(index.slot[e])
-        if stamp[slot] != tick:
-            stamp[slot] = tick
-            scores.gain[slot] = 1.0
-            scores.loss[slot] = 1.0
+        cell = scores.cells[slot]
+        if not is_touched(cell.mark, tick):
+            cell.mark = tick << SHARED
+            cell.gain = cell.loss = 1.0
             scores.log_gain[slot] = 0.0
             scores.touched[met] = slot
             met += 1
@@ -83,9 +83,9 @@ def _touch(index: Index, scores: WordScores, word: int, count: int, mass: float,
         if count > 1:
             scores.log_gain[slot] += sign * (rising(held, count) - alone)
         elif sign > 0:
-            scores.gain[slot] *= held / mass
+            cell.gain *= held / mass
         else:
-            scores.gain[slot] *= mass / held
+            cell.gain *= mass / held
     return met
 
 

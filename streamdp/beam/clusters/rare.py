@@ -22,7 +22,7 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.sizes import Sizes
-from streamdp.beam.data.choice import WordScores
+from streamdp.beam.data.choice import SHARED, WordScores, is_touched
 from streamdp.beam.data.pool import ALIVE, Pool
 from streamdp.kernels.jit import kernel
 
@@ -42,8 +42,8 @@ FLUSH_EVERY = 16
 @kernel
 def _meet(scores: WordScores, slot: int | np.int64, met: int) -> int:
     tick = scores.counters.tick
-    if scores.stamp[slot] != tick:
-        scores.stamp[slot] = tick
+    if not is_touched(scores.cells[slot].mark, tick):
+        scores.cells[slot].mark = tick << SHARED
         scores.touched[met] = slot
         return met + 1
     return met
@@ -120,10 +120,10 @@ def _gains(index: Index, scores: WordScores, slot: int, singles: int, b1: float,
             if r % FLUSH_EVERY == 0:
                 log_gain += math.log(gain / loss)
                 gain, loss = 1.0, 1.0
-    scores.gain[slot] = gain
-    scores.loss[slot] = loss
+    cell = scores.cells[slot]
+    cell.mark += r
+    cell.gain, cell.loss = gain, loss
     scores.log_gain[slot] = log_gain
-    scores.shared[slot] = r
 
 
 @kernel

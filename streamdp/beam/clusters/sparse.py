@@ -23,12 +23,13 @@ import numpy as np
 
 from streamdp.beam.clusters.index import Index
 from streamdp.beam.clusters.rare import NEGLIGIBLE, SHARE, touch_rare, unvisited_bound
+from streamdp.beam.clusters.repeats import repeat_gains, score_repeats
 from streamdp.beam.clusters.sizes import Sizes
-from streamdp.beam.data.choice import Scores, WordScores
+from streamdp.beam.data.choice import SHARED, Scores, WordScores, is_touched, words_shared
 from streamdp.beam.data.pool import Pool
 from streamdp.beam.data.state import Model
 from streamdp.kernels.jit import kernel
-from streamdp.likelihoods.words import Learned, base_measure, log_rising, shape_of
+from streamdp.likelihoods.words import Learned, base_measure, log_gamma, log_gamma_beside, shape_of
 
 SHORT = 16
 """Tokens whose factors are multiplied before a logarithm is taken: no double overflows by them."""
@@ -36,23 +37,14 @@ SHORT = 16
 CLOSED_FORM = 32
 """Tokens from which two rising factorials are taken by log Gamma: its price is that of so many factors."""
 
-MOST = 1e100
-"""Products above it become logarithms: the next factor keeps them within the range of a double."""
+NOTHING = -300.0
+"""Nats below the best at which a value is 0."""
 
-MOST_NATS = 600.0
-"""Of a class's product, at most: then its logarithm is taken."""
+FEW = 64
+"""Distinct words of a record up to which rare words are tried: longer ones share rare words with too many."""
 
 MUCH = 1e40
 """Products above it become logarithms where as many as ``SHORT`` factors may come before the next test."""
-
-
-@kernel
-def _move_to_logs(scores: WordScores, high: int) -> None:
-    """Take logarithms of the classes' products, before one leaves the range of a double."""
-    ratio, log_ratio = scores.ratio, scores.log_ratio
-    for c in range(high):
-        log_ratio[c] += math.log(ratio[c])
-        ratio[c] = 1.0
 
 
 @kernel
@@ -60,14 +52,22 @@ def _score_long(
     sizes: Sizes, scores: WordScores, high: int, singles: int, length: int, b1: float, d: float
 ) -> None:
     """As ``_score_singles``, of a record of many tokens: both products are rising factorials."""
-    own = singles * math.log(d if d > 0.0 else b1)
+    own, first = singles * math.log(d if d > 0.0 else b1), b1 / d if d > 0.0 else 0.0
+    known_tokens, known_types = scores.known_tokens, scores.known_types
     for c in range(high):
         scores.ratio[c] = 1.0
         scores.log_ratio[c] = 0.0
         if c > 0 and sizes.classes[c].refs == 0:
             continue
-        numerator = own + log_rising(b1 / d + sizes.types[c], singles) if d > 0.0 else own
-        scores.log_ratio[c] = numerator - log_rising(sizes.tokens[c] + b1, length)
+        tokens, types = sizes.tokens[c] + b1, first + sizes.types[c]
+        if known_tokens[c] != tokens:
+            known_tokens[c], scores.of_tokens[c] = tokens, log_gamma(tokens)
+        numerator = own
+        if d > 0.0:
+            if known_types[c] != types:
+                known_types[c], scores.of_types[c] = types, log_gamma(types)
+            numerator += log_gamma_beside(types, singles) - scores.of_types[c]
+        scores.log_ratio[c] = numerator - (log_gamma_beside(tokens, length) - scores.of_tokens[c])
         scores.partial[c] = scores.log_ratio[c]
 
 
@@ -111,54 +111,11 @@ def _score_singles(
 
 
 @kernel
-def _score_repeats(
-    sizes: Sizes,
-    scores: WordScores,
-    high: int,
-    singles: int,
-    counts: np.ndarray,
-    long: bool,
-    b1: float,
-    d: float,
-    extra: float,
-) -> None:
-    """Numerators of the words that occur more than once; all were new to a cluster that shares none."""
-    n, types, ratio, inverse = sizes.tokens, sizes.types, scores.ratio, scores.inverse
-    position, spent, largest, widest = singles, 0.0, 0.0, 0.0
-    for c in range(high):
-        largest, widest = max(largest, n[c]), max(widest, types[c])
-    for i in range(singles, counts.shape[0]):
-        count = np.float64(counts[i])
-        again = extra * count * (largest + b1 + position + count)
-        most = math.log((count + again) * inverse[i] + b1 + d * (widest + i + 1))
-        most = max(most, -math.log(b1))  # no factor is further from one, in nats
-        if long and spent + most > MOST_NATS:
-            _move_to_logs(scores, high)
-            spent = 0.0
-        for c in range(high):
-            ratio[c] *= b1 + d * (types[c] + i)
-        spent += most
-        for r in range(1, counts[i]):
-            if long and spent + most > MOST_NATS:
-                _move_to_logs(scores, high)
-                spent = 0.0
-            for c in range(high):
-                again = extra * r * (n[c] + (b1 + position + r))
-                ratio[c] *= (r - d + again) * inverse[i] + (b1 + d * (types[c] + i + 1))
-            spent += most
-        position += counts[i]
-    if long:
-        _move_to_logs(scores, high)
-
-
-@kernel
 def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1: float, d: float) -> None:
     """Walk the postings of all words; multiply the gains of those that occur once."""
     tick = scores.counters.tick + 1
     scores.counters.tick = tick
-    stamp, gain, loss, shared, touched = scores.stamp, scores.gain, scores.loss, scores.shared, scores.touched
-    types = index.types
-    met = 0
+    cells, touched, types, met = scores.cells, scores.touched, index.types, 0
     for i in range(words.shape[0]):
         w = words[i]
         start = index.lists[w].start
@@ -166,93 +123,27 @@ def _touch(index: Index, scores: WordScores, words: np.ndarray, singles: int, b1
         single = i < singles
         for e in range(start, start + index.lists[w].length):
             slot = np.uintp(index.slot[e])  # no index counts from the end
-            if stamp[slot] != tick:
-                stamp[slot] = tick
-                gain[slot] = 1.0
-                loss[slot] = 1.0
-                shared[slot] = 0
+            cell = cells[slot]
+            if not is_touched(cell.mark, tick):
+                cell.mark = tick << SHARED
+                cell.gain = cell.loss = 1.0
+                cell.pull = b1 + d * types[slot]
                 scores.log_gain[slot] = 0.0
                 touched[met] = slot
                 met += 1
             if single:
-                r = shared[slot]
-                q = b1 + d * types[slot]
-                gain[slot] *= (index.occurrences[e] - d) * inverse + (q + d * (i - r))
-                loss[slot] *= q + d * (singles - 1 - r)
-                shared[slot] = r + 1
+                r, q = words_shared(cell.mark), cell.pull
+                cell.gain *= (index.occurrences[e] - d) * inverse + (q + d * (i - r))
+                cell.loss *= q + d * (singles - 1 - r)
+                cell.mark += 1
         if i % SHORT == SHORT - 1:
             for j in range(met):
                 slot = touched[j]
-                if gain[slot] > MUCH or loss[slot] > MUCH:
-                    scores.log_gain[slot] += math.log(gain[slot] / loss[slot])
-                    gain[slot] = 1.0
-                    loss[slot] = 1.0
+                cell = cells[slot]
+                if cell.gain > MUCH or cell.loss > MUCH:
+                    scores.log_gain[slot] += math.log(cell.gain / cell.loss)
+                    cell.gain = cell.loss = 1.0
     scores.counters.touched = met
-
-
-@kernel
-def _take_logs(scores: WordScores) -> None:
-    """Move products that have become too large to their logarithms."""
-    product, met, above = scores.product, scores.counters.touched, 0
-    for j in range(met):
-        above += 1 if product[j] > MOST else 0
-    if above == 0:
-        return
-    for j in range(met):
-        if product[j] > MOST:
-            scores.log_gain[scores.touched[j]] += math.log(product[j])
-            product[j] = 1.0
-
-
-@kernel
-def _repeat_gains(
-    index: Index,
-    scores: WordScores,
-    words: np.ndarray,
-    counts: np.ndarray,
-    singles: int,
-    b1: float,
-    d: float,
-    extra: float,
-) -> None:
-    """Numerators of the repeated words for every touched cluster, whether it holds them or not.
-
-    What they need stands side by side, in loops without a branch: a processor takes several clusters at once.
-    """
-    touched, rank, held, tokens = scores.touched, scores.rank, scores.held, scores.tokens
-    types, rest, product, gains = scores.types, scores.rest, scores.product, scores.gains
-    met, position = scores.counters.touched, singles
-    for j in range(met):
-        slot = touched[j]
-        rank[slot] = j
-        held[j] = 0.0
-        tokens[j] = index.tokens[slot]
-        types[j] = index.types[slot] + (singles - scores.shared[slot])
-        gains[j] = scores.gain[slot]
-    for i in range(singles, words.shape[0]):
-        start, inverse = index.lists[words[i]].start, scores.inverse[i]
-        for e in range(start, start + index.lists[words[i]].length):
-            held[rank[np.uintp(index.slot[e])]] = index.occurrences[e]
-        for j in range(met):
-            known = 1.0 if held[j] > 0.0 else 0.0
-            q = b1 + d * types[j]
-            product[j] = q + known * ((held[j] - d) * inverse)
-            rest[j] = q + (1.0 - known) * d
-            types[j] += 1.0 - known
-        for r in range(1, counts[i]):
-            for j in range(met):
-                again = extra * r * (tokens[j] + (b1 + position + r))
-                product[j] *= (held[j] + r - d + again) * inverse + rest[j]
-            _take_logs(scores)
-        for j in range(met):
-            product[j] *= gains[j]
-            held[j] = 0.0
-        _take_logs(scores)
-        for j in range(met):
-            gains[j] = product[j]
-        position += counts[i]
-    for j in range(met):
-        scores.gain[touched[j]] = gains[j]
 
 
 @kernel
@@ -261,15 +152,15 @@ def _touched_values(scores: Scores, sizes: Sizes, logs: bool, long: bool, peak: 
     words, value = scores.words, scores.value
     for j in range(words.counters.touched):
         slot = words.touched[j]
-        part = words.partial[sizes.of[slot]]
+        cell, part = words.cells[slot], words.partial[sizes.of[slot]]
         if logs:
             lp = (part if long else math.log(part)) + words.log_gain[slot]
-            lp += math.log(words.gain[slot] / words.loss[slot])
+            lp += math.log(cell.gain / cell.loss)
             value[slot] = lp
             if long:
                 peak = max(peak, lp)
         else:
-            value[slot] = part * words.gain[slot] / words.loss[slot]
+            value[slot] = part * cell.gain / cell.loss
             if words.log_gain[slot] != 0.0:
                 value[slot] *= math.exp(words.log_gain[slot])
     return peak
@@ -298,6 +189,12 @@ def _sum_classes(weight: np.ndarray, value: np.ndarray, high: int) -> tuple[floa
 
 
 @kernel
+def _exp(nats: float) -> float:
+    """Of what is next to nothing beside the best, nothing: no bit of a sum is of it."""
+    return math.exp(nats) if nats > NOTHING else 0.0
+
+
+@kernel
 def sum_values(
     pool: Pool, sizes: Sizes, scores: Scores, length: int, repeats: bool, founds: bool, log_base: float
 ) -> float:
@@ -318,10 +215,10 @@ def sum_values(
     peak = _touched_values(scores, sizes, logs, long, peak)
     if logs:
         for j in range(words.counters.touched):
-            value[words.touched[j]] = math.exp(value[words.touched[j]] - peak)
+            value[words.touched[j]] = _exp(value[words.touched[j]] - peak)
         if long:
             for c in range(high):
-                words.ratio[c] = math.exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
+                words.ratio[c] = _exp(words.log_ratio[c] - peak) if sizes.classes[c].refs > 0 else 0.0
     total, weight = _sum_classes(sizes.weight, words.ratio, high)
     best = 0.0
     for j in range(words.counters.touched):
@@ -361,18 +258,19 @@ def score_words(
     repeats, high = singles < words.shape[0], sizes.counters.high
     _score_singles(sizes, inner, high, singles, length, b1, d)
     if repeats:
-        _score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
+        score_repeats(sizes, inner, high, singles, counts, length > SHORT, b1, d, extra)
     if extra > 0.0:
         for t in range(length):
             log_base -= math.log1p(t * extra)
     frequent = max(model.frequent, pool.counters.open // SHARE)
     # a tempered prior selects by other weights than those that the bound is made of
-    rare = model.temper == 1.0 and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
+    rare = model.temper == 1.0 and words.shape[0] <= FEW
+    rare = rare and touch_rare(index, pool, inner, words, singles, frequent, b1, d)
     while True:
         if not rare:
             _touch(index, inner, words, singles, b1, d)
         if repeats:
-            _repeat_gains(index, inner, words, counts, singles, b1, d, extra)
+            repeat_gains(index, inner, words, counts, singles, b1, d, extra)
         best = sum_values(pool, sizes, scores, length, repeats, founds, log_base)
         if not rare:
             break

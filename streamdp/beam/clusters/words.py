@@ -21,7 +21,7 @@ from streamdp.beam.clusters.index import (
 from streamdp.beam.clusters.places import Places, least_value, offer_place, offer_places
 from streamdp.beam.clusters.sizes import Sizes, join_class
 from streamdp.beam.clusters.sparse import score_words
-from streamdp.beam.data.choice import GUARD, NEW, Choice, Scores, rounded
+from streamdp.beam.data.choice import GUARD, NEW, Choice, Scores, is_touched, rounded
 from streamdp.beam.data.pool import ALIVE, CLOSED, Pool
 from streamdp.beam.data.state import Incoming, Model, Output, State
 from streamdp.beam.step import clusters as contract
@@ -60,7 +60,7 @@ def _score_record(
 @contract.value_of.of(WordClusters)
 def _value_of(clusters: WordClusters, scores: Scores, slot: int) -> float:
     words = scores.words
-    if words.stamp[slot] != words.counters.tick:
+    if not is_touched(words.cells[slot].mark, words.counters.tick):
         scores.value[slot] = words.ratio[clusters.sizes.of[slot]]
     value: float = scores.value[slot]
     return value
@@ -83,7 +83,7 @@ def _explore_class(model: Model, state: State, sizes: Sizes, scores: Scores, cho
             continue
         if turned_away(choice, pool.founder, model.beam, slot, rounded(score - choice.counters.anchor)):
             continue
-        if words.stamp[slot] != words.counters.tick:
+        if not is_touched(words.cells[slot].mark, words.counters.tick):
             scores.value[slot] = words.ratio[c]
             offer_candidate(choice, pool.founder, model.beam, slot, score)
         j = 2 * i + 2
@@ -130,7 +130,7 @@ def _offer_places(
         found = by_size.heaviest(sizes, c, pool.weight, pool.founder, places.heaviest)
         for i in range(found):  # all alike but for their weights
             slot = places.heaviest[i]
-            if words.stamp[slot] != words.counters.tick:
+            if not is_touched(words.cells[slot].mark, words.counters.tick):
                 offer_place(state, places, slot, value, but, least)
 
 

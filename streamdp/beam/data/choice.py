@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp.beam.data.trellis import LINEAGE_BITS
 from streamdp.kernels.heap import sort_ascending
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import kernel, shared
 from streamdp.kernels.rows import Counters, ints, of, one, reals, row_type, rows
 
 LINEAGE_MASK = (1 << LINEAGE_BITS) - 1
@@ -93,6 +93,15 @@ class Scores(NamedTuple):
     product: Annotated[np.ndarray, reals("looked")]  # its products with what is looked at
 
 
+CELL = row_type("mark", "gain loss pull")
+"""What a slot that shares words with a record has of them, in one line of a cache: when it was last touched
+and how many of the words that occur once it shares (``marked``); the numerator over these; what its class's
+numerator has too much; and b1 + d T_k."""
+
+SHARED = 24
+"""Bits of a mark that count words; those above are the number of the scoring."""
+
+
 class WordScores(NamedTuple):
     """What scoring a record of words needs besides.
 
@@ -101,11 +110,8 @@ class WordScores(NamedTuple):
 
     counters: Annotated[Counters, one("touched tick")]
     touched: Annotated[np.ndarray, ints("slots")]  # slots that share a word with the record
-    stamp: Annotated[np.ndarray, ints("slots")]  # tick at which a slot was last touched
-    gain: Annotated[np.ndarray, reals("slots")]  # numerator over shared words
-    loss: Annotated[np.ndarray, reals("slots")]  # what the class's numerator has too much
-    log_gain: Annotated[np.ndarray, reals("slots")]
-    shared: Annotated[np.ndarray, ints("slots")]  # shared words that occur once
+    cells: Annotated[np.ndarray, rows(CELL, "slots")]
+    log_gain: Annotated[np.ndarray, reals("slots")]  # of gains over losses so far
     rank: Annotated[np.ndarray, of(np.uintp, "slots")]  # which of the touched slots; what follows is by rank
     held: Annotated[np.ndarray, reals("slots")]  # n_kw of the repeated word at hand; zero between words
     tokens: Annotated[np.ndarray, reals("slots")]  # n_k
@@ -117,11 +123,27 @@ class WordScores(NamedTuple):
     partial: Annotated[np.ndarray, reals("classes")]  # the same before repeated words
     denominator: Annotated[np.ndarray, reals("classes")]  # and scratch
     log_ratio: Annotated[np.ndarray, reals("classes")]
+    known_tokens: Annotated[np.ndarray, reals("classes")]  # where the rising factorials of a class begin,
+    known_types: Annotated[np.ndarray, reals("classes")]  # as of which log Gamma is known:
+    of_tokens: Annotated[np.ndarray, reals("classes")]
+    of_types: Annotated[np.ndarray, reals("classes")]
     inverse: Annotated[np.ndarray, reals("longest")]  # 1 / p_w of the record's words
     here: Annotated[np.ndarray, ints("longest")]  # counts of the record's words in the cluster at hand
     fresh: Annotated[np.ndarray, ints("longest")]  # whether a word is new to the cluster joined last
     announced_fresh: Annotated[np.ndarray, ints("longest")]  # whether it is new to the announced cluster
     position: Annotated[np.ndarray, ints("words")]  # 1 + index of a word in the record; zero between records
+
+
+@shared
+def is_touched(mark: int, tick: int) -> bool:
+    """Whether a slot of this mark shares a word with what was scored last."""
+    return mark >> SHARED == tick
+
+
+@shared
+def words_shared(mark: int) -> int:
+    """How many of the words that occur once a slot of this mark shares."""
+    return mark & ((1 << SHARED) - 1)
 
 
 UNIT_NATS = 1e9

@@ -1,0 +1,126 @@
+"""The numbers of answers: rounded as they are announced, and what is calibrated on the stream itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from streamdp.answers.confidence import Confidence
+from streamdp.answers.lasting import Lasting, revise_lasting, tell_lasting
+from streamdp.answers.lasting import Recent as Judged
+from streamdp.answers.stability import Recent as Revised
+from streamdp.answers.stability import Stability, revise_stability, tell_stability
+from streamdp.answers.written import to_digits
+from streamdp.beam.data.state import REVISION
+from streamdp.kernels.jit import Bound, entry, kernel
+from streamdp.kernels.rows import new_rows
+from streamdp.records import Record
+
+_ROUNDED = ("probability", "new_probability", "log_predictive", "novelty")
+NUMBERS = (*_ROUNDED, "lasting_probability", "stability", "confidence", "confidence_labels")
+"""What is announced of a record, in the order of the rows of the arrays here; NaN where it is not told."""
+
+NO_REVISIONS = new_rows(0, REVISION)
+
+NOTHING_REVISED = NO_REVISIONS, np.zeros((0, 2))
+"""No revisions, and what is told of them."""
+
+_Rows = np.ndarray | Mapping[str, np.ndarray]
+
+
+@kernel
+def _round(numbers: np.ndarray, size: int, i: int) -> None:
+    # never -0; long records would else look novel
+    numbers[3, i] = 0.0 - numbers[2, i] / max(size, 1)
+    for k in range(4):
+        numbers[k, i] = to_digits(numbers[k, i])
+
+
+@entry
+def _round_all(numbers: np.ndarray, sizes: np.ndarray) -> None:
+    for i in range(sizes.shape[0]):
+        _round(numbers, sizes[i], i)
+        for k in range(4, numbers.shape[0]):
+            numbers[k, i] = math.nan
+
+
+@entry
+def _tell(
+    judged: Judged,
+    revised: Revised,
+    numbers: np.ndarray,
+    labels: np.ndarray,
+    founded: np.ndarray,
+    sizes: np.ndarray,
+    revisions: np.ndarray,
+    first: int,
+) -> None:
+    r = 0
+    for i in range(sizes.shape[0]):
+        _round(numbers, sizes[i], i)
+        seq = first + i
+        numbers[4, i] = tell_lasting(judged, seq, labels[i], founded[i], numbers[1, i])
+        numbers[5, i] = tell_stability(revised, seq, founded[i], numbers[0, i])
+        numbers[6, i] = numbers[7, i] = math.nan
+        while r < revisions.shape[0] and revisions[r].by == seq:
+            revise_lasting(judged, revisions[r])
+            revise_stability(revised, revisions[r].seq)
+            r += 1
+
+
+_rounding = Bound(_round_all)
+
+
+class Numbers:
+    """What a stream has learned of its own answers."""
+
+    def __init__(self, truth_field: str | None = None) -> None:
+        self.lasting, self.stability = Lasting(), Stability()
+        self.confidence = Confidence(truth_field)
+        self._tell = Bound(_tell)
+
+    def take(
+        self,
+        first: int,
+        rows: np.ndarray,
+        sizes: np.ndarray,
+        records: Sequence[Record],
+        revisions: np.ndarray = NO_REVISIONS,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of records from number ``first`` on, shape (8, n), by what a search says of them.
+
+        ``sizes`` are the tokens of each, its fields, or numbers of its vector; ``revisions`` those that they
+        brought, by the record that did. Also the confidence in these and its number of labels, shape (m, 2).
+        """
+        numbers, found = _given(rows), (rows["label"], rows["founded"])
+        columns = map(np.ascontiguousarray, (*found, sizes))
+        self._tell((self.lasting.recent, self.stability.recent), numbers, *columns, revisions, first)
+        return numbers, self.confidence.take(first, rows, revisions, records, numbers[6:])
+
+    def score(self, rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """The numbers of records that teach nothing: their answers are never revised."""
+        numbers = rounded(rows, sizes)
+        self.lasting.score(numbers[1], numbers[4])
+        return numbers
+
+    def revise(self, revisions: np.ndarray) -> np.ndarray:
+        """Some records have other answers; the confidence in these and its number of labels, shape (m, 2)."""
+        self.lasting.revise(revisions)
+        self.stability.revise(revisions["seq"])
+        return self.confidence.revise(revisions)
+
+
+def rounded(rows: _Rows, sizes: np.ndarray) -> np.ndarray:
+    """The numbers of records that are no stream."""
+    numbers = _given(rows)
+    _rounding((), numbers, np.ascontiguousarray(sizes, np.int64))
+    return numbers
+
+
+def _given(rows: _Rows) -> np.ndarray:
+    numbers = np.empty((len(NUMBERS), len(rows["probability"])))
+    for k in range(3):
+        numbers[k] = rows[NUMBERS[k]]
+    return numbers
