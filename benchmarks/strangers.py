@@ -1,21 +1,24 @@
-"""Data that no constant was chosen on: generated mixtures and scikit-learn's sets, beside others in one run.
+"""Data that no constant was chosen on: generated mixtures, scikit-learn's sets and texts, beside others.
 
 Of each kind there are two halves, by the seeds that they come from: constants are chosen on the first, the
 second is what the documentation quotes. Everything is standardised and shuffled. streamdp is a stream at its
 defaults; its newest labels count. KMeans is told the true number of clusters; HDBSCAN's noise is one cluster;
 the variational mixture is scikit-learn's Dirichlet process with full covariances and at most 30 clusters.
+River's DBSTREAM is told half the square root of the number of dimensions as its radius, and is asked when it
+has learned all records. Texts are in ``benchmarks.strange_texts``.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.strange_texts import OF_TEXTS, Texts, text_sets
 from benchmarks.workloads import CHUNK, show
 from streamdp.engine import Engine
 from streamdp.scoring.agreement import agreement
@@ -113,7 +116,18 @@ def variational(data: Data) -> np.ndarray:
     )
 
 
-Clusterer = Callable[[Data], np.ndarray]
+def dbstream(data: Data) -> np.ndarray:
+    """By its last clusters."""
+    from river.cluster import DBSTREAM
+
+    model = DBSTREAM(clustering_threshold=0.5 * data.vectors.shape[1] ** 0.5)
+    rows = [dict(enumerate(row)) for row in data.vectors.tolist()]
+    for row in rows:
+        model.learn_one(row)
+    return np.array([model.predict_one(row) for row in rows])
+
+
+Clusterer = Callable[[Any], np.ndarray]
 
 ALL: dict[str, Clusterer] = {
     "streamdp": ours,
@@ -121,21 +135,24 @@ ALL: dict[str, Clusterer] = {
     "KMeans, told k": kmeans,
     "HDBSCAN": hdbscan,
     "variational": variational,
+    "DBSTREAM": dbstream,
 }
 
 
 class Score(NamedTuple):
-    """ARI, and the number of clusters as a multiple of the truth's."""
+    """Agreement with the truth, and the number of clusters as a multiple of the truth's."""
 
+    nmi: float
     ari: float
     ratio: float
 
 
-def score(data: Data, clusterer: Clusterer) -> Score:
+def score(data: Data | Texts, clusterer: Clusterer) -> Score:
     """How a clusterer does on a set."""
     labels = clusterer(data)
     clusters = len(np.unique(data.truth))
-    return Score(agreement(labels, data.truth).ari, len(np.unique(labels)) / clusters)
+    found = agreement(labels, data.truth)
+    return Score(found.nmi, found.ari, len(np.unique(labels)) / clusters)
 
 
 def sets(half: str) -> dict[str, list[Data]]:
@@ -148,13 +165,14 @@ def sets(half: str) -> dict[str, list[Data]]:
     return found
 
 
-def row(name: str, data: list[Data], clusterers: dict[str, Clusterer]) -> tuple[str, ...]:
-    """Mean ARI, and in brackets the median multiple of the true number of clusters."""
+def row(name: str, data: Sequence[Data | Texts], clusterers: Mapping[str, Clusterer]) -> tuple[str, ...]:
+    """Mean ARI (of texts NMI and ARI), and in brackets the median multiple of the true number of clusters."""
     cells = [name]
     for clusterer in clusterers.values():
         scores = [score(each, clusterer) for each in data]
         ratio = np.median([each.ratio for each in scores])
-        cells.append(f"{np.mean([each.ari for each in scores]):.3f} ({ratio:.1f})")
+        means = np.mean(scores, axis=0)[1 if isinstance(data[0], Data) else 0 : 2]
+        cells.append(f"{' / '.join(f'{mean:.3f}' for mean in means)} ({ratio:.1f})")
     return tuple(cells)
 
 
@@ -162,13 +180,23 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=list(HALVES), default="table", help="which seeds")
-    parser.add_argument("--only", nargs="+", default=list(ALL), choices=list(ALL), help="who takes part")
+    parser.add_argument("--only", nargs="+", choices=list(ALL | OF_TEXTS), help="who takes part")
+    parser.add_argument("--of", nargs="+", choices=("vectors", "texts"), default=("vectors", "texts"))
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message=".*did not converge")
-    clusterers = {name: ALL[name] for name in options.only}
-    with threadpool_limits(1):
-        rows = [row(name, data, clusterers) for name, data in sets(options.half).items()]
-    show("ARI (clusters found for each true one)", ("", *clusterers), rows)
+    found: dict[str, tuple[Mapping[str, Sequence[Data | Texts]], Mapping[str, Clusterer]]] = {}
+    if "vectors" in options.of:
+        found["ARI (clusters found for each true one)"] = sets(options.half), ALL
+    if "texts" in options.of:
+        orders = range(HALVES[options.half], HALVES[options.half] + ORDERS)
+        found["NMI / ARI (clusters found for each true one)"] = text_sets(orders), OF_TEXTS
+    for title, (data, all_of_them) in found.items():
+        clusterers = {
+            name: each for name, each in all_of_them.items() if not options.only or name in options.only
+        }
+        with threadpool_limits(1):
+            rows = [row(name, each, clusterers) for name, each in data.items()]
+        show(title, ("", *clusterers), rows)
 
 
 if __name__ == "__main__":

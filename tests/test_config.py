@@ -241,7 +241,15 @@ def test_stemmers_exist() -> None:
     assert set(get_args(Stem)) - {"none"} <= set(snowballstemmer.algorithms())
 
 
-FREE = {"keep", "params", "snapshot_every", "snapshot_seconds", "snapshot_keep", "idle_timeout"}
+FREE = {
+    "keep",
+    "truth_field",
+    "params",
+    "snapshot_every",
+    "snapshot_seconds",
+    "snapshot_keep",
+    "idle_timeout",
+}
 
 
 def test_a_state_goes_on_with_its_settings_where_none_are_written() -> None:
