@@ -175,11 +175,10 @@ class BeamSearch:
 
     def _prepare_output(self, records: int) -> None:
         out = self._out
-        for name, wanted in (
-            ("answers", records),
-            ("revisions", 2 * int(out.needs.revisions)),
-            ("events", 2 * int(out.needs.events)),
-        ):
+        revisions, events = int(out.needs.revisions), int(out.needs.events)
+        if not revisions and not events and records <= len(out.answers):
+            return
+        for name, wanted in (("answers", records), ("revisions", 2 * revisions), ("events", 2 * events)):
             held = len(getattr(out, name))
             if held < wanted // (1 if name == "answers" else 2):
                 out = grown(out, "records" if name == "answers" else name, power_of_two(wanted))

@@ -64,44 +64,45 @@ def _nearest(whole: int, power: int) -> float:
 
 
 @kernel
+def _digits(data: np.ndarray, i: int, stop: int, whole: int, digits: int) -> tuple[int, int, int]:
+    """The place after digits, the number that they go on with, and how many of its digits count.
+
+    The place is NOWHERE where too many count.
+    """
+    while i < stop and ZERO <= data[i] <= NINE:
+        if digits or data[i] != ZERO:
+            digits += 1
+            if digits > _DIGITS:
+                return NOWHERE, 0, 0
+        whole = 10 * whole + (data[i] - ZERO)
+        i += 1
+    return i, whole, digits
+
+
+@kernel
 def after_double(data: np.ndarray, i: int, stop: int) -> tuple[int, float]:
     """The place after a number of JSON, and the double that it is."""
     begin, negative = i, i < stop and data[i] == MINUS
     if negative:
         i += 1
-    first, whole, digits, power = i, 0, 0, 0
-    while i < stop and ZERO <= data[i] <= NINE:
-        if digits or data[i] != ZERO:
-            digits += 1
-            if digits > _DIGITS:
-                return NOWHERE, 0.0
-        whole = 10 * whole + (data[i] - ZERO)
-        i += 1
-    if i == first or (i > first + 1 and data[first] == ZERO):
+    first, power = i, 0
+    i, whole, digits = _digits(data, i, stop, 0, 0)
+    if i < 0 or i == first or (i > first + 1 and data[first] == ZERO):
         return NOWHERE, 0.0
     if i < stop and data[i] == _POINT:
         first = i + 1
-        i = first
-        while i < stop and ZERO <= data[i] <= NINE:
-            if digits or data[i] != ZERO:
-                digits += 1
-                if digits > _DIGITS:
-                    return NOWHERE, 0.0
-            whole = 10 * whole + (data[i] - ZERO)
-            i += 1
+        i, whole, digits = _digits(data, first, stop, whole, digits)
         power = first - i
-        if power == 0:
+        if i < 0 or power == 0:
             return NOWHERE, 0.0
     if i < stop and (data[i] == 0x65 or data[i] == 0x45):
         i += 1
         falls = i < stop and data[i] == MINUS
         if i < stop and (falls or data[i] == _PLUS):
             i += 1
-        first, exponent = i, 0
-        while i < stop and ZERO <= data[i] <= NINE:
-            exponent = 10 * exponent + (data[i] - ZERO)
-            i += 1
-        if i == first or i > first + 3:
+        first = i
+        i, exponent, _ = _digits(data, i, stop, 0, 0)
+        if i <= first or i > first + 3:
             return NOWHERE, 0.0
         power += -exponent if falls else exponent
     number = _nearest(whole, power)

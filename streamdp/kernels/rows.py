@@ -38,6 +38,21 @@ class Counters(np.ndarray):
         self[...] = 0
 
 
+def _property(name: str) -> property:
+    """A field as an attribute of counters: found at once, where ``__getattr__`` is asked last."""
+
+    def get(counters: Counters) -> Any:
+        try:
+            return counters[name][()]
+        except ValueError:
+            raise AttributeError(f"there is no counter {name!r}") from None
+
+    def put(counters: Counters, value: Any) -> None:
+        counters[name] = value
+
+    return property(get, put)
+
+
 def row_type(integers: str = "", reals: str = "") -> np.dtype[Any]:
     """The type of rows with these fields, named with spaces between."""
     return np.dtype([(name, INTEGER) for name in integers.split()] + [(name, REAL) for name in reals.split()])
@@ -57,6 +72,9 @@ def new_counters(kind: type, **values: float) -> Counters:
 
 
 def _counters(kind: np.dtype[Any], fills: Any) -> Counters:
+    for name in kind.names or ():
+        if name not in Counters.__dict__:
+            setattr(Counters, name, _property(name))
     found = np.zeros((), kind).view(Counters)
     _fill(found, fills)
     return found
