@@ -263,7 +263,7 @@ def serve(
         made.append(Answering(page, measured.server.answer, page.drop))
         return made[0].routes()
 
-    serving = Serving(page=at.port, page_host=at.host)
+    serving = Serving(page=at.port, page_host=at.host, page_corrections=True)
     how: dict[str, Any] = {"limits": SERVICE, "tls": tls, "more": more, "token": token, "called": "service"}
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:
