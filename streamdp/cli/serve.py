@@ -95,8 +95,7 @@ class DoorWatch(Watch):
         """The run is open: records may come as soon as what the journal holds is answered."""
         from streamdp.serve.door import Door, ids_by
         from streamdp.serve.logs import uid_of
-        from streamdp.serve.stands import Stands
-        from streamdp.serve.stored import Stored
+        from streamdp.serve.stored import Stands, Stored
 
         assert outputs.store is not None
         assert outputs.state is not None

@@ -14,7 +14,7 @@ from streamdp.page.desk import TAKEN, given, unusable
 from streamdp.page.errors import AskError, allow, as_json, integer
 from streamdp.page.guard import Allowance
 from streamdp.serve.bodies import whole
-from streamdp.serve.stands import Stands
+from streamdp.serve.stored import Stands
 from streamdp.serve.told import CorrectionList, Noted
 from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile
 from streamdp.state.wanted import Wanted
