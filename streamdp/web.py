@@ -78,6 +78,7 @@ class Crowd(Generic[T]):
     def __init__(self, most: int, each: int, idle: Callable[[T], bool]) -> None:
         self._most, self._each, self._idle = most, each, idle
         self._addresses: dict[T, str] = {}
+        self._counts: Counter[str] = Counter()  # connections by address
 
     def __len__(self) -> int:
         return len(self._addresses)
@@ -88,8 +89,8 @@ class Crowd(Generic[T]):
 
     def enter(self, one: T, address: str) -> T | None:
         """Take a connection in; the one that has to go for it, which may be itself."""
-        counts = Counter(self._addresses.values())
-        gone = None
+        counts = self._counts
+        gone: T | None = None
         if counts[address] >= self._each or len(self) >= self._most:
             where = address if counts[address] >= self._each else counts.most_common(1)[0][0]
             among = (other for other, of in self._addresses.items() if of == where and self._idle(other))
@@ -97,10 +98,15 @@ class Crowd(Generic[T]):
             if gone is one:
                 return one
             if gone is not None:
-                del self._addresses[gone]
+                self.leave(gone)
         self._addresses[one] = address
+        counts[address] += 1
         return gone
 
     def leave(self, one: T) -> None:
         """A connection has ended."""
-        self._addresses.pop(one, None)
+        address = self._addresses.pop(one, None)
+        if address is not None:
+            self._counts[address] -= 1
+            if not self._counts[address]:
+                del self._counts[address]

@@ -354,10 +354,13 @@ def test_names_and_silence() -> None:
     assert not [event for event in told if event.cluster == a and event.event in ("titled", "renamed")]
     again = Engine.loads(engine.dumps(), engine.settings, with_events=True)
     assert again.dumps() == engine.dumps()
-    again.correct(Correction(what="undo", undone=1))
-    again.correct(Correction(what="undo", undone=2))
+    (called,) = again.correct(Correction(what="undo", undone=1)).events
+    assert not again.correct(Correction(what="undo", undone=2)).events
     assert again.stories().story(b) is not None
-    assert again.stories().story(a).title != "All about storms"  # type: ignore[union-attr]
+    story = again.stories().story(a)
+    assert story is not None
+    assert (called.event, called.cluster, called.title) == ("renamed", a, story.title)
+    assert story.title != "All about storms"
 
 
 def test_templates_have_names_and_silence() -> None:
@@ -367,6 +370,8 @@ def test_templates_have_names_and_silence() -> None:
     correct(engine, "rename", label, title="Sessions of root")
     assert engine.stories()[0].title == "Sessions of root"
     assert refusal(engine, "pin", label).endswith("not for templates")
+    (called,) = correct(engine, "undo", undone=1).events
+    assert called.title == engine.stories()[0].title == "session <num> opened for root"
 
 
 # ---------------------------------------------------------------- as the stream goes on

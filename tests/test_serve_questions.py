@@ -102,18 +102,20 @@ def listed(served: Served, query: str = "") -> Any:
 def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
     storm = served.ask("GET", "/v1/answers?id=s0")[1]["label"]
     vote = served.ask("GET", "/v1/answers?id=v0")[1]["label"]
+    before = served.ask("GET", f"/v1/stories/{storm}")[1]["title"]
     status, made = correct(served, what="rename", stories=[storm], title="The storm", who="ann")
-    assert (status, made["number"], made["who"], made["at"]) == (200, 1, "ann", None)
+    assert (status, made["number"], made["who"], made["at"]) == (200, 1, "ann", 280)
 
     def title() -> str:
         return str(served.ask("GET", f"/v1/stories/{storm}")[1]["title"])
 
     wait_for(lambda: title() == "The storm", seconds=20)
     (noted,) = listed(served)["corrections"]
-    assert noted == {**made, "at": 280}
+    assert noted == made
     assert correct(served, what="keep-apart", stories=[storm, vote])[0] == 200
     assert correct(served, what="undo", undone=1)[1]["number"] == 3
-    wait_for(lambda: listed(served)["corrections"][-1]["at"] is not None, seconds=20)
+    wait_for(lambda: title() != "The storm", seconds=20)
+    assert title() == before
     first = listed(served, "?limit=2")
     assert (len(first["corrections"]), first["next"]) == (2, 2)
     rest = listed(served, "?after=2")
@@ -124,6 +126,19 @@ def test_corrections_are_taken_listed_and_undone(served: Served) -> None:
         ["2", "keep-apart"],
         ["3", "undo"],
     ]
+
+
+def test_the_page_of_a_service_corrects_at_the_same_desk(served: Served) -> None:
+    assert served.ask("GET", "/api/status")[1]["corrects"]
+    vote, number = served.ask("GET", "/v1/answers?id=v0")[1]["label"], len(listed(served)["corrections"]) + 1
+    sent = json.dumps({"what": "rename", "stories": [vote], "title": "The vote"}).encode()
+    status, made = served.ask("POST", "/api/corrections", sent)
+    assert (status, made["number"], made["who"]) == (200, number, "page")
+    noted = listed(served, f"?after={number - 1}")["corrections"]
+    assert [(each["title"], each["who"], each["at"]) for each in noted] == [("The vote", "page", 280)]
+    shown = served.ask("GET", "/api/corrections")[1]
+    assert (shown["allowed"], shown["corrections"][0]["number"]) == (True, number)
+    assert correct(served, what="undo", undone=number)[0] == 200
 
 
 def test_a_correction_that_cannot_be_is_refused_and_not_written(served: Served) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +19,7 @@ from streamdp.records import Answers
 from streamdp.reports.source import append_correction
 from streamdp.settings.schema import Classes
 from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
+from streamdp.state.wanted import now
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
 keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,
@@ -28,8 +28,7 @@ list"""
 
 def correction_of(what: str, given: Sequence[str], who: str) -> Correction:
     """The correction that somebody has typed. Raises CorrectionError."""
-    when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    parts: dict[str, Any] = {"who": who, "when": when}
+    parts: dict[str, Any] = {"who": who, "when": now()}
     stories, rest = list(given), list[str]()
     if what == "rename":
         stories, rest = stories[:1], stories[1:]

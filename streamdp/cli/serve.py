@@ -96,8 +96,7 @@ class DoorWatch(Watch):
         """The run is open: records may come as soon as what the journal holds is answered."""
         from streamdp.serve.door import Door, ids_by
         from streamdp.serve.logs import uid_of
-        from streamdp.serve.stands import Stands
-        from streamdp.serve.stored import Stored
+        from streamdp.serve.stored import Stands, Stored
 
         assert outputs.store is not None
         assert outputs.state is not None
@@ -264,7 +263,7 @@ def serve(
         made.append(Answering(page, measured.server.answer, page.drop))
         return made[0].routes()
 
-    serving = Serving(page=at.port, page_host=at.host)
+    serving = Serving(page=at.port, page_host=at.host, page_corrections=True)
     how: dict[str, Any] = {"limits": SERVICE, "tls": tls, "more": more, "token": token, "called": "service"}
     live = LivePage(serving, "records over HTTP", automatic(settings), **how)
     try:

@@ -89,9 +89,10 @@ class Connection(H11Protocol):
 
     def overdue(self, now: float, patience: float, answer: float) -> bool:
         """Whether it has waited for too long at a time of the monotonic clock."""
-        state = self.cycle, self.idle
+        idle = self.idle
+        state = self.cycle, idle
         if state != self._seen:
             self._seen, self._since = state, now
-        if not self.idle and self.cycle.scope["path"] in STREAMS:
+        if not idle and self.cycle.scope["path"] in STREAMS:
             return False
-        return now - self._since > (patience if self.idle else answer)
+        return now - self._since > (patience if idle else answer)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.engine import Engine
+from streamdp.errors import Exit
 from streamdp.page.errors import AskError, Asks, as_json, json_of
 from streamdp.page.guard import Allowance
 from streamdp.state.corrections import Correction, CorrectionError
+from streamdp.state.wanted import Wanted
 
 TAKEN = 20.0, 2.0
 """Corrections that are taken at once, and in a second in the long run."""
@@ -39,29 +41,24 @@ class Desk(NamedTuple):
     why: str = CLOSED
 
 
-class _Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a page sends."""
+async def given(api: Asks, desk: Desk, correction: Correction) -> Correction:
+    """What the stream makes of a correction: with its number. Raises AskError."""
+    give = desk.give
+    if give is None:
+        raise AskError(403, desk.why)
+    try:
+        made: Correction = await api.ask(lambda engine: give(engine, correction))
+    except CorrectionError as error:
+        if error.exit_code != Exit.USAGE:
+            raise unusable(error) from None
+        raise AskError(409, error.message) from None
+    return made
 
-    what: str
-    stories: list[int] = []
-    records: list[str] = []
-    title: str | None = None
-    undone: int | None = None
-    who: str = "page"
 
-    def correction(self) -> Correction:
-        """The same with the time. Raises ValueError where it cannot be."""
-        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        named: Any = self.what
-        return Correction(
-            what=named,
-            stories=tuple(self.stories),
-            records=tuple(self.records),
-            title=self.title,
-            undone=self.undone,
-            who=self.who,
-            when=when,
-        )
+def unusable(error: CorrectionError) -> AskError:
+    """The file of corrections cannot be read or written."""
+    full = getattr(error.__cause__, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return AskError(507 if full else 503, error.message, 5.0)
 
 
 class Corrected:
@@ -84,18 +81,15 @@ class Corrected:
     async def take(self, request: Request) -> Response:
         """Check a correction, note it, and apply it."""
         desk = self._desk()
-        if (give := desk.give) is None:
+        if desk.give is None:
             raise AskError(403, desk.why)
         wanted, large = 'send {"what": "...", "stories": [...]}', "a correction that long is none"
-        asked = await json_of(request, _Asked, wanted, self._allowance, large)
+        asked = await json_of(request, Wanted, wanted, self._allowance, large)
         try:
-            correction = asked.correction()
+            correction = asked.correction("page")
         except ValueError as error:
             raise AskError(400, str(error)) from None
-        try:
-            made: Correction = await self._api.ask(lambda engine: give(engine, correction))
-        except CorrectionError as error:
-            raise AskError(409, error.message) from None
+        made = await given(self._api, desk, correction)
         return as_json(msgspec.json.encode(row_of(made, None)))
 
 

@@ -62,16 +62,35 @@ class Hub:
         self._encode = msgspec.json.Encoder().encode
         self.number = self.dropped = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._calls: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._woken = False
 
     def begin(self) -> None:
         """The loop of the server runs, and is this one."""
         self._loop = asyncio.get_running_loop()
 
     def call(self, what: Callable[..., object], *given: Any) -> None:
-        """Have the loop call something, from any thread; nothing where it runs no more."""
+        """Have the loop call something, from any thread, in order; nothing where it runs no more.
+
+        The loop is woken once for whatever has come until it runs: each time costs a system call.
+        """
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # closed
-                self._loop.call_soon_threadsafe(what, *given)
+            self._calls.append((what, given))
+            if not self._woken:
+                self._woken = True
+                with contextlib.suppress(RuntimeError):  # closed
+                    self._loop.call_soon_threadsafe(self._run_calls)
+
+    def _run_calls(self) -> None:
+        assert self._loop is not None
+        self._woken = False  # before the first look: what comes from now on wakes the loop again
+        try:
+            for _ in range(len(self._calls)):
+                what, given = self._calls.popleft()
+                what(*given)
+        finally:
+            if self._calls:  # one has failed
+                self._loop.call_soon(self._run_calls)
 
     def publish(self, tick: dict[str, Any]) -> None:
         """Send a tick to all pages, from any thread."""

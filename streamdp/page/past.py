@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -28,6 +28,12 @@ LEAST = 5.0
 
 Page = tuple[int, list[dict[str, Any]]]
 """How many there are, and some of them."""
+
+Known = Callable[[int, int], Awaitable[Page]]
+"""Gives so many from one on."""
+
+Listed = Literal["ended", "records"]
+"""The lists that are given a page at a time: methods of a ``Source``."""
 
 
 class Source(Protocol):
@@ -53,31 +59,39 @@ class Further:
     async def ended(self, request: Request) -> Response:
         """Stories that ended."""
         words = request.query_params.get("search", "")[:200].lower().split()
-        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 50, 1, PAGED)
-        source: Source | None = self._api.view.source
-        if source is None:
-            found, rows = self._api.view.ended(words, start, most)
-            lacking = "without --store, those are known that ended since the page began"
-        else:
-            found, rows = await asyncio.to_thread(source.ended, words, start, most)
-            lacking = source.lacking
-        return as_json(msgspec.json.encode({"found": found, "lacking": lacking, "ended": rows}))
+
+        async def known(start: int, most: int) -> Page:
+            found: Page = self._api.view.ended(words, start, most)
+            return found
+
+        lacking = "without --store, those are known that ended since the page began"
+        return await self._paged(request, "ended", 50, words, known, lacking)
 
     async def records(self, request: Request) -> Response:
         """All records of a story that are known, the latest first."""
         label = label_of(request)
-        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", 20, 1, PAGED)
-        source: Source | None = self._api.view.source
-        if source is None:
+
+        async def known(start: int, most: int) -> Page:
             allow(self._api.made)
             found, rows = await self._api.ask(lambda engine: retained(engine, label, start, most))
             texts = self._api.view.texts(label)
-            rows = [{**row, "text": row["text"] or texts.get(row["seq"], "")} for row in rows]
-            lacking = "the records that are retained, and the texts of some: a --store has all"
+            return found, [{**row, "text": row["text"] or texts.get(row["seq"], "")} for row in rows]
+
+        lacking = "the records that are retained, and the texts of some: a --store has all"
+        return await self._paged(request, "records", 20, label, known, lacking)
+
+    async def _paged(
+        self, request: Request, name: Listed, most: int, of: Any, known: Known, lacking: str
+    ) -> Response:
+        """A page of a list ``of`` something: of the store, else what is ``known`` without one."""
+        start, most = integer(request, "start", 0, 0, 10**9), integer(request, "limit", most, 1, PAGED)
+        source: Source | None = self._api.view.source
+        if source is None:
+            found, rows = await known(start, most)
         else:
-            found, rows = await asyncio.to_thread(source.records, label, start, most)
+            found, rows = await asyncio.to_thread(getattr(source, name), of, start, most)
             lacking = source.lacking
-        return as_json(msgspec.json.encode({"found": found, "lacking": lacking, "records": rows}))
+        return as_json(msgspec.json.encode({"found": found, "lacking": lacking, name: rows}))
 
     async def themes(self, request: Request) -> Response:
         """The live stories in fewer, coarser groups."""

@@ -73,7 +73,7 @@ class View:
         self._novelties: list[float] = []
         self._times: list[float | None] = []
         self._waiting: dict[object, str] = {}
-        self._batch: list[Record | Reject] = []
+        self._batch: Sequence[Record | Reject] = []  # texts side by side stay so, unless they are shown
         self._fresh: list[Shown] = []
         self._revised: list[Shown] = []
         self._happened: list[Happening] = []
@@ -114,7 +114,7 @@ class View:
         """These were read, and will be answered."""
         if self._batch:
             self._remember()
-        self._batch = records.all() if isinstance(records, Texts) else records
+        self._batch = records
 
     def _remember(self) -> None:
         """Keep what the records say that wait for their turn."""

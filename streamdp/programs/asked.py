@@ -18,9 +18,10 @@ from streamdp.reports.source import (
     open_state,
     source_of,
 )
-from streamdp.serve.told import ChangeList, CorrectionList, Noted, RecordList, StoryList, Wanted, Where
+from streamdp.serve.told import ChangeList, CorrectionList, Noted, RecordList, StoryList, Where
 from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.snapshot import written_at
+from streamdp.state.wanted import Wanted
 from streamdp.story.story import Sort, Story
 
 WHERE, CHANGES, CORRECTIONS = "where", "changes", "corrections"

@@ -19,10 +19,10 @@ from streamdp.serve.told import (
     RecordList,
     StoryList,
     Text,
-    Wanted,
     Where,
     Wrong,
 )
+from streamdp.state.wanted import Wanted
 from streamdp.story.story import Sort, Story
 
 SECONDS = 90.0

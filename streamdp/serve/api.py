@@ -20,8 +20,7 @@ from streamdp.serve.changed import Changed
 from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
-from streamdp.serve.stands import Stands
-from streamdp.serve.stored import Stored
+from streamdp.serve.stored import Stands, Stored
 from streamdp.serve.told import Answer, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Stories, Story
 from streamdp.web import PATIENCE

@@ -15,7 +15,7 @@ from streamdp.page.api import Api
 from streamdp.page.errors import AskError, as_json, integer
 from streamdp.reports.diff import Diff, Told, since_in, told_of
 from streamdp.reports.marks import MarkError, since_of
-from streamdp.serve.stands import Stands
+from streamdp.serve.stored import Stands
 from streamdp.serve.told import ChangeList
 from streamdp.story.answers import StoriesError
 

@@ -15,7 +15,7 @@ from streamdp.decode.otlp import LogRecords, Piece, pieces
 from streamdp.page.errors import AskError, headers_of
 from streamdp.serve.bodies import MOST, Shape, unpacked, whole
 from streamdp.serve.otlp import FORMS, JSON, Form
-from streamdp.serve.stands import Stands
+from streamdp.serve.stored import Stands
 from streamdp.serve.told import Answer
 from streamdp.settings import Settings
 from streamdp.settings.memory import longest_record

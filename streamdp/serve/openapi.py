@@ -18,10 +18,10 @@ from streamdp.serve.told import (
     RecordList,
     StoryList,
     Text,
-    Wanted,
     Where,
     Wrong,
 )
+from streamdp.state.wanted import Wanted
 from streamdp.story.story import Sort, Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"

@@ -1,14 +1,16 @@
-"""Questions to the store while it is written: answers by id, events in order, records of a story."""
+"""Questions to the store while it is written: answers by id, events, records; what a service stands on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from streamdp.records.stored import read_only
+from streamdp.serve.door import Door
 from streamdp.serve.told import Answer
+from streamdp.settings import Settings
 from streamdp.story.story import StoryRecord
 
 _ANSWERS = """
@@ -67,3 +69,16 @@ class Stored:
     def close(self) -> None:
         """Close the connection."""
         self._store.close()
+
+
+class Stands(NamedTuple):
+    """The door; answers of the store; where store and state are; whether records are lines of text; how they
+    are read.
+    """
+
+    door: Door
+    stored: Stored
+    store: str
+    state: str
+    of_text: bool
+    settings: Settings

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
 
 from streamdp.records import Answers, Assignment, Lines, Reject
 from streamdp.reports.diff import Change, Diff
-from streamdp.state.corrections import Correction, CorrectionsFile, What
+from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.story import Sort, Stories, Story, StoryRecord
 
 
@@ -121,22 +120,6 @@ class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
         chosen = found.changes if every else found.surprising
         times = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
         return cls(changes=chosen[start : start + most], total=len(chosen), dated=found.dated, **times)
-
-
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A correction that somebody wants: what each names is said in docs/stories.md."""
-
-    what: What
-    stories: tuple[int, ...] = ()
-    records: tuple[str, ...] = ()
-    title: str | None = None
-    undone: int | None = None
-    who: str = ""
-
-    def correction(self) -> Correction:
-        """The correction. Raises ValueError where it says nothing."""
-        when = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Correction(**msgspec.structs.asdict(self), when=when)
 
 
 class Noted(Correction, frozen=True, omit_defaults=False):

@@ -65,11 +65,11 @@ def stories_of(
 ) -> list[Story]:
     """A story for each cluster, in their order; each title once."""
     related = _Relations.of(known.kin)
-    titles = unique({c.cluster: known.titles.get(c.cluster) or _named(c) for c in clusters}, known.keywords)
+    titles = unique({c.cluster: known.titles.get(c.cluster) or called(c) for c in clusters}, known.keywords)
     return [_story(c, titles[c.cluster], known, related, clock, closed) for c in clusters]
 
 
-def _named(cluster: ClusterSummary) -> str:
+def called(cluster: ClusterSummary) -> str:
     """What a cluster without a title is called: its template, its most typical sample, what it is about."""
     if isinstance(cluster.template, str):
         return short(cluster.template, 300)

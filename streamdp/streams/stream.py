@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from streamdp.answers.announcer import Announcer
-from streamdp.answers.describe import Candidate, Census
+from streamdp.answers.describe import Candidate, Census, described
 from streamdp.beam.looks.adapt import Adapted
 from streamdp.beam.search import BeamSearch
 from streamdp.encode.order import Ready, ReorderBuffer
@@ -22,6 +22,7 @@ from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from streamdp.state.corrections import Correction, CorrectionError
 from streamdp.state.retained import Retained
+from streamdp.story.gather import called
 from streamdp.story.memory import Memory
 from streamdp.streams.corrections import Corrections, refused
 
@@ -104,14 +105,14 @@ class Stream(ABC):
         if correction.what in ("rename", "mute"):
             self._declare(correction)
         elif correction.what == "undo":
-            self.lift(correction.undone or 0, check=answers is None)
+            correction = self.lift(correction.undone or 0, check=answers is None)
         else:
             since = len(answers.events) if answers is not None else 0
             self.constrain(correction, answers)
             if answers is not None:
                 self._hear(answers, since)
         if correction.what == "rename" and self.with_events and answers is not None:
-            answers.events.extend(self.corrections.audible([self._renamed(correction)], by_hand=True))
+            answers.events.extend(self._renamed(*correction.stories))
 
     def correct_at(self, correction: Correction, at: int, answers: Answers, *, check: bool = False) -> None:
         """Apply a correction when so many records have been absorbed: now, or as they come.
@@ -146,23 +147,27 @@ class Stream(ABC):
                 raise refused(f"story {other} has that name already: names are unique")
         held.begin(correction)
 
-    def _renamed(self, correction: Correction) -> Event:
-        """The event of a story that somebody has named."""
-        (cluster,) = self.summaries(correction.stories)
-        dated = self.order.dated
-        return Event(
-            event=RENAMED,
-            seq=self.seq - 1,
-            time=self.retained.time if dated else None,
-            cluster=cluster.cluster,
-            other=None,
-            size=cluster.size,
-            moved=None,
-            first_time=cluster.first_time if dated else None,
-            last_time=cluster.last_time if dated else None,
-            words=cluster.words,
-            title=str(correction.title),
-        )
+    def _renamed(self, label: int) -> list[Event]:
+        """The event of a story that somebody has named, or no longer; none where it has ended."""
+        dated, titles = self.order.dated, self.memory.titles
+        found = described(self.summaries((label,)), self.retained, self.announcer.samples, dated=dated)
+        events = [
+            Event(
+                event=RENAMED,
+                seq=self.seq - 1,
+                time=self.retained.time if dated else None,
+                cluster=label,
+                other=None,
+                size=cluster.size,
+                moved=None,
+                first_time=cluster.first_time,
+                last_time=cluster.last_time,
+                words=cluster.words,
+                title=self.corrections.names.get(label) or titles.of(label) or called(cluster),
+            )
+            for cluster in found
+        ]
+        return self.corrections.audible(events, by_hand=True)
 
     def constrain(self, correction: Correction, answers: Answers | None) -> None:
         """Hold what a correction says of records, from now on. Raises CorrectionError.
