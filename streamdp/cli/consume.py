@@ -117,11 +117,10 @@ class Run:
         self.snapshots: Snapshots | None = None
         self.corrector: Corrector | None = None
         if self.folder is not None and not self.frozen:
-            hands = self._answer, self.sinks.corrected, heard_of(input)
-            self.corrector = Corrector(self.folder.folder, self.engine, *hands)
-            self.snapshots = Snapshots(
-                self.folder, self.settings, outputs.modes, self._wait, watch, self.first
-            )
+            hands = self.engine, self._answer, self.sinks.corrected, heard_of(input)
+            self.corrector = Corrector(self.folder.folder, *hands)
+            kept = self.folder, self.settings, outputs.modes
+            self.snapshots = Snapshots(*kept, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
         watch.opened(outputs.store, self.corrector)
