@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from streamdp.records.stored import read_only
 from streamdp.reports.store import CLOSED, fts_of, has_search
 from streamdp.story.titles import short
 
@@ -21,7 +21,7 @@ class PagedStore:
     """Pages of a store, by one connection; from any thread."""
 
     def __init__(self, path: str | Path) -> None:
-        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._store = read_only(path)
         self._lock = threading.Lock()
         self.lacking = ""
 

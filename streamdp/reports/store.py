@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 
 from streamdp.errors import Exit
 from streamdp.records import ClusterSummary
-from streamdp.records.stored import VERSION, store_version
+from streamdp.records.stored import VERSION, read_only, store_version
 from streamdp.story.answers import StoriesError, stated_of
 from streamdp.story.clock import Clock
 from streamdp.story.doubts import LATEST, doubts
@@ -31,16 +32,27 @@ _RECORD = "label, seq, id, time, text, probability, revision"
 
 
 class StoreStories:
-    """Stories of a store. Raises StoriesError where its tables are of a later version."""
+    """Stories of a store. Raises StoriesError where its tables are of a later version, or damaged."""
 
     def __init__(self, path: str | Path) -> None:
         version = store_version(path)
         if version is None or version > VERSION:
             raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
-        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        (self._records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
-        (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
+        self._path = path
+        with self._sound():
+            self._store = read_only(path)
+            (self._records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
+            (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
         self.lacking = f"the store holds records from number {self._oldest:,} on" if self._oldest else ""
+
+    @contextlib.contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Raise StoriesError for whatever damage, or somebody else's hand, makes of a store's tables."""
+        try:
+            yield
+        except (sqlite3.Error, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            what = " ".join(str(error).split())
+            raise StoriesError(f"{self._path}: the store is damaged: {what}", Exit.BAD_DATA) from error
 
     def _one(self, query: str, *given: Any) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._store.execute(query, given).fetchone()
@@ -48,6 +60,10 @@ class StoreStories:
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or those that ended, the latest first."""
+        with self._sound():
+            return self._read(closed=closed, stretch=stretch)
+
+    def _read(self, *, closed: bool, stretch: float | None) -> Stories:
         which, order = (CLOSED, "last_seq DESC, label") if closed else (LIVE, "size DESC, label")
         rows = self._store.execute(
             f"SELECT {_STORY} FROM stories WHERE {which} AND size > 0 ORDER BY {order}"  # noqa: S608
@@ -75,8 +91,9 @@ class StoreStories:
 
     def _stated(self, sizes: dict[int, int]) -> Stated | None:
         query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
-        texts = self._store.execute(query, (READ,))
-        return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
+        with self._sound():
+            texts = self._store.execute(query, (READ,))
+            return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
@@ -139,14 +156,16 @@ class StoreStories:
         """All records of some stories that the store holds, by story and number."""
         for label in sorted(labels):
             query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
-            for row in self._store.execute(query, (label,)):
-                yield label, _record(row)
+            with self._sound():
+                for row in self._store.execute(query, (label,)):
+                    yield label, _record(row)
 
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
-        if not has_search(self._store):
-            return set()
-        wanted = fts_of(words)
+        with self._sound():
+            return self._search(fts_of(words)) if has_search(self._store) else set()
+
+    def _search(self, wanted: str) -> set[int]:
         query = (
             "SELECT DISTINCT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid "
             "WHERE records_text MATCH ?"

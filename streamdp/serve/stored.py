@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from streamdp.records.stored import read_only
 from streamdp.serve.told import Answer
 from streamdp.story.story import StoryRecord
 
@@ -23,7 +23,7 @@ class Stored:
     """What a store holds, by one connection: for one thread at a time."""
 
     def __init__(self, path: str) -> None:
-        self._store = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._store = read_only(path)
 
     def answers(self, ids: Sequence[str]) -> dict[str, Answer]:
         """The newest answers to the records of these ids that are there, by id."""
