@@ -128,6 +128,19 @@ def test_a_line_that_is_longer_than_memory_lets_it_be_is_refused(tmp_path: Path)
     assert "1 record refused (1 too_large)" in said
 
 
+def test_long_cells_that_a_parquet_file_holds_once_are_not_unpacked_together(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    text = arrow.array(["storm over coast " * 10_000])
+    cells = arrow.DictionaryArray.from_arrays(arrow.array([0] * 20_000, arrow.int32()), text)
+    parquet.write_table(arrow.table({"text": cells}), tmp_path / "in.parquet")
+    assert (tmp_path / "in.parquet").stat().st_size < 100_000  # and 3.4 GB unpacked
+    seen, signalled = measure(tmp_path, "in.parquet", seconds=300.0, after=3.0)
+    assert signalled
+    assert seen.code in (0, -signal.SIGTERM)
+    assert seen.mebibytes < 400
+    assert seen.cpu < PATIENCE
+
+
 @pytest.mark.parametrize("what", WITHIN)
 def test_memory_is_bounded_in_bytes(tmp_path: Path, what: str) -> None:
     held, (count, most) = HELD[what], WITHIN[what]

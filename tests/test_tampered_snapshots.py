@@ -106,6 +106,26 @@ def test_what_is_retained_is_not_nothing(words: Case) -> None:
         Engine.loads(altered(stored, "retained", to=none), settings)
 
 
+@pytest.mark.parametrize("final", [-2, 0.5, None, {}])
+def test_what_is_final_while_a_stream_warms_up(final: Any) -> None:
+    engine = Engine(Settings())
+    engine.advance([[1.0, float(i)] for i in range(40)])
+    wrong = altered(engine.dumps(), "announced", "final", to=final)
+    with pytest.raises(SnapshotError, match="what is final is out of range"):
+        Engine.loads(wrong, engine.settings)
+
+
+def test_times_of_retained_lines_are_numbers() -> None:
+    engine = Engine(Settings(likelihood="template"))
+    engine.advance([Record(f"user {i} logged in", {"line": i}, time=float(i)) for i in range(20)])
+    times = unpack(msgspec.msgpack.decode(engine.dumps())["retained"]["batch"]["times"])
+    for wrong in (float("nan"), float("inf")):
+        times[7] = wrong
+        stored = altered(engine.dumps(), "retained", "batch", "times", to=pack(times))
+        with pytest.raises(SnapshotError, match="a time not finite"):
+            Engine.loads(stored, engine.settings)
+
+
 def test_no_record_has_a_word_more_often_than_may_be(words: Case) -> None:
     """Refinements would ask for tables of 16 GiB."""
     stored, settings, _ = words

@@ -322,6 +322,7 @@ class Announcer:
     def load(self, stored: dict[str, Any]) -> None:
         """The inverse of :meth:`dump`."""
         self._final = stored["final"]
+        require(type(self._final) is int and self._final >= -1, "what is final is out of range")
         self.samples.load(stored["samples"])
         if "lasting" in stored:
             self.numbers.lasting.load(stored["lasting"])

@@ -168,13 +168,20 @@ def _weigh(
     """
     by_cluster, by_token, share = weights_of_counts(family.smoothing, family.escape, learned)
     shift, of_clusters, of_tokens = family.smoothing - family.discount, 0.0, 0.0
+    clusters = tokens = 1.0  # products whose logarithms are still to be added
     for i in range(words.shape[0]):
         count = learned.counts[words[i]]
         held = count + shift if count > 0 else 1.0  # what the unseen have in common cancels
         p_cluster, p_token = by_cluster * held, by_token * (held + learned.repeats[words[i]])
-        p = share * p_cluster + (1.0 - share) * p_token
-        of_clusters += math.log(p_cluster / p)
-        of_tokens += math.log(p_token / p)
+        inverse = 1.0 / (share * p_cluster + (1.0 - share) * p_token)
+        clusters *= p_cluster * inverse
+        tokens *= p_token * inverse
+        if min(clusters, tokens) < 1e-200 or max(clusters, tokens) > 1e200:
+            of_clusters += math.log(clusters)
+            of_tokens += math.log(tokens)
+            clusters = tokens = 1.0
+    of_clusters += math.log(clusters)
+    of_tokens += math.log(tokens)
     counters = learned.counters
     counters.evidence *= KEPT
     counters.evidence += _change(new_probability, of_clusters) - _change(new_probability, of_tokens)

@@ -15,10 +15,33 @@ APPLICATION = 0x53445031  # SDP1
 VERSION = 2
 """Of the tables that this streamdp writes."""
 
+_OURS = "meta", "records", "answers", "stories", "events", "corrections", "marks", "before_end"
+"""The tables that are read and written."""
+
 
 def read_only(path: str | Path) -> sqlite3.Connection:
-    """A connection that reads a store, for one thread at a time."""
-    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    """A connection that reads a store, for one thread at a time. sqlite3.Error for what is no sound store."""
+    store = _opened(path)
+    try:
+        refuse_programs(store)
+    except sqlite3.Error:
+        store.close()
+        raise
+    return store
+
+
+def refuse_programs(store: sqlite3.Connection) -> None:
+    """Raise sqlite3.DatabaseError if something in a store would run whenever that is read or written.
+
+    That is a trigger, or a view in the place of a table.
+    """
+    store.execute("PRAGMA trusted_schema = OFF")
+    names = ", ".join("?" * len(_OURS))
+    query = (
+        f"SELECT type, name FROM sqlite_master WHERE type = 'trigger' OR type = 'view' AND name IN ({names})"  # noqa: S608
+    )
+    for kind, name in store.execute(query, _OURS):
+        raise sqlite3.DatabaseError(f"its {kind} {name} is not of streamdp, and would run: drop it")
 
 
 def version_of(store: sqlite3.Connection) -> int | None:
@@ -34,7 +57,11 @@ def store_version(path: str | Path) -> int | None:
     try:
         if not Path(path).is_file():
             return None
-        with contextlib.closing(read_only(path)) as store:
+        with contextlib.closing(_opened(path)) as store:
             return version_of(store)
     except (OSError, sqlite3.Error):
         return None
+
+
+def _opened(path: str | Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -31,16 +32,27 @@ _RECORD = "label, seq, id, time, text, probability, revision"
 
 
 class StoreStories:
-    """Stories of a store. Raises StoriesError where its tables are of a later version."""
+    """Stories of a store. Raises StoriesError where its tables are of a later version, or damaged."""
 
     def __init__(self, path: str | Path) -> None:
-        self._store = read_only(path)
-        version = version_of(self._store)
-        if version is None or version > VERSION:
-            self._store.close()
-            raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
-        (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
+        self._path = path
+        with self._sound():
+            self._store = read_only(path)
+            version = version_of(self._store)
+            if version is None or version > VERSION:
+                self._store.close()
+                raise StoriesError(f"{path}: has tables of version {version}, not {VERSION}", Exit.CONFIG)
+            (self._oldest,) = self._one("SELECT coalesce(min(seq), 0) FROM records")
         self.lacking = f"the store holds records from number {self._oldest:,} on" if self._oldest else ""
+
+    @contextlib.contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Raise StoriesError for whatever damage, or somebody else's hand, makes of a store's tables."""
+        try:
+            yield
+        except (sqlite3.Error, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            what = " ".join(str(error).split())
+            raise StoriesError(f"{self._path}: the store is damaged: {what}", Exit.BAD_DATA) from error
 
     def _one(self, query: str, *given: Any) -> tuple[Any, ...]:
         found: tuple[Any, ...] = self._store.execute(query, given).fetchone()
@@ -48,11 +60,12 @@ class StoreStories:
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """The live stories, largest first, or those that ended, the latest first."""
-        self._store.execute("BEGIN")  # all questions see one moment, whoever writes meanwhile
-        try:
-            return self._stories(closed, stretch)
-        finally:
-            self._store.execute("COMMIT")
+        with self._sound():
+            self._store.execute("BEGIN")  # all questions see one moment, whoever writes meanwhile
+            try:
+                return self._stories(closed, stretch)
+            finally:
+                self._store.execute("COMMIT")
 
     def _stories(self, closed: bool, stretch: float | None) -> Stories:
         (records,) = self._one("SELECT coalesce(max(seq), -1) + 1 FROM records")
@@ -83,8 +96,9 @@ class StoreStories:
 
     def _stated(self, sizes: dict[int, int]) -> Stated | None:
         query = "SELECT label, text FROM records WHERE text IS NOT NULL ORDER BY seq DESC LIMIT ?"
-        texts = self._store.execute(query, (READ,))
-        return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
+        with self._sound():
+            texts = self._store.execute(query, (READ,))
+            return stated_of(sizes, ((label, text) for label, text in texts if label in sizes))
 
     def _doubts(self) -> list[str]:
         query = "SELECT label, revision > 0 FROM records ORDER BY seq DESC LIMIT ?"
@@ -148,14 +162,16 @@ class StoreStories:
         """All records of some stories that the store holds, by story and number."""
         for label in sorted(labels):
             query = f"SELECT {_RECORD} FROM records WHERE label = ? ORDER BY seq"  # noqa: S608
-            for row in self._store.execute(query, (label,)):
-                yield label, _record(row)
+            with self._sound():
+                for row in self._store.execute(query, (label,)):
+                    yield label, _record(row)
 
     def search(self, words: Sequence[str]) -> set[int]:
         """The stories of which some record holds all words."""
-        if not has_search(self._store):
-            return set()
-        wanted = fts_of(words)
+        with self._sound():
+            return self._search(fts_of(words)) if has_search(self._store) else set()
+
+    def _search(self, wanted: str) -> set[int]:
         query = (
             "SELECT DISTINCT r.label FROM records_text JOIN records r ON r.seq = records_text.rowid "
             "WHERE records_text MATCH ?"

@@ -76,6 +76,14 @@ def check_labelled(held: Labelled | None, records: int, labels: int) -> None:
     require(whole and held.batch.size == len(held.labels) > 0, "retained records are missing")
     require(held.labels.dtype == np.int64 and held.labels.ndim == 1, "labels of another type")
     within(held.labels, 0, labels, "the label of a record")
+    _check_times(held)
+
+
+def _check_times(held: Labelled) -> None:
+    times = held.batch.times
+    if times is not None:
+        require(times.dtype == np.float64 and times.shape == held.labels.shape, "times of another type")
+        finite(times, "a time")
 
 
 def _check_tokens(found: Mapping[str, Any]) -> None:
@@ -199,11 +207,7 @@ def check_retained(held: Labelled, search: BeamSearch, encoder: Encoder) -> None
         "retained records are missing",
     )
     within(labels, 0, int(counters.next_label), "the label of a record")
-    if batch.times is not None:
-        require(
-            batch.times.dtype == np.float64 and batch.times.shape == labels.shape, "times of another type"
-        )
-        finite(batch.times, "a time")
+    _check_times(held)
     require(batch.sparse == encoder.sparse, "records of another kind")
     if batch.vectors is not None:
         require(batch.vectors.dtype == np.float64 and batch.vectors.ndim == 2, "vectors of another type")

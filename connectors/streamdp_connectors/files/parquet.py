@@ -13,8 +13,11 @@ from streamdp.records import Raw
 from streamdp_connectors.files.source import check_same
 from streamdp_connectors.protocol import SourceError
 
-ROWS = 1000
-"""Rows decoded at a time."""
+ROWS = 64
+"""Rows decoded at a time: a cell that a file holds once may stand in all of them."""
+
+ENOUGH = 16 << 20
+"""Bytes after which a read ends, however few records they are."""
 
 Row = dict[str, Any]
 
@@ -60,13 +63,14 @@ class ParquetSource:
         return self._taken >= self._total
 
     def read(self, max_records: int, timeout: float) -> list[Raw]:
-        """Return the next rows, at most ``max_records``."""
-        found, now = [], self._clock()
+        """Return the next rows, at most ``max_records``, and fewer where they are long."""
+        found, size, now = [], 0, self._clock()
         for row in self._rows:
             self._taken += 1
             data = msgspec.json.encode(self._shape(row), enc_hook=str)
             found.append(Raw(data, {"file": self.path, "line": self._taken}, now))
-            if len(found) >= max_records:
+            size += len(data)
+            if len(found) >= max_records or size > ENOUGH:
                 break
         return found
 

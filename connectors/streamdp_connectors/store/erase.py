@@ -13,6 +13,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records.erased import Erased, texts_of
+from streamdp.records.stored import refuse_programs
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store.schema import check, upgrade
 
@@ -32,6 +33,7 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         store = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        refuse_programs(store)
         yield store
     except BlockingIOError:
         raise SinkError(

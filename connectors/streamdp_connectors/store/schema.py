@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from streamdp.errors import Exit
-from streamdp.records.stored import APPLICATION, VERSION, store_version
+from streamdp.records.stored import APPLICATION, VERSION, refuse_programs, store_version
 from streamdp_connectors.protocol import SinkError
 
 TABLES = """
@@ -104,6 +104,7 @@ def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sq
         exists = False
     try:
         opened = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        refuse_programs(opened)
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("PRAGMA synchronous = NORMAL")
         opened.execute("PRAGMA cache_size = -16384")  # four times that saves no time, of 300,000 records
@@ -116,7 +117,8 @@ def open_store(path: str, *, search: bool, overwrite: bool, resumed: bool) -> sq
             )  # readers recognise the file by its head
         upgrade(opened)
     except sqlite3.Error as error:
-        raise SinkError(f"cannot create {path}: {error}", Exit.CANNOT_CREATE) from error
+        what = "write to" if exists else "create"
+        raise SinkError(f"cannot {what} {path}: {error}", Exit.CANNOT_CREATE) from error
     return opened
 
 
