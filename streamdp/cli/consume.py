@@ -120,7 +120,7 @@ class Run:
             )
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
-        watch.opened(outputs.store, self.corrector)
+        watch.opened(outputs.store, outputs.state, self.corrector)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""
