@@ -67,7 +67,7 @@ LONGEST = 400
 
 
 LIMITS = {
-    "files": 391,
+    "files": 392,
     "functions of more than 60 lines": 5,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 213,

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from streamdp_connectors.kafka.merge import Merge
 
 from streamdp.records import Raw
+from streamdp.records.raws import Raws
 
 
-def raw(partition: int, offset: int, time: float | None) -> Raw:
-    return Raw(b"x", {"topic": "t", "partition": partition, "offset": offset}, 0.0, time)
+def add(merge: Merge, partition: int, *times: float | None, cut: int = 99) -> None:
+    """Records as they are fetched, so many at once."""
+    position = {"topic": "t", "partition": partition}
+    raws = [Raw(b"x", {**position, "offset": offset}, 0.0, time) for offset, time in enumerate(times)]
+    for begin in range(0, len(raws), cut):
+        some = Raws.of(raws[begin : begin + cut])
+        assert some is not None
+        merge.add(partition, some)
 
 
-def merge_of(queues: list[list[float | None]]) -> Merge:
-    merge = Merge()
+def merge_of(queues: list[list[float | None]], cut: int = 99) -> Merge:
+    merge = Merge("t")
     for partition, times in enumerate(queues):
         merge.open(partition)
-        for offset, time in enumerate(times):
-            merge.add(partition, raw(partition, offset, time))
+        add(merge, partition, *times, cut=cut)
     return merge
 
 
-def told(found: list[Raw]) -> list[tuple[int, int]]:
+def told(found: Sequence[Raw]) -> list[tuple[int, int]]:
     return [(item.position["partition"], item.position["offset"]) for item in found]
 
 
@@ -65,7 +72,7 @@ def test_cuts_do_not_change_the_order() -> None:
         [rng.choice([None, float(rng.randrange(20))]) for _ in range(rng.randrange(30))] for _ in range(4)
     ]
     whole = told(merge_of(queues).release(999, None, never))
-    merge, parts = merge_of(queues), []
+    merge, parts = merge_of(queues, rng.randrange(1, 9)), []
     while found := merge.release(rng.randrange(1, 9), None, never):
         parts.extend(told(found))
     assert parts == whole
@@ -85,19 +92,14 @@ def always(partition: int) -> bool:
     return True
 
 
-def add(merge: Merge, partition: int, *times: float | None) -> None:
-    for offset, time in enumerate(times):
-        merge.add(partition, raw(partition, offset, time))
-
-
 def in_step(queues: int, seconds: float = 100.0) -> Merge:
-    merge = Merge(in_step=seconds)
+    merge = Merge("t", in_step=seconds)
     for partition in range(queues):
         merge.open(partition)
     return merge
 
 
-def times(found: list[Raw]) -> list[float | None]:
+def times(found: Sequence[Raw]) -> list[float | None]:
     return [item.time for item in found]
 
 

@@ -1,12 +1,15 @@
-"""Batches of records built at once are those that the client builds record by record."""
+"""Batches of records built and read at once are as the client builds and reads them record by record."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 from kafka.record.util import encode_varint
-from streamdp_connectors.kafka.batches import Entry, batches, varint
+from streamdp_connectors.kafka.batches import Entry, Row, batches, rows_of, varint
 
 
 def of_the_client(entries: list[Entry], epoch: int) -> bytes:
@@ -65,3 +68,41 @@ def test_the_client_reads_them() -> None:
     read = list(batch)
     assert [record.value for record in read] == [entry.value for entry in entries(50)]
     assert {dict(record.headers)["epoch"] for record in read} == {b"5"}
+
+
+def read_at_once(batch: Any) -> list[Row] | None:
+    appended = batch.timestamp_type == batch.LOG_APPEND_TIME
+    time = batch.max_timestamp if appended else batch.first_timestamp
+    records = bytes(batch._buffer[batch._pos :])
+    return rows_of(records, batch.records_count, batch.base_offset, time, appended=appended)
+
+
+short = st.none() | st.binary(max_size=200)
+headers = st.lists(st.tuples(st.text(max_size=70), short), max_size=3)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**42), short, short, headers), min_size=1, max_size=70), st.booleans()
+)
+def test_read_at_once_they_are_what_the_client_reads(given_: list[Any], appended: bool) -> None:
+    builder = MemoryRecordsBuilder(2, 0, 1 << 30)
+    for stamp, key, value, more in given_:
+        builder.append(stamp, key, value, more)
+    builder.close()
+    (batch,) = MemoryRecords(bytes(builder.buffer()))
+    attributes = batch.attributes | (batch.TIMESTAMP_TYPE_MASK if appended else 0)
+    batch._header_data = (7000, *batch._header_data[1:5], attributes, *batch._header_data[6:])
+    found = read_at_once(batch)
+    assert found == [(record.offset, record.value, record.timestamp, None) for record in batch]
+    assert [row[0] for row in found or ()] == list(range(7000, 7000 + len(given_)))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 9))
+def test_what_is_no_record_is_not_read(junk: bytes, count: int) -> None:
+    assert rows_of(junk, count, 0, 0, appended=False) in (None, []) or len(junk) >= 7 * count
+    (found,) = batches(entries(20), 5, 1 << 20)
+    rows = rows_of(*found, 0, 0, appended=False)
+    assert [row[1] for row in rows or ()] == [entry.value for entry in entries(20)]
+    for cut in (found[0][:-1], found[0] + b"\0", found[0][1:]):
+        assert rows_of(cut, found[1], 0, 0, appended=False) is None

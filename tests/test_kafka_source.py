@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from broker.topics import add_partitions, forget, make_topic, produce
 from kafka import KafkaConsumer, TopicPartition
-from streamdp_connectors.kafka.merge import Idle
+from streamdp_connectors.kafka.arrivals import Idle
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
@@ -25,12 +25,17 @@ LINES = [msgspec.json.encode(item) for item in demo_stream(N, 3)]
 Place = tuple[int, int]
 
 
-def time_of(raw: Raw) -> float | None:
-    decoded = Decoder().decode(raw)
-    return decoded.time if isinstance(decoded, Record) else None
+def times_of(raws: Sequence[Raw]) -> list[float | None]:
+    found = map(Decoder().decode, raws)
+    return [record.time if isinstance(record, Record) else None for record in found]
 
 
-def places(found: list[Raw]) -> list[Place]:
+def numbers(raws: Sequence[Raw]) -> list[float | None]:
+    """Records that are their times."""
+    return [float(raw.data) for raw in raws]
+
+
+def places(found: Sequence[Raw]) -> list[Place]:
     return [(raw.position["partition"], raw.position["offset"]) for raw in found]
 
 
@@ -61,7 +66,7 @@ def news(broker: Any) -> str:
 
 @pytest.fixture
 def source(broker: Any, news: str) -> Iterator[KafkaSource]:
-    source = KafkaSource(news, broker.bootstrap, until_end=True, time_of=time_of)
+    source = KafkaSource(news, broker.bootstrap, until_end=True, times_of=times_of)
     yield source
     source.close()
 
@@ -79,7 +84,7 @@ def test_the_whole_topic_in_time_order(source: KafkaSource) -> None:
 
 def test_continues_after_any_number_of_records(broker: Any, news: str, source: KafkaSource) -> None:
     for stop in (0, 1, 2, 777, 1999, N):
-        other = KafkaSource(news, broker.bootstrap, until_end=True, time_of=time_of)
+        other = KafkaSource(news, broker.bootstrap, until_end=True, times_of=times_of)
         assert [raw.data for raw in drain(other, 130, stop)] == LINES[:stop]
         stored = json.loads(json.dumps(other.positions()))
         other.close()
@@ -135,7 +140,7 @@ def test_new_partitions_are_picked_up(broker: Any) -> None:
 
 def test_replay_repeats_the_order_of_a_live_run(broker: Any) -> None:
     topic = make_topic(broker.bootstrap, 2)
-    source = KafkaSource(topic, broker.bootstrap, time_of=lambda raw: float(raw.data))
+    source = KafkaSource(topic, broker.bootstrap, times_of=numbers)
     start, cuts, order = source.positions(), [], []
     for batch in ([(0, b"5"), (0, b"9")], [(1, b"1"), (1, b"7")], [(0, b"6"), (1, b"8")]):
         produce(broker.bootstrap, topic, batch)
@@ -148,7 +153,7 @@ def test_replay_repeats_the_order_of_a_live_run(broker: Any) -> None:
     source.close()
     assert order[:4] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     produce(broker.bootstrap, topic, [(0, b"0")])
-    again = KafkaSource(topic, broker.bootstrap, time_of=lambda raw: float(raw.data))
+    again = KafkaSource(topic, broker.bootstrap, times_of=numbers)
     again.seek(start)
     again.replay(cuts)
     assert places(drain(again, limit=7)) == [*order, (0, 3)]
@@ -302,7 +307,7 @@ def test_the_broker_is_killed_and_comes_back(own_broker: Any) -> None:
     topic = make_topic(own_broker.bootstrap, 4)
     produce(own_broker.bootstrap, topic, ((i % 4, line) for i, line in enumerate(LINES)))
     small = {"max_partition_fetch_bytes": 4096, "fetch_max_bytes": 8192}
-    source = KafkaSource(topic, own_broker.bootstrap, until_end=True, time_of=time_of, client_options=small)
+    source = KafkaSource(topic, own_broker.bootstrap, until_end=True, times_of=times_of, client_options=small)
     found = drain(source, 50, 400)
     own_broker.kill()
     began, busy = time.monotonic(), time.process_time()
@@ -328,7 +333,7 @@ def test_a_silent_partition_is_not_waited_for_for_ever(broker: Any, caplog: pyte
     assert places(drain(source, limit=10)) == [(0, i) for i in range(10)]
     source._log.resume(1)
     assert places(drain(source, limit=10)) == [(1, i) for i in range(10)]
-    said = [record.getMessage() for record in caplog.records if record.name.endswith("kafka.merge")]
+    said = [record.getMessage() for record in caplog.records if record.name.endswith("kafka.arrivals")]
     assert said == [
         f"topic {topic}, partition 1 has records, and gave none for 1 s: the others go on without it "
         "(--idle-timeout)",

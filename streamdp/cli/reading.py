@@ -190,37 +190,41 @@ class Reader:
         self.decoder = decoder_of(settings, input_format)
         waits = settings.max_lateness > 0.0 or settings.of_lines  # such records are taken one by one
         self._texts = TextReader(self.decoder) if self.decoder.has_texts and not waits else None
-        log, written = self.decoder.log, LINES[input_format]
+        log = self.decoder.log
         self._logs = None if log is None else LogReader(self.decoder, log, lambda raw: self._decode(raw)[0])
         self._alone = settings.max_lateness > 0.0
         self._new_log = None if log is None or log.given else log
-        if (journal := source or _journal_of(input)) is not None:
-            self.source: Source = journal
-            return
-        if input.topic is None:
-            assert input.file is not None
-            longest = self.longest
-            if os.path.isdir(input.file):
-                self.source = FolderSource(
-                    input.file,
-                    lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
-                    input.follow,
-                )
-                return
-            if is_parquet(input.file):
-                if input.follow:
-                    raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
-                self.source = ParquetSource(input.file, functools.partial(_shape, settings))
-                return
-            file = FileSource(input.file, written, input.follow, max_line=longest)
-            self.source = file
-            if input_format in COLUMNS:
-                self._set_header(file)
-            return
+        found: Source | None = source or _journal_of(input)
+        if found is None:
+            found = (self._file if input.topic is None else self._topic)(settings, input, input_format)
+        self.source = found
+
+    def _file(self, settings: Settings, input: Input, input_format: Format) -> Source:
+        """A file, a folder or a pipe."""
+        assert input.file is not None
+        longest, written = self.longest, LINES[input_format]
+        if os.path.isdir(input.file):
+            return FolderSource(
+                input.file,
+                lambda path, whole: FileSource(path, written, max_line=longest, whole=whole),
+                input.follow,
+            )
+        if is_parquet(input.file):
+            if input.follow:
+                raise ConfigError("--follow is for lines; a Parquet file is read to its end", Exit.USAGE)
+            return ParquetSource(input.file, functools.partial(_shape, settings))
+        file = FileSource(input.file, written, input.follow, max_line=longest)
+        if input_format in COLUMNS:
+            self._set_header(file)
+        return file
+
+    def _topic(self, settings: Settings, input: Input, input_format: Format) -> Source:
+        """A topic, merged by the times in its records."""
         if input_format in COLUMNS:
             raise ConfigError("a topic has no header of columns: send JSON or text", Exit.USAGE)
+        assert input.topic is not None
         client = Client.of(input)
-        self.source = KafkaSource(
+        return KafkaSource(
             input.topic,
             client.bootstrap,
             group=input.group or f"streamdp-{input.topic}",
@@ -232,7 +236,8 @@ class Reader:
             idle_timeout=settings.idle_timeout,
             in_step=settings.max_leap if settings.max_lateness else None,
             client_options=client.options,
-            time_of=self._time_of,
+            times_of=self._times_of,
+            one_by_one=self._texts is None,
             partition=input.partition,
         )
 
@@ -247,14 +252,21 @@ class Reader:
         except ValueError as error:
             raise ConfigError(str(error), Exit.BAD_DATA) from error
 
-    def _time_of(self, raw: Raw) -> float | None:
-        """The event time by which a record is merged; None if it will be refused."""
+    def _times_of(self, raws: Raws) -> Sequence[float | None]:
+        """The event times by which records are merged; None of one that will be refused.
+
+        What was read of one that comes alone, and may go on with the one before, is kept until it is handed
+        out.
+        """
+        if self._texts is not None:
+            return self._texts.times(raws, self.max_ahead)
+        (raw,) = raws
         if self._new_log is not None:
             self._learn(self._new_log, [raw])
         decoded = self.decoder.decode_all(raw)
         self._decoded[raw.position["partition"], raw.position["offset"]] = decoded
         time = _time_in(decoded)
-        return None if time is None or time > raw.arrival + self.max_ahead else time
+        return [None if time is None or time > raw.arrival + self.max_ahead else time]
 
     @property
     def joined(self) -> int:

@@ -87,6 +87,18 @@ class TextReader:
         self._look_for(found_all)
         return found_all
 
+    def times(self, raws: Raws, ahead: float) -> list[float | None]:
+        """The times of the events; None of one that is refused, or so many seconds ahead of its arrival."""
+        found, times = self.read(raws), np.full(len(raws), np.nan)
+        if isinstance(found, Texts):
+            times[found.numbers] = found.columns.times
+        else:
+            read = [record.time if isinstance(record, Record) else None for record in found]
+            times[:] = [np.nan if time is None else time for time in read]
+        with np.errstate(invalid="ignore"):
+            known = times <= np.array(raws.arrivals) + ahead
+        return [time if there else None for time, there in zip(times.tolist(), known.tolist(), strict=True)]
+
     def _look_for(self, found: Iterable[Record | Reject]) -> None:
         """Look for records like most of these, from now on."""
         forms = Counter(Form.of(record) for record in found if isinstance(record, Record))

@@ -68,7 +68,11 @@ def test_nothing_is_late_and_a_replay_reads_the_same(broker: Any, tmp_path: Path
 
 def test_a_partition_is_in_step_as_long_as_it_lives(broker: Any) -> None:
     topic = make_topic(broker.bootstrap, 3)
-    options = {"time_of": lambda raw: float(raw.data), "in_step": 1000.0, "idle_timeout": 2.0}
+    options = {
+        "times_of": lambda raws: [float(raw.data) for raw in raws],
+        "in_step": 1000.0,
+        "idle_timeout": 2.0,
+    }
     produce(broker.bootstrap, topic, [(0, b"100"), (1, b"40")])
     source = KafkaSource(topic, broker.bootstrap, **options)
     assert read(source) == [40.0]

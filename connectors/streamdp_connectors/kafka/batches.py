@@ -20,6 +20,7 @@ _SEQUENCE = b"out_seq"
 _BATCH = 61  # bytes around the records of a batch
 _RECORD = 160  # lengths and numbers, and the headers ``epoch`` and ``out_seq``
 _HEADER = 10
+_NO_KEY = 1
 
 
 class UnreadableError(Exception):
@@ -120,6 +121,56 @@ def _zstd(packed: bytes, limit: int) -> Iterator[bytes]:
     with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True) as reader:
         while piece := reader.read(_PIECE):
             yield piece
+
+
+Row = tuple[int, bytes | None, int, Unread | None]
+"""A record that was read: offset, value, time in milliseconds, and why its batch cannot be read."""
+
+
+def rows_of(records: bytes, count: int, offset: int, time: int, *, appended: bool) -> list[Row] | None:
+    """Return the records of an unpacked batch; None where they are not written as they should be.
+
+    ``offset`` and ``time`` are those of the batch, to which the records' own are added; with ``appended`` the
+    batch's time is that of all. Keys and headers are passed over.
+    """
+    rows: list[Row] = []
+    at = 0
+    try:
+        for _ in range(count):
+            stop, at = _number(records, at)
+            stop += at
+            at += 1  # the attributes, of which there are none
+            later, at = _number(records, at)
+            place, at = _number(records, at)
+            if records[at] == _NO_KEY:
+                at += 1
+            else:
+                size, at = _number(records, at)
+                at += max(0, size)
+            size, at = _number(records, at)
+            value = records[at : at + size] if size >= 0 else None
+            if not at <= at + max(0, size) < stop <= len(records):
+                return None
+            rows.append((offset + place, value, time if appended else time + later, None))
+            at = stop
+    except IndexError:
+        return None
+    return rows if at == len(records) else None
+
+
+def _number(written: bytes, at: int) -> tuple[int, int]:
+    """The inverse of ``varint``, and the place after the number."""
+    byte = written[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    found, shift = byte & 0x7F, 7
+    while byte >= 0x80:
+        byte = written[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        shift += 7
+    return (found >> 1) ^ -(found & 1), at
 
 
 CODECS: dict[int, Callable[[bytes, int], Iterator[bytes]]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}

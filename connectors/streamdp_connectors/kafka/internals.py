@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from streamdp_connectors.kafka.batches import CODECS, DamagedError, Unread, UnreadableError, unpack
+from streamdp_connectors.kafka.batches import (
+    CODECS,
+    DamagedError,
+    Row,
+    Unread,
+    UnreadableError,
+    rows_of,
+    unpack,
+)
 
 _BEFORE_KIP_360 = (2, 4)
 
@@ -143,6 +152,90 @@ def _records(batch: Any) -> Iterator[Any]:
     except UnreadableError as error:
         return _unread(batch, error)
     return batch  # type: ignore[no-any-return]
+
+
+def poll_rows(consumer: Any) -> None:
+    """Make a consumer's polls return rows in place of records.
+
+    For each record kafka-python makes two objects, and looks at every byte of its lengths by a call.
+    """
+    consumer._fetcher.PartitionRecords = _rows_by_partition()
+
+
+@functools.cache
+def _rows_by_partition() -> type:
+    from kafka.consumer.fetcher import Fetcher
+
+    class Rows(Fetcher.PartitionRecords):  # type: ignore[misc]
+        """What was fetched of a partition, of which batches are read whole."""
+
+        def _maybe_skip_record(self, row: Row) -> bool:
+            return bool(row[0] < self.fetch_offset)
+
+        def _unpack_records(self, at: Any, records: Any, *_: Any) -> Iterator[Row]:
+            for found in super()._unpack_records(at, _Batches(records), None, None):
+                if isinstance(found.value, list):
+                    yield from found.value
+                else:
+                    why = found.headers if isinstance(found.headers, Unread) else None
+                    yield found.offset, found.value, found.timestamp, why
+
+        def take(self, n: int | None = None) -> list[Row]:
+            rows: list[Row] = super().take(n)
+            if rows and self.record_iterator is not None:  # it may be within a batch
+                self.next_fetch_offset = rows[-1][0] + 1
+            return rows
+
+    return Rows
+
+
+class _Batches:
+    """What was fetched, its batches such that they give their records at once."""
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+
+    def next_batch(self) -> Any:
+        batch = self._records.next_batch()
+        plain = batch is None or batch.magic < 2 or batch.is_control_batch or isinstance(batch, Damaged)
+        return batch if plain else _Batch(batch)
+
+
+class _Batch:
+    """A batch that gives one record, whose value is the rows of all; record by record where it is odd."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        batch = self._batch
+        try:
+            batch._maybe_uncompress()
+        except UnreadableError as error:
+            return _unread(batch, error)
+        appended = batch.timestamp_type == batch.LOG_APPEND_TIME
+        time = batch.max_timestamp if appended else batch.first_timestamp
+        records = bytes(memoryview(batch._buffer)[batch._pos :])
+        rows = rows_of(records, batch.records_count, batch.base_offset, time, appended=appended)
+        if rows is None:
+            return iter(batch)
+        return iter([_Whole(rows, rows[-1][0], batch.size_in_bytes)] if rows else [])
+
+
+class _Whole(NamedTuple):
+    """Stands for all records of a batch, as one."""
+
+    value: list[Row]
+    offset: int
+    size_in_bytes: int
+    key: None = None
+    headers: tuple[()] = ()
+    timestamp: int = 0
+    timestamp_type: int = 0
+    checksum: None = None
 
 
 def hand_over(producer: Any, at: Any, records: bytes, count: int, *, futures: bool) -> list[Any]:

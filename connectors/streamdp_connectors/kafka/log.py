@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from streamdp.errors import Exit
 from streamdp_connectors.kafka import internals
+from streamdp_connectors.kafka.batches import Row
 from streamdp_connectors.kafka.client import Broker, one_line
 from streamdp_connectors.protocol import SourceError
 
@@ -89,6 +90,7 @@ class TopicLog:
         self._errors = self._kafka.errors
         first = broker if wait is None else broker._replace(timeout=wait)
         self._consumer = first.consumer(metadata_max_age_ms=max(1000, int(1000 * refresh)))
+        internals.poll_rows(self._consumer)
         self._committer: Any = None
         self._refreshed = -1.0
         self._reported = ""
@@ -172,8 +174,8 @@ class TopicLog:
         for partition, offset in positions.items():
             self._consumer.seek(self._at(partition), offset)
 
-    def fetch(self, timeout: float, limit: int) -> dict[int, list[Any]]:
-        """Return consumer records by partition; {} when none came in time. Raises OutOfRangeError."""
+    def fetch(self, timeout: float, limit: int) -> dict[int, list[Row]]:
+        """Return records by partition; {} when none came in time. Raises OutOfRangeError."""
         errors = self._errors
         if self._astray is not None:
             astray, self._astray = self._astray, None
@@ -261,9 +263,9 @@ class TopicLog:
         except (SourceError, self._errors.KafkaError) as error:
             _log.warning("cannot commit to group %s: %s", group, one_line(error))
 
-    def _poll(self, timeout: float, limit: int) -> dict[Any, list[Any]]:
+    def _poll(self, timeout: float, limit: int) -> dict[Any, list[Row]]:
         internals.clear_used_up(self._consumer)
-        found: dict[Any, list[Any]] = self._consumer.poll(timeout_ms=int(1000 * timeout), max_records=limit)
+        found: dict[Any, list[Row]] = self._consumer.poll(timeout_ms=int(1000 * timeout), max_records=limit)
         return found
 
     def _at(self, partition: int) -> Any:

@@ -4,67 +4,94 @@ from __future__ import annotations
 
 import bisect
 import heapq
-import logging
 import math
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamdp.records import Raw
-
-_log = logging.getLogger(__name__)
+from streamdp.records.raws import Raws
 
 REACHED = "reached"
 """The key in positions for the time that each partition has reached."""
 
-ARRIVED = "arrived"
-"""The key in positions for pairs, by partition: an offset, and when the records before it arrived."""
+TimesOf = Callable[[Raws], Sequence[float | None]]
+"""The times of records."""
 
-_AWAY = 1.0
-"""Seconds between two reads after which nobody was waiting: the process was stopped, or busy."""
+_NEVER = -math.inf
 
-TimeOf = Callable[[Raw], float | None]
+
+class _Queue:
+    """Records of a partition that wait, in lists side by side, and the times of the first of them."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+        self.data: list[bytes] = []
+        self.arrivals: list[float] = []
+        self.stamps: list[float | None] = []
+        self.keys: list[float] = []
+        self.refused: dict[int, str] = {}  # by offset
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def add(self, raws: Raws) -> None:
+        """Append records."""
+        offsets = raws.places[1::2]
+        self.refused.update({offsets[i]: why for i, why in raws.refused.items()})
+        self.offsets += offsets
+        self.data += raws.data
+        self.arrivals += raws.arrivals
+        self.stamps += map(raws.times.get, range(len(raws)))
+        self.bytes += sum(map(len, raws.data))
+
+    def drop(self, count: int) -> None:
+        """Let go of the first ones."""
+        self.bytes -= sum(map(len, self.data[:count]))
+        for each in (self.offsets, self.data, self.arrivals, self.stamps, self.keys):
+            del each[:count]
+        if self.refused and self.offsets:
+            self.refused = {at: why for at, why in self.refused.items() if at >= self.offsets[0]}
 
 
 class Merge:
-    """Queues of records, one for each partition; the earliest head is released first.
+    """Queues of a topic's records, one for each partition; the earliest head is released first.
 
     Ties go by offset, then by partition: records that were written round robin in time order come back in
-    that order, even if times are equal. A record without a time (``time_of`` returns None) goes at once, so
+    that order, even if times are equal. A record without a time (``times_of`` says None) goes at once, so
     that a record that cannot be decoded holds up nothing. Which record comes next depends only on the records
     not yet released, so the order can be resumed anywhere.
 
     Partitions may be kept ``in_step``: a record waits until the others have reached its time, unless it is
-    more than so many seconds ahead of them, when its own time may be wrong.
+    more than so many seconds ahead of them, when its own time may be wrong. The times of records are asked
+    for many at once, or ``one_by_one``, each when it is the first of its partition.
     """
 
-    def __init__(self, time_of: TimeOf | None = None, in_step: float | None = None) -> None:
-        self._time_of = time_of or _broker_time
+    def __init__(
+        self,
+        topic: str,
+        times_of: TimesOf | None = None,
+        in_step: float | None = None,
+        one_by_one: bool = False,
+    ) -> None:
+        self._topic = topic
+        self._times_of = times_of or _broker_times
         self._in_step = in_step
+        self._one_by_one = one_by_one
         self._reached: dict[int, float] = {}  # the latest time that was released, if times were needed
-        self._queues: dict[int, deque[Raw]] = {}
-        self._heads: dict[int, float] = {}  # the key of the first record, if it was needed
-        self._bytes: dict[int, int] = {}
+        self._queues: dict[int, _Queue] = {}
 
     def open(self, partition: int) -> None:
         """Add a partition."""
-        if partition not in self._queues:
-            self._queues[partition] = deque()
-            self._bytes[partition] = 0
-            self._heads.clear()  # the only partition needs no keys, two do
+        self._queues.setdefault(partition, _Queue())
 
     def clear(self) -> None:
-        """Drop all records."""
-        for partition, queue in self._queues.items():
-            queue.clear()
-            self._bytes[partition] = 0
-        self._heads.clear()
+        """Drop all records and keep the partitions."""
+        self._queues = {partition: _Queue() for partition in self._queues}
 
-    def add(self, partition: int, raw: Raw) -> None:
-        """Append a record to its partition's queue."""
-        self._queues[partition].append(raw)
-        self._bytes[partition] += len(raw.data)
+    def add(self, partition: int, raws: Raws) -> None:
+        """Append records to their partition's queue."""
+        self._queues[partition].add(raws)
 
     def records(self, partition: int) -> int:
         """How many records of a partition wait."""
@@ -72,7 +99,8 @@ class Merge:
 
     def exceeds(self, partition: int, records: int, size: int) -> bool:
         """Whether more than so many records, or bytes, of a partition wait."""
-        return len(self._queues[partition]) > records or self._bytes[partition] > size
+        queue = self._queues[partition]
+        return len(queue) > records or queue.bytes > size
 
     def plain(self) -> dict[str, Any]:
         """The time that each partition has reached, as part of positions; {} if they are not kept in step."""
@@ -92,7 +120,7 @@ class Merge:
     @property
     def holds(self) -> bool:
         """Whether any record waits."""
-        return any(self._queues.values())
+        return any(map(len, self._queues.values()))
 
     def release(
         self,
@@ -100,40 +128,87 @@ class Merge:
         stop: Mapping[int, int] | None,
         waiting: Callable[[int], bool],
         lives: Callable[[int], bool] = lambda partition: False,
-    ) -> list[Raw]:
+    ) -> Raws:
         """Return the next records, at most ``limit``.
 
         Only records below the offsets in ``stop`` are released. For a partition without queued records,
         ``waiting`` says whether all others must wait for it, and ``lives`` whether they keep in step with it.
         """
-        heap: list[tuple[float, int, int]] = []
+        queues, in_step = self._queues, self._in_step
+        ends = {partition: _end(queue, partition, stop) for partition, queue in queues.items()}
         bound = math.inf
-        for partition in self._queues:
-            if self._has_next(partition, stop):
-                heap.append(self._key(partition))
-            elif not self._queues[partition]:
+        for partition, queue in queues.items():
+            if not queue:
                 if waiting(partition):
-                    return []
+                    return self._found([])
                 bound = min(bound, self._bound(partition, lives))
+        some = [partition for partition, end in ends.items() if end]
+        if len(some) == 1 and (in_step is None or len(queues) == 1):  # times are not needed
+            return self._found(some * min(limit, ends[some[0]]))
+        heap = [(self._key(partition, 0), queues[partition].offsets[0], partition) for partition in some]
         heapq.heapify(heap)
-        found: list[Raw] = []
-        if len(heap) == 1 and (self._in_step is None or len(self._queues) == 1):
-            partition = heap[0][2]  # the only one that has any: times are not needed
-            while len(found) < limit and self._has_next(partition, stop):
-                found.append(self._take(partition))
-            return found
-        while heap and len(found) < limit and not self._ahead(heap[0][0], bound):
-            partition = heap[0][2]
-            found.append(self._take(partition))
-            if self._has_next(partition, stop):
-                heapq.heapreplace(heap, self._key(partition))
+        order: list[int] = []
+        taken = dict.fromkeys(some, 0)
+        while heap and len(order) < limit and not self._ahead(heap[0][0], bound):
+            key, _, partition = heap[0]
+            order.append(partition)
+            if in_step is not None and key > _NEVER:
+                self._reached[partition] = max(self._reached.get(partition, key), key)
+            at = taken[partition] = taken[partition] + 1
+            if at < ends[partition]:
+                offset = queues[partition].offsets[at]
+                heapq.heapreplace(heap, (self._key(partition, at), offset, partition))
                 continue
-            if not self._queues[partition]:
+            if at == len(queues[partition]):
                 if waiting(partition):
                     break
                 bound = min(bound, self._bound(partition, lives))
             heapq.heappop(heap)
+        return self._found(order)
+
+    def _found(self, order: list[int]) -> Raws:
+        """The first records of the partitions in this order, which are let go."""
+        found = Raws({"topic": self._topic}, ("partition", "offset"))
+        counts = Counter(order)
+        waiting = {
+            partition: zip(queue.offsets, queue.data, queue.arrivals, queue.stamps, strict=True)
+            for partition, queue in self._queues.items()
+            if partition in counts
+        }
+        for i, (partition, (offset, data, arrival, stamp)) in enumerate(
+            (partition, next(waiting[partition])) for partition in order
+        ):
+            found.places += partition, offset
+            found.data.append(data)
+            found.arrivals.append(arrival)
+            if stamp is not None:
+                found.times[i] = stamp
+            if offset in self._queues[partition].refused:
+                found.refused[i] = self._queues[partition].refused[offset]
+        for partition, count in counts.items():
+            self._queues[partition].drop(count)
         return found
+
+    def _key(self, partition: int, at: int) -> float:
+        """The time of one of the records that wait; it counts for nothing where there is one partition."""
+        queue = self._queues[partition]
+        keys = queue.keys
+        if len(self._queues) == 1:
+            return _NEVER
+        if at == len(keys):
+            raws = Raws({"topic": self._topic}, ("partition", "offset"))
+            end = at + 1 if self._one_by_one else len(queue)
+            raws.data, raws.arrivals = queue.data[at:end], queue.arrivals[at:end]
+            raws.places = [number for offset in queue.offsets[at:end] for number in (partition, offset)]
+            raws.times = {i: time for i, time in enumerate(queue.stamps[at:end]) if time is not None}
+            raws.refused = {
+                i: queue.refused[offset]
+                for i, offset in enumerate(queue.offsets[at:end])
+                if offset in queue.refused
+            }
+            # not a number compares with nothing, and would leave the heap without an order
+            keys += [_NEVER if time is None or time != time else time for time in self._times_of(raws)]
+        return keys[at]
 
     def _bound(self, partition: int, lives: Callable[[int], bool]) -> float:
         """The latest time that a partition without queued records allows others."""
@@ -145,120 +220,11 @@ class Merge:
         """Whether a record must wait until others reach its time."""
         return self._in_step is not None and bound < key <= bound + self._in_step
 
-    def _take(self, partition: int) -> Raw:
-        raw = self._queues[partition].popleft()
-        key = self._heads.pop(partition, -math.inf)
-        if self._in_step is not None and key > -math.inf:
-            self._reached[partition] = max(self._reached.get(partition, key), key)
-        self._bytes[partition] -= len(raw.data)
-        return raw
 
-    def _has_next(self, partition: int, stop: Mapping[int, int] | None) -> bool:
-        queue = self._queues[partition]
-        if not queue:
-            return False
-        return stop is None or bool(queue[0].position["offset"] < stop.get(partition, 0))
-
-    def _key(self, partition: int) -> tuple[float, int, int]:
-        head = self._queues[partition][0]
-        if partition not in self._heads:
-            at = self._time_of(head) if len(self._queues) > 1 else None
-            # not a number compares with nothing, and would leave the heap without an order
-            self._heads[partition] = -math.inf if at is None or at != at else at
-        return self._heads[partition], head.position["offset"], partition
+def _end(queue: _Queue, partition: int, stop: Mapping[int, int] | None) -> int:
+    """How many records come before the stop."""
+    return len(queue) if stop is None else bisect.bisect_left(queue.offsets, stop.get(partition, 0))
 
 
-def _broker_time(raw: Raw) -> float | None:
-    return raw.time
-
-
-class Arrivals:
-    """When a topic's records arrived, by the wall clock; kept for records that may be replayed.
-
-    Decisions that depend on the clock (whether a record is too far ahead of it, the time of a record without
-    one) must come out the same when records are read again after a crash.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, list[tuple[int, float]]] = {}  # by partition, in order: as in positions
-
-    def of(self, partition: int, offset: int, now: float) -> float:
-        """When a record arrived: as is known, else now. It is known from then on."""
-        known = self._known.setdefault(partition, [])
-        if known and offset < known[-1][0]:
-            return known[bisect.bisect_right(known, (offset, math.inf))][1]
-        if known and known[-1][1] == now:
-            known.pop()
-        known.append((offset + 1, now))
-        return now
-
-    def forget(self, reached: Mapping[int, int]) -> None:
-        """Forget records before these offsets."""
-        for partition, known in self._known.items():
-            del known[: bisect.bisect_right(known, (reached.get(partition, 0), math.inf))]
-
-    def plain(self, reached: Mapping[int, int] | None = None) -> dict[str, Any]:
-        """What is known of records (after these offsets), as part of positions; {} for nothing."""
-        found = {}
-        for partition, known in sorted(self._known.items()):
-            low = 0 if reached is None else reached.get(partition, 0)
-            if known and known[-1][0] > low:
-                found[str(partition)] = [[end, at] for end, at in known if end > low]
-        return {ARRIVED: found} if found else {}
-
-    def note(self, positions: Mapping[str, Any]) -> None:
-        """Take over what an earlier run has known."""
-        stored = positions.get(ARRIVED)
-        for partition, pairs in (stored if isinstance(stored, dict) else {}).items():
-            known = self._known.get(int(partition), ())
-            self._known[int(partition)] = sorted({*known, *((int(end), float(at)) for end, at in pairs)})
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._known.clear()
-
-
-class Idle:
-    """Which partitions have been silent for ``timeout`` seconds of waiting; None or 0: none ever.
-
-    The order of what is read without them is in the positions, as that of any other read.
-    """
-
-    def __init__(
-        self, topic: str, timeout: float | None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._topic, self._timeout, self._clock = topic, timeout, clock
-        self._since: dict[int, float] = {}
-        self._reported: set[int] = set()
-        self._ended = clock()
-
-    def begin(self) -> None:
-        """A read begins."""
-        if self._clock() - self._ended > _AWAY:
-            self._since.clear()
-
-    def end(self) -> None:
-        """A read has ended."""
-        self._ended = self._clock()
-
-    def heard(self, partition: int) -> None:
-        """Records of a partition have come."""
-        self._since.pop(partition, None)
-        if partition in self._reported:
-            self._reported.discard(partition)
-            _log.warning("topic %s, partition %d is read again", self._topic, partition)
-
-    def silent(self, partition: int) -> bool:
-        """Whether the reader has waited long enough for a partition that it waits for now."""
-        waited = self._clock() - self._since.setdefault(partition, self._clock())
-        return bool(self._timeout) and waited >= (self._timeout or 0.0)
-
-    def over(self, partition: int) -> bool:
-        """The same of a partition that has records; then a line is logged."""
-        if not self.silent(partition):
-            return False
-        if partition not in self._reported:
-            self._reported.add(partition)
-            what = "has records, and gave none for %g s: the others go on without it (--idle-timeout)"
-            _log.warning("topic %s, partition %d " + what, self._topic, partition, self._timeout)
-        return True
+def _broker_times(raws: Raws) -> list[float | None]:
+    return [raws.times.get(i) for i in range(len(raws))]

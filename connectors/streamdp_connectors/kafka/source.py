@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from streamdp.errors import Exit
 from streamdp.records import Raw
-from streamdp_connectors.kafka.batches import Unread
+from streamdp.records.raws import Raws
+from streamdp_connectors.kafka.arrivals import Arrivals, Idle
+from streamdp_connectors.kafka.batches import Row, Unread
 from streamdp_connectors.kafka.client import Broker, patiently
 from streamdp_connectors.kafka.gaps import Bridge, OnGap
 from streamdp_connectors.kafka.log import BrokerSilentError, Ids, OutOfRangeError, TopicLog
-from streamdp_connectors.kafka.merge import Arrivals, Idle, Merge, TimeOf
+from streamdp_connectors.kafka.merge import Merge, TimesOf
 from streamdp_connectors.kafka.reach import Link
 from streamdp_connectors.protocol import Gap, Lag, SourceError
 
@@ -28,8 +30,9 @@ class KafkaSource:
     """All partitions of one topic, or one ``partition`` of it, read by one process.
 
     A record's position is ``{"topic", "partition", "offset"}``, its time that of the broker, and a
-    tombstone has no bytes. The partitions are merged by ``time_of`` (by default the broker's time), the
-    earliest head first; a record for which ``time_of`` returns None goes at once. The merge waits for a
+    tombstone has no bytes. The partitions are merged by ``times_of`` (by default the broker's times), the
+    earliest head first; a record whose time is None goes at once. Times are asked for many at once, or
+    ``one_by_one``, each when it is needed. The merge waits for a
     partition that has not been read to its end, so with ``until_end`` (everything that was there when the
     source was opened) the order depends on the topic alone. Late records of a live topic are left to the
     engine.
@@ -55,7 +58,8 @@ class KafkaSource:
         group: str | None = None,
         start: Literal["earliest", "latest"] | float = "earliest",
         until_end: bool = False,
-        time_of: TimeOf | None = None,
+        times_of: TimesOf | None = None,
+        one_by_one: bool = False,
         on_gap: OnGap = "stop",
         on_damage: Literal["stop", "skip"] = "stop",
         client_options: Mapping[str, Any] | None = None,
@@ -79,9 +83,9 @@ class KafkaSource:
         self._link = Link(bootstrap, give_up_after, broker.why_silent)
         self._ids = self._log.ids()
         self._former: set[Ids] = set()
-        self._arrived: dict[int, list[Any]] = {}  # and not known yet to be of this topic
+        self._arrived: dict[int, list[Row]] = {}  # and not known yet to be of this topic
         self._astray: OutOfRangeError | None = None
-        self._new_merge = functools.partial(Merge, time_of, in_step)
+        self._new_merge = functools.partial(Merge, topic, times_of, in_step, one_by_one)
         self._idle = Idle(topic, idle_timeout)
         self._arrivals = Arrivals()
         self._closed = False
@@ -98,7 +102,7 @@ class KafkaSource:
         """Whether no more records will ever come."""
         return self._closed or (self._ends is not None and not self._cuts)
 
-    def read(self, max_records: int, timeout: float) -> list[Raw]:
+    def read(self, max_records: int, timeout: float) -> Sequence[Raw]:
         """Return what is there, at most ``max_records``; [] when nothing came within ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         if self.at_end:
@@ -106,6 +110,7 @@ class KafkaSource:
         self._log.patience = _LIVE_SECONDS
         self._arrivals.forget(self._next)
         self._idle.begin()
+        found: Sequence[Raw] = []
         try:
             self._fetch(0.0)  # keeps the next answers on their way
             while True:
@@ -115,7 +120,7 @@ class KafkaSource:
                     break
                 self._fetch(left)
         except BrokerSilentError:
-            found = []
+            pass
         self.up()
         self._idle.end()
         return found
@@ -306,16 +311,27 @@ class KafkaSource:
             return  # they may be another topic's: the next round finds out
         batches, self._arrived = self._arrived, {}
         now = self._clock()
-        for partition, records in batches.items():
+        for partition, rows in batches.items():
             self._idle.heard(partition)
-            for record in records:
-                if self._on_damage == "stop" and record.headers.__class__ is Unread:
-                    self._stop_at(partition, record.headers)
-                arrival = self._arrivals.of(partition, record.offset, now)
-                self._merge.add(partition, _raw(record, self.topic, partition, arrival))
+            self._merge.add(partition, self._raws(partition, rows, now))
             if self._merge.exceeds(partition, _QUEUED_RECORDS, _QUEUED_BYTES):
                 self._log.pause(partition)
                 self._paused.add(partition)
+
+    def _raws(self, partition: int, rows: list[Row], now: float) -> Raws:
+        """Records of a partition that were fetched together."""
+        offsets, values, stamps, unread = zip(*rows, strict=True)
+        raws = Raws({"topic": self.topic}, ("partition", "offset"))
+        raws.data = [value or b"" for value in values]
+        raws.places = [number for offset in offsets for number in (partition, offset)]
+        raws.arrivals = self._arrivals.of(partition, offsets, now)
+        raws.times = {i: stamp / 1000 for i, stamp in enumerate(stamps) if stamp is not None and stamp >= 0}
+        for i, why in enumerate(unread):
+            if why is not None:
+                if self._on_damage == "stop":
+                    self._stop_at(partition, why)
+                raws.refused[i] = f"its batch, offsets {why.first} to {why.last}, cannot be read: {why.why}"
+        return raws
 
     def _stop_at(self, partition: int, unread: Unread) -> None:
         """Raise SourceError at a batch that is damaged: a replica of it may be sound."""
@@ -333,7 +349,7 @@ class KafkaSource:
                 self._log.resume(partition)
                 self._paused.discard(partition)
 
-    def _release(self, limit: int) -> list[Raw]:
+    def _release(self, limit: int) -> Sequence[Raw]:
         while self._cuts:
             cut = self._cuts[0]
             found = self._merge.release(limit, cut, self._waits_in_cut)
@@ -346,9 +362,9 @@ class KafkaSource:
             if self._ends is not None:
                 return []
             found = self._merge.release(limit, None, self._waits, self._lives)
-        for partition, raw in {raw.position["partition"]: raw for raw in found}.items():
-            self._next[partition] = raw.position["offset"] + 1
-            self._last[partition] = raw
+        for partition, i in dict(zip(found.places[::2], range(len(found)), strict=True)).items():
+            self._last[partition] = found[i]
+            self._next[partition] = found.places[2 * i + 1] + 1
         return found
 
     def _waits_in_cut(self, partition: int) -> bool:
@@ -364,16 +380,6 @@ class KafkaSource:
     def _lives(self, partition: int) -> bool:
         """Whether more of a partition may come soon, though all of it has been read."""
         return not (self._link.up and self._idle.silent(partition))
-
-
-def _raw(record: Any, topic: str, partition: int, arrival: float) -> Raw:
-    position = {"topic": topic, "partition": partition, "offset": record.offset}
-    stamp = None if record.timestamp is None or record.timestamp < 0 else record.timestamp / 1000
-    refused = ""
-    if record.headers.__class__ is Unread:
-        first, last, why = record.headers.first, record.headers.last, record.headers.why
-        refused = f"its batch, offsets {first} to {last}, cannot be read: {why}"
-    return Raw(record.value or b"", position, arrival, stamp, refused)
 
 
 def _offsets(positions: Mapping[str, Any]) -> dict[int, int] | None:
