@@ -260,9 +260,9 @@ class Engine:
         """
         return stories(self._stream, dated=self.dated, closed=closed, stretch=stretch, records=records)
 
-    def past(self) -> Past | None:
-        """What a log was like, hour by hour, by template; None of other records."""
-        return self._stream.past()
+    def past(self, among: Collection[int] | None = None) -> Past | None:
+        """What a log was like by the hour, with the holes of all labels or of ``among``; None of others."""
+        return self._stream.past(among)
 
     def census(self) -> Census:
         """Figures of all live clusters of the best hypothesis, without what they are about."""

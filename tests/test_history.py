@@ -109,6 +109,40 @@ def test_holes_have_their_values() -> None:
     assert (level.kind, level.common) == ("level", [("INFO", 1.0)])
 
 
+def test_places_of_known_classes_are_told_as_such_with_their_counts() -> None:
+    draw = random.Random(2)
+    given = []
+    for i in range(250):
+        status, state = draw.choice([200, 200, 200, 404, 500]), draw.choice(["up", "down"])
+        lines = (
+            f"GET /cart/{i} {status} {i}ms",
+            f"code={status + 1} after {i} tries",
+            f"link={state} of {i}",
+        )
+        given += [Record(text, {"line": len(given) + n}) for n, text in enumerate(lines)]
+    engine = Engine(Settings(likelihood="template"))
+    engine.advance(given)
+    kinds = {start: [hole.kind for hole in holes_of(engine, start)] for start in ("GET", "code", "link")}
+    assert kinds == {
+        "GET": ["<num>", "<status>", "<num>"],
+        "code": ["<status>", "<num>"],
+        "link": ["<state>", "<num>"],
+    }
+    status = holes_of(engine, "GET")[1]
+    counted = Counter(str(record.value).split()[2] for record in given[::3]).most_common()
+    assert [(text, n) for (text, _), n in zip(status.common, status.counts, strict=True)] == counted
+    assert status.least is None
+    told = ", ".join(f"{text}: {n}" for text, n in counted)
+    assert status.said(2).startswith(f"hole 2 <status>: 3 values; {told}; newest ")
+
+
+def test_what_stands_where_no_status_does_is_a_number() -> None:
+    engine = Engine(Settings(likelihood="template"))
+    engine.advance([Record(f"waited for {200 + i % 3} of them", {"line": i}) for i in range(40)])
+    (hole,) = holes_of(engine, "waited")
+    assert (hole.kind, hole.most) == ("<num>", 202.0)
+
+
 def test_distinct_values_are_estimated() -> None:
     key, _ = holes_of(engine_of(made(6000)), "cache")
     assert key.lines > ALWAYS

@@ -123,7 +123,7 @@ class Run:
             self.snapshots = Snapshots(*kept, self._wait, watch, self.first)
             if resumed is None:
                 self.snapshot()  # so that a crash at any moment finds one
-        watch.opened(outputs.store, self.corrector)
+        watch.opened(outputs.store, outputs.state, self.corrector)
 
     def open(self, input: Input, watch: Watch) -> Reader:
         """Open the source."""

@@ -28,6 +28,7 @@ def serve_state(state: str, at: Serving, classes: Classes) -> None:
     seen = written_at(state)
     header, engine = open_state(state, classes)
     page = open_page(at, state, automatic(engine.settings))
+    page.view.state = state
     figures: dict[str, Any] = {"state": "snapshot", "written": header.written}
     try:
         if Path(state).is_dir():

@@ -42,7 +42,7 @@ class Watch:
     def __init__(self) -> None:
         self.stages = Stages(working_time)
 
-    def opened(self, store: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
         """Source and outputs are open. Raises StreamdpError where what was asked for needs others."""
 
     def ready(self) -> None:
@@ -300,11 +300,12 @@ class LivePage(Watch):
         self._pace = Pace()
         self._begun = self._ended = False
 
-    def opened(self, store: str | None, corrector: Corrector | None) -> None:
+    def opened(self, store: str | None, state: str | None, corrector: Corrector | None) -> None:
         """What the store knows may be asked, and stories corrected where that was asked for."""
         from streamdp.page.desk import Desk  # which needs what pages need
 
         view = self.page.view
+        view.state = state
         if store is not None:
             view.source = PagedStore(store)
         if corrector is None:

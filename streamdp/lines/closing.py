@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamdp.kernels.hashing import EMPTY, mix
-from streamdp.kernels.jit import kernel
+from streamdp.kernels.jit import entry, kernel
 from streamdp.kernels.rows import new_rows, row_type
 from streamdp.lines.scan import closed, token_end
 from streamdp.lines.words import DELIMITER, DIGIT, KINDS, SPACE
@@ -193,7 +193,7 @@ def _is_three(data: np.ndarray, begin: int, end: int) -> bool:
 
 @kernel
 def _close_classes(classes: int, data: np.ndarray, spans: np.ndarray, n: int) -> bool:
-    """Close the tokens of a line that are of some classes; whether any is."""
+    """Close the tokens of a line that are of some classes, with these as bits; whether any is."""
     some, asked = False, 0  # asked: 1 behind a method, 2 behind a path, 3 behind a status
     for i in range(n):
         begin, end = spans[i, BEGIN], spans[i, END]
@@ -208,9 +208,25 @@ def _close_classes(classes: int, data: np.ndarray, spans: np.ndarray, n: int) ->
             kinds |= STATUS
             asked = 3 if asked == 2 else asked
         if kinds & classes:
-            spans[i, HELD] = 1
+            spans[i, HELD] = kinds & classes
             some = True
     return some
+
+
+@entry
+def _find_classes(data: np.ndarray, spans: np.ndarray) -> None:
+    _close_classes(STATUS | METHOD | LEVEL | STATE, data, spans, spans.shape[0])
+
+
+def classes_of(tokens: Sequence[str]) -> list[int]:
+    """Of which classes each token of a line is, as bits; each has the blanks before it."""
+    parts = [token.encode() for token in tokens]
+    ends = np.cumsum([len(part) for part in parts])
+    spans = np.zeros((len(parts), 1 + HELD), np.int64)
+    spans[:, END] = ends
+    spans[:, BEGIN] = ends - [len(part.lstrip()) for part in parts]
+    _find_classes(np.frombuffer(b"".join(parts) or b" ", np.uint8), spans)
+    return [int(bits) for bits in spans[:, HELD]]
 
 
 @kernel

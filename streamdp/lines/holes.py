@@ -9,6 +9,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from streamdp.lines.closing import CLASSES, classes_of
 from streamdp.lines.history import Around, History
 from streamdp.lines.shown import NUMBERS, kind_of, mask_of, shown_hole
 from streamdp.lines.state import State, roots
@@ -23,14 +24,18 @@ from streamdp.lines.values import (
     STEPS,
 )
 
+CLOSED = tuple(f"<{name}>" for name in CLASSES)
+"""Kinds of holes whose values are few by nature."""
+
 
 class Hole(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What stands in a hole of a template, in the lines that were looked at.
 
-    ``kind`` is how the template shows it; "level" that of the lines. ``distinct`` is how many values there
-    are, about; ``common`` are the commonest, with the share of lines that has each at least; ``newest`` is
-    the latest that was not among the commonest before. Of numbers there are the least, the median, the ninth
-    decile and the largest; deciles are within an eighth.
+    ``kind`` is how the template shows it, but "<status>", "<method>", "<level>" or "<state>" where all values
+    remembered are such; "level" that of the lines. ``distinct`` is how many values there are, about;
+    ``common`` are the commonest, with the share of lines that has each at least, and ``counts`` how many
+    lines; ``newest`` is the latest that was not among the commonest before. Of numbers there are the least,
+    the median, the ninth decile and the largest; deciles are within an eighth.
     """
 
     place: int
@@ -39,6 +44,7 @@ class Hole(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     distinct: int
     common: list[tuple[str, float]]
     newest: str
+    counts: list[int] = []
     least: float | None = None
     median: float | None = None
     decile: float | None = None
@@ -50,7 +56,10 @@ class Hole(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         if self.least is not None:
             parts.append(f"{self.least:g} to {self.most:g}, half up to {self.median:g}")
             parts.append(f"nine in ten up to {self.decile:g}")
-        if self.common:
+        if self.kind in CLOSED:
+            told = zip(self.common, self.counts, strict=False)
+            parts.append(", ".join(f"{text}: {count:,}" for (text, _), count in told))
+        elif self.common:
             parts.append(", ".join(f"{text} {share:.1%}" for text, share in self.common))
         parts.append(f"newest {self.newest}")
         name = "level" if self.kind == "level" else f"hole {nth} {self.kind}"
@@ -105,7 +114,10 @@ def past_of(
         if not clusters[cluster]["alive"] or label[cluster] != cluster or cluster not in templates:
             continue
         seen = _Seen(history, rows)
-        named = _kind(state, cluster, place, masks, seen.common[0][0] if seen.common else "")
+        whole = place != LEVEL and state.slots["distinct"][int(clusters[cluster]["slot"]) + place] > 1
+        named = _class_of(templates[cluster], place, seen.order, whole=whole) or _kind(
+            state, cluster, place, masks, seen.common[0][0] if seen.common else ""
+        )
         holes.setdefault(cluster, []).append(seen.hole(place, named))
         found = np.zeros((values.counts.shape[1], units))
         for row in rows:
@@ -135,6 +147,20 @@ def _places(history: History, into: np.ndarray) -> Iterator[tuple[int, int, list
         found[key].append(row)
     for key in sorted(found):
         yield key >> PLACE_SHIFT, key & LEVEL, found[key]
+
+
+def _class_of(pieces: Sequence[str], place: int, values: Sequence[str], *, whole: bool) -> str | None:
+    """The class of all values of a hole where they stand, in brackets; None where they are of none.
+
+    ``whole`` says that they are whole tokens. A number before them is taken for a status if it may be one.
+    """
+    if place >= len(pieces) or not values or not (whole or pieces[place].strip() == NUMBERS):
+        return None
+    before, found = [piece.replace(NUMBERS, "200") for piece in pieces[:place]], -1
+    for value in values:
+        own = " " * pieces[place].startswith(" ") + value
+        found &= classes_of([*before, own])[place]
+    return next((f"<{name}>" for name, bit in CLASSES.items() if found & bit), None)
 
 
 def _kind(state: State, cluster: int, place: int, masks: Sequence[str], value: str) -> str:
@@ -169,6 +195,7 @@ class _Seen:
         self.distinct = max(_distinct(seen.registers[rows].max(axis=0)), len(self.codes))
         if not self.rows["replaced"].any():
             self.distinct = len(self.codes)
+        self.distinct = min(self.distinct, self.lines)
         self.steps = seen.steps[rows].sum(axis=0)
 
     @property
@@ -177,10 +204,14 @@ class _Seen:
         return bool(self.rows["numbers"].sum() > 0.9 * self.lines)
 
     def hole(self, place: int, kind: str) -> Hole:
-        least = 1 if len(self.common) <= 3 else 2
-        shown = [(text, round(n / self.lines, 4)) for text, n in self.common if n >= least]
+        least = 1 if len(self.common) <= 3 or kind in CLOSED else 2
+        often = [(text, n) for text, n in self.common if n >= least][:COMMON]
         numbers = {}
-        if self.numeric and ((kind.startswith("<") and kind != "<ip>") or kind == NUMBERS):
+        if (
+            self.numeric
+            and kind not in CLOSED
+            and ((kind.startswith("<") and kind != "<ip>") or kind == NUMBERS)
+        ):
             counted = self.rows[self.rows["numbers"] > 0]
             low, high = float(counted["least"].min()), float(counted["most"].max())
             median, decile = (min(max(_quantile(self.steps, q), low), high) for q in (0.5, 0.9))
@@ -190,8 +221,9 @@ class _Seen:
             kind=kind,
             lines=self.lines,
             distinct=self.distinct,
-            common=shown[:COMMON],
+            common=[(text, round(n / self.lines, 4)) for text, n in often],
             newest=self.newest,
+            counts=[n for _, n in often],
             **numbers,
         )
 

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from streamdp.answers import listing
 from streamdp.engine import Engine
+from streamdp.page.changed import Changed
 from streamdp.page.desk import Corrected
 from streamdp.page.errors import (
     AskError,
@@ -90,6 +91,7 @@ class Api:
     ) -> None:
         self.view, self._hub, self._questions = view, hub, questions
         self.drop, self._scores, self.made = drop, scores, made
+        self.changed = Changed(self, lambda: self.view.state)
         self._same = _Same(lambda: view.version, made)
         self._files = {
             each.name: each.read_bytes()
@@ -109,6 +111,8 @@ class Api:
             "/api/clusters/{label:int}/records": further.records,
             "/api/ended": further.ended,
             "/api/themes": further.themes,
+            "/api/changes": self.changed.show,
+            "/api/marks": self.changed.marks,
             "/api/corrections": corrected.show,
             "/api/records": self.records,
             "/api/events": self.events,
@@ -293,14 +297,19 @@ def _value_of(engine: Engine, text: str) -> Any:
 
 
 def in_detail(engine: Engine, label: int, words: Sequence[str]) -> dict[str, Any]:
-    """How often a cluster has words, and how often the base has: shares of all words, by word."""
+    """How often a cluster has words, and how often the base has: shares of all words, by word.
+
+    Of a template there is what stands in its holes.
+    """
     base = engine.base_of(words)
     (cluster,) = engine.clusters({label}) or [None]
     if cluster is None:
         return {}
+    past = engine.past({label})
     counts = [(short(word, 40), count) for word, count in cluster.words or ()]
     return {
         "against_base": [{"word": word, "count": count, "base": base.get(word)} for word, count in counts],
         "tokens": engine.tokens_of(label),
         "samples": [short(text, 300) for text in cluster.samples],
+        "holes": [] if past is None else past.holes.get(label, []),
     }

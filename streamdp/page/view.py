@@ -57,6 +57,8 @@ class View:
         self.version = 0
         self.source: Any = None
         """What knows more of the past: the store, where there is one (``page.past.Source``)."""
+        self.state: str | None = None
+        """The state that the run writes, where there is one."""
         self.desk = Desk()
         """Where corrections go."""
         self.in_force: frozenset[int] = frozenset()

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import where_to
+from streamdp.page.changed import ChangeList
 from streamdp.reports.diff import since_in, told_of
 from streamdp.reports.marks import since_of
 from streamdp.reports.source import (
@@ -18,7 +19,7 @@ from streamdp.reports.source import (
     open_state,
     source_of,
 )
-from streamdp.serve.told import ChangeList, CorrectionList, Noted, RecordList, StoryList, Where
+from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Where
 from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.snapshot import written_at
 from streamdp.state.wanted import Wanted

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamdp.answers.listing import printable
-from streamdp.serve.told import ChangeList, CorrectionList, RecordList, StoryList, Where
+from streamdp.page.changed import ChangeList
+from streamdp.serve.told import CorrectionList, RecordList, StoryList, Where
 from streamdp.story.story import Sort, Story, StoryRecord, iso
 from streamdp.story.titles import short
 

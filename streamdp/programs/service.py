@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 
 from streamdp.errors import Exit
+from streamdp.page.changed import ChangeList
 from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, AskedError
 from streamdp.serve.told import (
-    ChangeList,
     CorrectionList,
     Noted,
     RecordList,

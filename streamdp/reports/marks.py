@@ -53,8 +53,10 @@ def add_mark(state: str | Path, mark: Mark) -> None:
         ) from error
 
 
-def marks(state: str | Path) -> list[Mark]:
+def marks(state: str | Path | None) -> list[Mark]:
     """The marks of a state, in the order in which they were made; lines that are none are passed over."""
+    if state is None:
+        return []
     try:
         with open(open_regular(marks_of(state)), "rb") as file:
             lines = file.read(MOST).splitlines()
@@ -90,7 +92,9 @@ def moment_of(option: str, text: str | None, clock: Clock) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def since_of(state: str | Path, text: str, clock: Callable[[], Clock], option: str = "--since") -> float:
+def since_of(
+    state: str | Path | None, text: str, clock: Callable[[], Clock], option: str = "--since"
+) -> float:
     """The time of the latest mark of this name, or a time. Raises ConfigError."""
     held = marks(state)
     named = [mark for mark in held if mark.name == text]

@@ -16,7 +16,6 @@ from streamdp.page.api import Api
 from streamdp.page.errors import AskError, Endpoint, as_json, integer, label_of, or_error
 from streamdp.reports.store import StoreStories
 from streamdp.serve.bodies import Shape, records_of, unpacked, whole
-from streamdp.serve.changed import Changed
 from streamdp.serve.correcting import Correcting
 from streamdp.serve.logs import Logs, one_by_one
 from streamdp.serve.openapi import document
@@ -54,7 +53,7 @@ class Service:
         self._gathering = asyncio.Lock()
         self._happened = asyncio.Event()
         self._listeners: dict[tuple[Any, ...], float] = {}
-        self._changed, self._correcting = Changed(page, self._open), Correcting(page, self._open)
+        self._correcting = Correcting(page, self._open)
         self._logs = Logs(self._open)
 
     def routes(self) -> Iterable[Route]:
@@ -64,7 +63,7 @@ class Service:
             "/v1/stories/{label:int}": self.story,
             "/v1/stories/{label:int}/records": self.records,
             "/v1/answers": self.answers,
-            "/v1/changes": self._changed.show,
+            "/v1/changes": self.changes,
             "/v1/corrections": self._correcting.show,
             "/v1/events": self.events,
             "/v1/openapi.json": self.openapi,
@@ -87,6 +86,11 @@ class Service:
         if self.stands is None:
             raise AskError(503, "the service begins: ask again in a moment", 1.0)
         return self.stands
+
+    async def changes(self, request: Request) -> Response:
+        """Changes since a time or a mark, the most surprising first."""
+        self._open()
+        return await self._page.changed.show(request)
 
     # ---------------------------------------------------------------- records
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from streamdp._version import __version__
+from streamdp.page.changed import ChangeList
 from streamdp.serve.told import (
     Answer,
-    ChangeList,
     CorrectionList,
     Noted,
     RecordList,

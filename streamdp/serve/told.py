@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 
 from streamdp.records import Answers, Assignment, Lines, Reject
-from streamdp.reports.diff import Change, Diff
 from streamdp.state.corrections import Correction, CorrectionsFile
 from streamdp.story.story import Sort, Stories, Story, StoryRecord
 
@@ -97,29 +96,6 @@ class Where(msgspec.Struct, frozen=True):
         """As the page has it."""
         candidates = [Candidate(c["cluster"], c["probability"], c["words"]) for c in found["candidates"]]
         return cls(candidates, found.get("error"))
-
-
-class ChangeList(msgspec.Struct, frozen=True, kw_only=True):
-    """Some changes, the most surprising first; ``total`` counts those that match.
-
-    What is before them begins at ``begin`` and ends at ``until``; what is after begins at ``since`` and ends
-    at ``end``: in seconds, or in records where these have no times (not ``dated``).
-    """
-
-    changes: list[Change]
-    total: int
-    begin: float
-    until: float
-    since: float
-    end: float
-    dated: bool
-
-    @classmethod
-    def of(cls, found: Diff, start: int, most: int, *, every: bool) -> ChangeList:
-        """Those that are far from what chance does, or all of them, from one on."""
-        chosen = found.changes if every else found.surprising
-        times = {name: float(getattr(found, name)) for name in ("begin", "until", "since", "end")}
-        return cls(changes=chosen[start : start + most], total=len(chosen), dated=found.dated, **times)
 
 
 class Noted(Correction, frozen=True, omit_defaults=False):

@@ -290,8 +290,8 @@ class Stream(ABC):
     def summaries(self, among: Collection[int] | None = None) -> list[ClusterSummary]:
         """The live clusters, largest first; ``among``: those labels, None: all."""
 
-    def past(self) -> Past | None:
-        """What a log was like, hour by hour; None of other records."""
+    def past(self, among: Collection[int] | None = None) -> Past | None:
+        """What a log was like, with the holes of the labels ``among``; None of other records."""
         return None
 
     def keywords(self) -> dict[int, list[str]]:

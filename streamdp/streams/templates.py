@@ -333,9 +333,11 @@ class TemplateStream(Stream):
             found[label_of(self.lines.state.clusters, cluster)].append(cluster)
         return found
 
-    def past(self) -> Past:
-        """What the log was like, hour by hour."""
-        return past_of(self.lines.state, self.lines.history, self.readings.pieces, self.masks.named)
+    def past(self, among: Collection[int] | None = None) -> Past:
+        """What the log was like, hour by hour; holes of all labels, or of those ``among`` alone."""
+        pieces = self.readings.pieces
+        own = pieces if among is None else {label: pieces[label] for label in among if label in pieces}
+        return past_of(self.lines.state, self.lines.history, own, self.masks.named)
 
     def census(self) -> Census:
         """Figures of all labels, without their templates."""

@@ -3,7 +3,7 @@
 import { $, el, fill } from "./dom.js";
 import { get } from "./api.js";
 import { colour, swatch } from "./colours.js";
-import { age, count, digits, percent, short, when } from "./format.js";
+import { age, count, digits, percent, share, short, when } from "./format.js";
 import { event, record } from "./records.js";
 
 export class Cluster {
@@ -57,7 +57,7 @@ export class Cluster {
     const told = this.told;
     const focused = this.panel.contains(document.activeElement) ? document.activeElement.dataset.key || document.activeElement.tagName : null;
     const scroll = this.panel.scrollTop;
-    fill(this.panel, this.head(told), this.about(told), this.corrections.actions(told), this.line(told), this.words(told), this.centre(told), this.records(told), this.life(told), this.near(told));
+    fill(this.panel, this.head(told), this.about(told), this.corrections.actions(told), this.line(told), this.holes(told), this.words(told), this.centre(told), this.records(told), this.life(told), this.near(told));
     this.panel.scrollTop = scroll;
     const typing = this.panel.querySelector(".asked input");
     if (typing) typing.focus({ preventScroll: true });
@@ -119,6 +119,24 @@ export class Cluster {
         if (told.slot !== null) bar.style.background = colour(told.slot);
         return el("li", {}, el("span", { class: "word" }, w.word), el("span", { class: "track" }, bar), el("span", { class: "number" }, count(w.count)), el("span", { class: "number faint" }, lift === null ? "" : `${lift >= 9.5 ? count(lift) : lift.toFixed(1)} ×`));
       })),
+    ];
+  }
+
+  holes(told) {
+    if (!told.holes?.length) return null;
+    let nth = 0;
+    return [
+      el("h3", {}, "Its holes", el("span", { class: "faint" }, " and what stands in them")),
+      told.holes.map((hole) => {
+        const name = hole.kind === "level" ? "level" : `hole ${++nth} ${hole.kind}`;
+        const numbers = hole.least === null ? "" : `${digits(hole.least)} to ${digits(hole.most)}, half up to ${digits(hole.median)}, nine in ten up to ${digits(hole.decile)}`;
+        const facts = [hole.distinct === 1 ? "1 value" : `${count(hole.distinct)} values`, numbers, `newest ${hole.newest}`, `of ${count(hole.lines)} lines`];
+        return el("div", { class: "hole" }, el("p", {}, el("b", {}, name), ` ${facts.filter(Boolean).join("; ")}`), el("ul", { class: "bars" }, hole.common.map(([value, part], i) => {
+          const bar = el("span", { class: "bar" });
+          bar.style.width = `${Math.max(2, 100 * part)}%`;
+          return el("li", {}, el("span", { class: "word", title: value }, value), el("span", { class: "track" }, bar), el("span", { class: "number" }, count(hole.counts[i])), el("span", { class: "number faint" }, share(part)));
+        })));
+      }),
     ];
   }
 

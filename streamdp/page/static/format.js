@@ -22,6 +22,8 @@ export function rate(n) {
 
 export const percent = (p) => (p === null ? "" : p > 0.995 && p < 1 ? ">99 %" : p > 0 && p < 0.005 ? "<1 %" : `${Math.round(100 * p)} %`);
 
+export const share = (p) => `${(100 * p).toFixed(1)} %`;
+
 const CALENDAR = 1e8;
 const NEVER = 253e9;
 export const isDate = (t) => t >= CALENDAR && t < NEVER;

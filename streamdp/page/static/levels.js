@@ -1,12 +1,14 @@
-// What stands in the place of the live stories: their themes, or the stories that ended.
+// What stands in the place of the live stories: their themes, what has changed, or the stories that ended.
 
 import { $, el, fill, say } from "./dom.js";
 import { get } from "./api.js";
 import { swatch } from "./colours.js";
-import { count, full } from "./format.js";
+import { count, full, share } from "./format.js";
 import { named } from "./strip.js";
 
 const STEP = 25;
+const AGO = { "1h": "1 hour ago", "6h": "6 hours ago", "24h": "24 hours ago" };
+const RECORDS_AGO = { "1000s": "1,000 records ago", "10000s": "10,000 records ago" };
 
 export class Levels {
   constructor(open, back) {
@@ -15,8 +17,11 @@ export class Levels {
     this.level = "live";
     this.most = STEP;
     this.wanted = "20";
+    this.since = "";
+    this.dated = true;
     for (const button of document.querySelectorAll("[data-level]")) button.addEventListener("click", () => this.choose(button.dataset.level));
     $("themes-wanted").addEventListener("change", (event) => { this.wanted = event.target.value; this.load(); });
+    $("since").addEventListener("change", (event) => { this.since = event.target.value; this.most = STEP; this.load(); });
     $("further").addEventListener("click", () => { this.most += 2 * STEP; this.load(); });
   }
 
@@ -29,6 +34,7 @@ export class Levels {
     $("live").hidden = level !== "live";
     $("level").hidden = level === "live";
     $("themes-asked").hidden = level !== "themes";
+    $("changes-asked").hidden = level !== "changes";
     fill($("level-rows"));
     say($("lacking"), level === "live" ? "" : "one moment…");
     $("further").hidden = true;
@@ -39,16 +45,24 @@ export class Levels {
   async load() {
     const level = this.level;
     const search = $("search").value.trim();
-    const asked = level === "themes" ? `api/themes?themes=${this.wanted}` : `api/ended?${new URLSearchParams({ search, limit: Math.min(100, this.most) })}`;
     let told;
     try {
+      if (level === "changes") await this.moments();
+      const asked = {
+        themes: `api/themes?themes=${this.wanted}`,
+        changes: `api/changes?${new URLSearchParams({ since: this.since, limit: 500 })}`,
+        ended: `api/ended?${new URLSearchParams({ search, limit: Math.min(100, this.most) })}`,
+      }[level];
       told = await get(asked);
     } catch (error) {
+      if (level !== this.level) return;
+      if (level === "changes") { fill($("level-rows")); say($("found"), ""); }
       say($("lacking"), `${error.message}.`);
       return;
     }
     if (level !== this.level || search !== $("search").value.trim()) return;
     if (level === "themes") this.themes(told, search);
+    else if (level === "changes") this.changes(told, search);
     else this.ended(told, search);
   }
 
@@ -69,6 +83,42 @@ export class Levels {
       ];
     }));
     $("further").hidden = true;
+  }
+
+  // Marks, the latest first, and so long ago.
+  async moments() {
+    const marks = (await get("api/marks")).marks.sort((a, b) => b.time - a.time);
+    const named = marks.map((mark) => [mark.name, `${mark.name}, ${this.dated ? full(mark.time) : `no. ${count(mark.time)}`}`]);
+    const found = [...Object.entries(this.dated ? AGO : RECORDS_AGO), ...named];
+    if (!found.some(([value]) => value === this.since)) this.since = found[0][0];
+    const key = JSON.stringify(found);
+    if (key === $("since").dataset.key) return;
+    $("since").dataset.key = key;
+    fill($("since"), found.map(([value, text]) => el("option", { value, selected: value === this.since }, text)));
+  }
+
+  changes(told, search) {
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    const has = (change) => words.every((word) => `${change.label} ${change.kind} ${change.title} ${change.line}`.toLowerCase().includes(word));
+    const rows = told.changes.filter(has);
+    const when = (moment) => (told.dated ? full(moment) : `no. ${count(moment)}`);
+    say($("found"), count(rows.length));
+    say($("lacking"), `${rows.length ? "" : "Nothing that chance does not explain. "}${when(told.since)} to ${when(told.end)}, compared with ${when(told.begin)} to ${when(told.until)}.`);
+    this.fill(["What", "Before", "After", "Surprise"], rows.slice(0, this.most).map((change) => {
+      const title = change.kind === "gone" ? el("strong", {}, change.title) : el("button", { type: "button", class: "open", onclick: () => this.open(change.label) }, change.title);
+      return [
+        el("div", { class: "mark" }, el("div", {}, el("span", { class: `change ${change.kind}` }, change.kind), title, this.said(change))),
+        count(change.before), count(change.after), el("span", { title: "nats: how improbable it is that nothing has changed" }, count(change.surprise)),
+      ];
+    }));
+    $("further").hidden = rows.length <= this.most;
+  }
+
+  said(change) {
+    if (change.hole) return change.values.map(([value, before, after]) => el("span", { class: "members" }, `${change.hole}: `, el("b", {}, value), ` ${share(before)} before, ${share(after)} after`));
+    const levels = Object.entries(change.levels).map(([name, n]) => `${name} ${count(n)}`).join(", ");
+    const lines = change.kind === "new" ? [[change.line_before, null], [change.line, "own"], [change.line_after, null]].filter(([line]) => line) : [];
+    return [levels ? el("span", { class: "members" }, levels) : null, lines.length ? el("span", { class: "around" }, lines.map(([line, own]) => el("span", { class: own }, line))) : null];
   }
 
   ended(told, search) {

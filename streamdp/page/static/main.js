@@ -73,6 +73,7 @@ listen((tick, whole) => {
   graph.waits = status.waits;
   table.kind(status.kind);
   document.querySelector("[data-level=themes]").hidden = status.kind === "lines";
+  levels.dated = tick.graph.axis === "dates";
   table.stretch(status.stretch);
   if (document.hidden && !whole) { waiting = { tick, whole: true }; return; }
   if (paused && !whole) return;

@@ -51,7 +51,7 @@ let nouns = ["story", "stories"];
 
 export function named() {
   const [one, many] = nouns;
-  const listed = { live: `Live ${many} `, themes: "Themes ", ended: `${many[0].toUpperCase()}${many.slice(1)} that ended ` };
+  const listed = { live: `Live ${many} `, themes: "Themes ", changes: "What changed ", ended: `${many[0].toUpperCase()}${many.slice(1)} that ended ` };
   const large = (word) => word[0].toUpperCase() + word.slice(1);
   const heads = [["clusters-title", listed[$("clusters-title").dataset.level || "live"]], ["graph-title", `${large(many)} over time `]];
   for (const [id, text] of heads) if ($(id).firstChild.data !== text) $(id).firstChild.data = text;
