@@ -36,8 +36,8 @@ LAYERS = (
     "offline.handover",
     "offline.refine offline.fit",
     "sharding",
-    "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
     "reports",
+    "estimators scoring monitor alerts demo plots page spark streamdp_connectors",
     "serve",
     "programs",
     "cli",
@@ -68,7 +68,7 @@ LONGEST = 400
 
 LIMITS = {
     "files": 396,
-    "functions of more than 60 lines": 5,
+    "functions of more than 60 lines": 4,
     "functions of 10 parameters or more": 2,
     "arrows between rooms": 210,
     "circles of imports": 0,
