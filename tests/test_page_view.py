@@ -189,6 +189,14 @@ def run() -> tuple[Engine, View]:
     return engine, view
 
 
+def test_a_line_of_a_log_says_its_message_and_not_what_is_kept_beside_it() -> None:
+    engine, view = Engine(Settings(format="log", keep=("level",))), View("log")
+    lines = [Record(f"took {i} ms", {"line": i}, None, None, 0.0, {"level": "INFO"}, b"") for i in range(9)]
+    view.taken(lines)
+    view.answered(engine.advance(lines), engine.held_back)
+    assert [record.text for record in view.records.latest] == [line.value for line in lines]
+
+
 def test_the_table_says_what_the_engine_says(run: tuple[Engine, View]) -> None:
     engine, view = run
     told = view.clusters("", "size", True, 0, 500)

@@ -193,7 +193,8 @@ class View:
                 read = read or {_place(r): r for r in batch if isinstance(r, Record)}
                 record = read.get(_place(line))
             if isinstance(record, Record):
-                yield line, short(beginning_of(record), 300)
+                said = beginning_of(record, of_log=isinstance(line.template, str))
+                yield line, short(said, 300)
             else:
                 yield line, short(self._waiting.get(_place(line), ""), 300)
 
