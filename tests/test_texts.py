@@ -14,8 +14,8 @@ from feeds import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import OpenLines
-from streamdp.beam.data.state import REVISION
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.encode.order import ReorderBuffer
@@ -291,7 +291,7 @@ def test_lines_are_written_as_they_are_encoded(
     held = OpenLines(linked=True, final_only=False, most_bytes=1 << 40)
     held.add_objects([answer])
     lines = Lines()
-    held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)
+    held.write(held.announce(*NOTHING_REVISED, np.array([0]), 10), lines)
     assert lines.encode() == msgspec.json.encode(answer) + b"\n"
 
 
@@ -304,7 +304,7 @@ def test_a_share_that_somebody_has_tampered_with_is_written(name: str, number: f
     answer = Assignment(seq=0, cluster=7, new=False, link=None, **place, **plain)
     held, lines = OpenLines(linked=False, final_only=False, most_bytes=1 << 40), Lines()
     held.add_objects([answer])
-    held.write(held.announce(np.zeros(0, REVISION), np.array([0]), 10), lines)
+    held.write(held.announce(*NOTHING_REVISED, np.array([0]), 10), lines)
     assert lines.encode() == msgspec.json.encode(answer) + b"\n"
 
 
