@@ -57,7 +57,7 @@ def consumed(bootstrap: str, topic: str, folder: Path, beam: int, output: str | 
     return time.perf_counter() - began
 
 
-def rates(count: int, beams: Sequence[int] = (16, 1)) -> list[tuple[str, float]]:
+def rates(count: int, beams: Sequence[int] = (8, 1)) -> list[tuple[str, float]]:
     """Seconds of the bare consumer, then of ours, each with its name."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -81,7 +81,7 @@ def rates(count: int, beams: Sequence[int] = (16, 1)) -> list[tuple[str, float]]
     return found
 
 
-def report(count: int, beams: Sequence[int] = (16, 1)) -> None:
+def report(count: int, beams: Sequence[int] = (8, 1)) -> None:
     """Measure and print."""
     found = rates(count, beams)
     rows = [(what, f"{count / s:,.0f}", f"{found[0][1] / s:.2f}") for what, s in found]

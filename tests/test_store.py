@@ -16,17 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from commands import (
-    call,
-    fail,
-    newest_lines,
-    parsed,
-    start,
-    succeed,
-    wait_for,
-    wait_for_size,
-    write_headlines,
-)
+from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store import schema
 from streamdp_connectors.store.sink import StoreSink
@@ -175,24 +165,11 @@ def test_readers_read_while_it_is_written(quiet: Path, tmp_path: Path) -> None:
     process.stdin.write(b"".join(data[:2000]))
     process.stdin.flush()
     assert wait_for_size(process, tmp_path / "out", 100_000)
-    wait_for(lambda: rows(tmp_path / "news.db", "SELECT count(*) FROM records")[0][0] > 0, process)
+    assert rows(tmp_path / "news.db", "SELECT count(*) FROM records")[0][0] > 0
     assert "live stories" in succeed(tmp_path, "stories", "news.db").decode()
     assert fail(tmp_path, "consume", "-", "--output", "o2", "--store", "news.db", "--overwrite")[0] == 73
     process.stdin.close()
     assert process.wait(60) == 0
-
-
-def test_answers_wait_for_more_while_they_come_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr("streamdp_connectors.store.sink.time.monotonic", lambda: now[0])
-    sink = StoreSink(str(tmp_path / "news.db"))
-    assert sink.can_wait
-    now[0] += 1.0
-    assert not sink.can_wait
-    sink.flush(sync=False)
-    assert sink.can_wait
-    sink.write(Answers([assignment(seq) for seq in range(4000)], [], []))
-    assert not sink.can_wait
 
 
 @pytest.mark.parametrize("bound", [("--store-rows", "3000"), ("--store-days", "2")])

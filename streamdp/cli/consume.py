@@ -62,8 +62,6 @@ class Run:
     ``hold`` waits until a state that is shared may be gone on with; without it, one in use is refused.
     """
 
-    gathers = True  # a store may let answers wait for more
-
     def __init__(
         self,
         settings: Settings,
@@ -213,8 +211,6 @@ class Run:
             self._answer(self.engine.flush)
             if self.snapshots is not None:  # files hold no marks
                 self.snapshot()
-        else:
-            self.sinks.flush(sync=False)
         self.status.update(self)
         if self.board is not None and self.engine.seq:
             self.board.update(self.engine)
@@ -281,7 +277,7 @@ class Run:
 
     def flush(self) -> None:
         """Hand over what was written."""
-        self.sinks.flush(sync=False, busy=self.gathers)
+        self.sinks.flush(sync=False)
 
     def _silent(self) -> bool:
         """Whether the source was silent so long that records held back must be answered."""

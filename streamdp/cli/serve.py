@@ -41,7 +41,6 @@ LOOK = 0.5
 class Served(Run):
     """A run whose source is a journal that it writes itself."""
 
-    gathers = False  # an answer is given once the store holds it
     journal: Journal
     hindered: Callable[[str | None], None] = staticmethod(lambda why: None)
     """Hears why nothing can be stored, and None once it can."""

@@ -294,11 +294,10 @@ class Sinks:
         if self.store is not None:
             self.store.ending()
 
-    def flush(self, sync: bool, *, busy: bool = False) -> None:
-        """Hand everything over; ``sync`` to the disk. ``busy``: more comes, for which a store may wait."""
+    def flush(self, sync: bool) -> None:
+        """Hand everything over; ``sync`` to the disk."""
         for sink in self._all.values():
-            if not (busy and sink is self.store and self.store.can_wait):
-                sink.flush(sync)
+            sink.flush(sync)
 
     def kept(self) -> dict[str, Any]:
         """The state of the sinks for a snapshot; ask right after a flush."""

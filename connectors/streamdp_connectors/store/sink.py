@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,9 +24,6 @@ from streamdp_connectors.protocol import FullError, SinkError
 from streamdp_connectors.store.rows import Answer, answers_of, row_of
 from streamdp_connectors.store.schema import check, open_store
 from streamdp_connectors.store.tables import Bounds, Corrected, Revision, Row, Tables
-
-GROUP, PATIENCE = 4000, 1.0
-"""Answers, and seconds, until those that wait are written: the search index likes many at once."""
 
 TRIM_EVERY = 20_000
 """Records between two removals of what is beyond the bounds."""
@@ -127,7 +123,6 @@ class StoreSink:
         self._lines = self._happened = self._marked = self._since_trim = 0
         self._needed: deque[int] = deque(maxlen=SNAPSHOTS)
         self._ending = False
-        self._written = time.monotonic()
         self.marks: Sequence[Mapping[str, Any]] = ()
         if ended:
             self._transact(self._tables.take_back)
@@ -274,12 +269,6 @@ class StoreSink:
         self.flush(sync=False)
         self._ending = True
 
-    @property
-    def can_wait(self) -> bool:
-        """Whether what was taken in may wait for more, while records come fast."""
-        count = len(self._rows) + len(self._revisions)
-        return count < GROUP and time.monotonic() - self._written < PATIENCE
-
     def flush(self, sync: bool) -> None:
         """Write what was taken in as one transaction; with ``sync`` to the disk. Raises SinkError.
 
@@ -292,7 +281,6 @@ class StoreSink:
             self._since_trim = 0 if trims else count
             self._rows, self._revisions, self._events, self._marks = [], [], [], []
             self._corrected = []
-        self._written = time.monotonic()
         if sync:
             self._sync()
 
