@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
+from commands import succeed
 from feeds import record
 
 from streamdp import Engine, Settings
@@ -68,7 +71,9 @@ def test_the_language_of_one_text_is_not_known() -> None:
 
 
 def test_texts_without_grammar_stay_as_they_are() -> None:
-    texts = [f"storm flood coast number{i} will" if i % 9 == 0 else f"storm coast flood n{i}" for i in range(200)]
+    texts = [
+        f"storm flood coast number{i} will" if i % 9 == 0 else f"storm coast flood n{i}" for i in range(200)
+    ]
     assert "will" in words_of(learned(texts), texts[0])
 
 
@@ -97,6 +102,14 @@ def test_what_is_scored_teaches_nothing_of_the_language() -> None:
     for _ in range(9):
         engine.score(ENGLISH)
     assert engine.dumps() == before
+
+
+def test_check_says_which_language(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("\n".join([*ENGLISH, "Storm floods coast"]))
+    said = succeed(tmp_path, "check", "in.txt").decode()
+    assert "clustered by: texts, from 'text', without the stop words of English\n" in said
+    said = succeed(tmp_path, "check", "in.txt", "--stop-words", "none").decode()
+    assert "clustered by: texts, from 'text'\n" in said
 
 
 @pytest.mark.parametrize("at", range(1, 7))

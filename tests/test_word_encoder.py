@@ -50,7 +50,9 @@ class Plain:
         self.words = 0
         self.seen = dict.fromkeys(LANGUAGES, 0)
         self.lists = {
-            language: {stem for word in stop_words(language) for stem in Tokenizer(stem=tokenizer.stem).tokens(word)}
+            language: {
+                stem for word in stop_words(language) for stem in Tokenizer(stem=tokenizer.stem).tokens(word)
+            }
             for language in LANGUAGES
         }
 

@@ -95,24 +95,29 @@ def _single_first(bags: Bags, begin: int, n: int) -> None:
 
 
 @kernel
+def languages_left_out(stops: Stops) -> int:
+    """Bits of the languages whose stop words short texts leave out by now."""
+    asked: int = stops.asked[0]
+    if asked == AUTO:
+        lead = int(np.argmax(stops.seen[:_TOKENS]))
+        known = stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]
+        asked = 1 << lead if known else 0
+    return asked
+
+
+@kernel
 def _left_out(stops: Stops, words: np.ndarray, n: int) -> int:
     """Bits of the languages whose stop words a text of these n words leaves out."""
-    asked: int = stops.asked[0]
-    if asked == 0:
+    if stops.asked[0] == 0:
         return 0
-    if asked == AUTO:
-        if stops.asked[1]:
-            for i in range(n):
-                marked = stops.marks[words[i]]
-                if marked:
-                    for language in range(_TOKENS):
-                        stops.seen[language] += (marked >> language) & 1
-            stops.seen[_TOKENS] += n
-        lead = np.argmax(stops.seen[:_TOKENS])
-        asked = 0
-        if stops.seen[lead] >= _SEEN and _SHARE * stops.seen[lead] >= stops.seen[_TOKENS]:
-            asked = 1 << lead
-    return asked if n <= LONG else 0
+    if stops.asked[1]:
+        for i in range(n):
+            marked = stops.marks[words[i]]
+            if marked:
+                for language in range(_TOKENS):
+                    stops.seen[language] += (marked >> language) & 1
+        stops.seen[_TOKENS] += n
+    return languages_left_out(stops) if n <= LONG else 0
 
 
 @kernel

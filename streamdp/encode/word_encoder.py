@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.encode.bags import count, new_bags, new_stops
+from streamdp.encode.bags import count, languages_left_out, new_bags, new_stops
 from streamdp.encode.batch import Batch
 from streamdp.encode.kernels import OTHER, UNKNOWN, look_up, new_pieces
 from streamdp.encode.order import refuse
-from streamdp.encode.stop_words import mark
+from streamdp.encode.stop_words import LANGUAGES, mark
 from streamdp.encode.text import Tokenizer, TooManyTokens
 from streamdp.encode.vocabulary import BagEncoder, Vocabulary, letters_of
 from streamdp.kernels.jit import Bound
@@ -201,6 +201,12 @@ class WordEncoder(BagEncoder):
             batch = replace(batch, words=np.minimum(batch.words, np.int32(self.vocabulary.unknown)))
             self._strangers.clear()
         return batch
+
+    @property
+    def language(self) -> str | None:
+        """The language whose stop words short texts leave out by now; None where none are."""
+        bits = int(languages_left_out.py_func(self._stops))  # type: ignore[attr-defined]
+        return LANGUAGES[bits.bit_length() - 1] if bits else None
 
     def for_scoring(self) -> WordEncoder:
         """An encoder that knows the same words and learns none."""
