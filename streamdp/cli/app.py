@@ -338,7 +338,7 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
-    from streamdp.cli.report import report
+    from streamdp.cli.stories import report
 
     report(path, output, title, overwrite=overwrite)
 

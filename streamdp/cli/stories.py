@@ -1,11 +1,13 @@
-"""``streamdp stories``: the stories of a state, a store or a file of answers, as tables and files."""
+"""``streamdp stories`` and ``report``: the stories of a state, a store or a file of answers."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,11 +21,11 @@ from streamdp.cli.errors import say
 from streamdp.cli.options import StoriesOptions
 from streamdp.errors import ConfigError, Exit
 from streamdp.reports.marks import moment_of
-from streamdp.reports.page import document
+from streamdp.reports.report import document
+from streamdp.reports.report import report as written
 from streamdp.reports.source import StorySource, source_of
 from streamdp.story.answers import holds
 from streamdp.story.clock import duration
-from streamdp.story.safe import harmless
 from streamdp.story.story import Stories, Story, StoryRecord, Theme, iso, row_of
 
 IN_TABLE = 20
@@ -334,3 +336,32 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
         yield f"became part of {story.merged_into}"
     for other, count in story.confused_with[:5]:
         yield f"{count:,} of its records were in {other} at first"
+
+
+def report(path: str, output: str, title: str | None, *, overwrite: bool) -> None:
+    """Write the report of a path to a file. Raises StreamdpError."""
+    if os.path.exists(output) and not overwrite:
+        raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
+    if os.path.exists(output) and os.path.samefile(output, path):
+        raise ConfigError(f"{output} is what this command reads", Exit.USAGE)
+    page = written(source_of(path), title or Path(path).name)
+    try:
+        Path(output).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{output}: cannot be written: {error.strerror}", Exit.CANNOT_CREATE) from error
+    say(f"wrote {output}")
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that spreadsheets take for a formula."""
+
+
+def harmless(cell: Any) -> Any:
+    """A cell of a table; a text that would be a formula has an apostrophe before it.
+
+    Line ends become blanks, so that a row is a line.
+    """
+    if not isinstance(cell, str):
+        return cell
+    line = " ".join(cell.splitlines()) if "\n" in cell or "\r" in cell else cell
+    return f"'{line}" if line.startswith(FORMULA) else line

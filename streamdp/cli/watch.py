@@ -24,7 +24,7 @@ from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
-from streamdp.reports.paged import PagedStore
+from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
 from streamdp.state.corrections import Correction, CorrectionError

@@ -7,7 +7,7 @@ engine imports is imported once, before the first fork.
 from pyspark.daemon import manager
 
 import streamdp.engine
-import streamdp.spark.processors  # noqa: F401 - to have been imported
+import streamdp.spark.clustering  # noqa: F401 - to have been imported
 
 if __name__ == "__main__":
     manager()
