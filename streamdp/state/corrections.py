@@ -18,7 +18,7 @@ import msgspec
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records.erased import Erased
-from streamdp.safe_files import open_regular
+from streamdp.safe_files import open_regular, sync_folder
 
 NAME = "corrections"
 START = b'{"streamdp":"corrections",'
@@ -333,7 +333,7 @@ class CorrectionsFile:
                 file.flush()
                 os.fsync(file.fileno())
             if made:
-                self._last()
+                sync_folder(self.path.parent)
             self._seen = self._look()
         except OSError as error:
             raise self._unusable(error) from error
@@ -344,14 +344,6 @@ class CorrectionsFile:
             raise CorrectionError(f"{self.path}: is full ({MOST_BYTES >> 20} MiB)", Exit.CANNOT_CREATE)
         file.write(data)
         self._add(data)
-
-    def _last(self) -> None:
-        """Let the name of a new file outlive the machine."""
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def _unusable(self, error: OSError) -> CorrectionError:
         return CorrectionError(f"{self.path}: cannot be used: {error.strerror or error}", Exit.IO_ERROR)

@@ -1,4 +1,4 @@
-"""What somebody who corrects stories sends: to a page, a service or a program that asks."""
+"""Corrections as people and programs send them to a page or a service."""
 
 from __future__ import annotations
 
