@@ -1,4 +1,4 @@
-"""Corrections by hand on the page: who may make them, and what /api/corrections answers."""
+"""Corrections by hand on the page: who may make them, and the answers of /api/corrections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom programs ask: a state, a store or a file of answers here, in the words of the service."""
+"""Answers to programs from a state, a store or a file of answers, in the form that a service gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom programs ask: a running ``streamdp serve``."""
+"""Answers to programs from a running ``streamdp serve``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Score what streamdp put out against a file that holds the truth."""
+"""Score the answers of streamdp against a file that holds the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python workers that have the engine before they are asked for it.
+"""Spark's Python workers, with the engine imported before they are forked.
 
 Spark starts workers by forking a daemon. With ``spark.python.daemon.module`` set to this module, what the
 engine imports is imported once, before the first fork.
