@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from feeds import changed
+from feeds import changed, raws_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +22,6 @@ from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
 from streamdp.records.columns import Texts, times_of
-from streamdp.records.raws import Raws
 from streamdp.settings import Settings
 from tests.families import few
 
@@ -42,14 +41,6 @@ LINES = [
 ALPHABET = (
     b'{}[]":,\\u0123456789abcdefnrt-+.eE \t\n\xc3\xa9\xf0\x9f\x98\x80\xed\xa0\x80textidimesourcnulltrufals'
 )
-
-
-def raws_of(lines: Sequence[bytes], path: str = "in") -> Raws:
-    raws = Raws({"file": path}, ("line",))
-    raws.data = list(lines)
-    raws.places = list(range(1, len(lines) + 1))
-    raws.arrivals = [2e9] * len(lines)
-    return raws
 
 
 def mutated(rng: random.Random, line: bytes) -> bytes:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import changed
+from feeds import changed, raws_of
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_texts import all_of, raws_of
+from test_texts import all_of
 
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
