@@ -20,8 +20,7 @@ from streamdp.records import Answers
 from streamdp.reports.source import append_correction
 from streamdp.settings.places import Input
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
-from streamdp.state.wanted import now
+from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What, now
 
 PATIENCE = 10.0
 """Seconds to wait for what is known to be there; for more nobody waits."""

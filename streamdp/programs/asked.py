@@ -20,9 +20,8 @@ from streamdp.reports.source import (
     source_of,
 )
 from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Where
-from streamdp.state.corrections import CorrectionsFile
+from streamdp.state.corrections import CorrectionsFile, Wanted
 from streamdp.state.snapshot import written_at
-from streamdp.state.wanted import Wanted
 from streamdp.story.story import Sort, Story
 
 WHERE, CHANGES, CORRECTIONS = "where", "changes", "corrections"

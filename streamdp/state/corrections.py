@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -347,3 +348,24 @@ class CorrectionsFile:
 
     def _unusable(self, error: OSError) -> CorrectionError:
         return CorrectionError(f"{self.path}: cannot be used: {error.strerror or error}", Exit.IO_ERROR)
+
+
+def now() -> str:
+    """When a correction is made."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A correction that somebody wants: what each names is said in docs/stories.md."""
+
+    what: What
+    stories: tuple[int, ...] = ()
+    records: tuple[str, ...] = ()
+    title: str | None = None
+    undone: int | None = None
+    who: str = ""
+
+    def correction(self, who: str = "") -> Correction:
+        """The correction, of ``who`` where it names nobody. Raises ValueError where it says nothing."""
+        said = msgspec.structs.asdict(self) | {"who": self.who or who}
+        return Correction(**said, when=now())
