@@ -36,8 +36,8 @@ STREAMS = ("/api/stream", "/v1/events")
 class Connections:
     """All connections of one server."""
 
-    def __init__(self, patience: float = PATIENCE, answer: float = ANSWER, limits: Limits = PAGE) -> None:
-        self.patience, self.answer = patience, answer
+    def __init__(self, limits: Limits = PAGE) -> None:
+        self.patience, self.answer = PATIENCE, ANSWER
         self.crowd: Crowd[Connection] = Crowd(limits.connections, limits.each, lambda one: one.idle)
         self.cut = 0
         """How many were cut."""
@@ -168,7 +168,7 @@ class Page:
         self.token = token or (secrets.token_urlsafe(24) if open_to_all else None)
         self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
-        self.connections = Connections(limits=limits)
+        self.connections = Connections(limits)
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
         api = Api(view, self.hub, self.questions, self.connections.drop, Allowance(*SCORES), Allowance(*MADE))

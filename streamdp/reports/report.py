@@ -25,10 +25,10 @@ th, td { text-align: left; vertical-align: top;
 """
 
 
-def document(title: str, body: str, style: str = "", language: str = "en") -> str:
+def document(title: str, body: str, style: str = "") -> str:
     """A page of a title, and of a body that is HTML already."""
     return (
-        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
