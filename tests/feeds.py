@@ -13,6 +13,7 @@ from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
 from streamdp.records.raws import Raws
+from streamdp.settings import Settings
 
 
 class Told(NamedTuple):
@@ -66,6 +67,18 @@ def feed(engine: Engine, records: Sequence[Record], cuts: Iterable[int] = ()) ->
     for start, stop in itertools.pairwise(marks):
         told.add(engine.advance(records[start:stop]))
     return told
+
+
+def reloaded(
+    settings: Settings, records: Sequence[Record], cuts: Iterable[int], **modes: bool
+) -> tuple[Engine, Told]:
+    """As ``feed``, to engines of which each is loaded from the state of the one before it."""
+    engine, told = Engine(settings, **modes), nothing()
+    marks = [0, *cuts, len(records)]
+    for start, stop in itertools.pairwise(marks):
+        told.add(engine.advance(records[start:stop]))
+        engine = Engine.loads(engine.dumps(), settings, **modes)
+    return engine, told
 
 
 def record(value: str | list[float] | dict[str, float], line: int, time: float | None = None) -> Record:
