@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from enum import IntEnum
 
 
@@ -47,3 +49,12 @@ class ConfigError(StreamdpError):
 
     def __init__(self, message: str, exit_code: Exit = Exit.CONFIG) -> None:
         super().__init__(message, exit_code)
+
+
+@contextlib.contextmanager
+def foreseen(kind: type[StreamdpError], path: object, what: str, code: Exit) -> Iterator[None]:
+    """Raise an OSError as one of this kind: ``PATH: cannot be WHAT``, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{path}: cannot be {what}: {error.strerror or error}", code) from error

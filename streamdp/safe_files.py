@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import logging
 import os
@@ -51,14 +52,38 @@ def create(path: Name) -> int:
 
 
 @contextlib.contextmanager
-def written_anew(path: Path, mode: int) -> Iterator[BinaryIO]:
+def written_anew(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     """A new file in the place of what has this name, on the disk once it is left. Raises OSError."""
     path.unlink(missing_ok=True)
     with open(create(path), "wb") as file:
-        os.fchmod(file.fileno(), mode & 0o777)
+        if mode is not None:
+            os.fchmod(file.fileno(), mode & 0o777)
         yield file
         file.flush()
         os.fsync(file.fileno())
+
+
+def sync_folder(folder: Name) -> None:
+    """Let the names in a folder outlive the machine. Raises OSError."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def lock(fd: int) -> bool:
+    """Lock an open file for this process, unless another has; whether that is done.
+
+    Some file systems have no locks: there it counts as done.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def make_folder(path: Path) -> None:

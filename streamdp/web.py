@@ -1,4 +1,4 @@
-"""What servers ask of their clients: by which name they are called, and how many connections there are."""
+"""Checks of both servers: the host names in requests, and the number of connections."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from inside import fork, run_inside
@@ -144,3 +146,13 @@ def newest_lines(output: bytes) -> list[dict[str, Any]]:
     """The newest line of every record, in order."""
     newest = {line["seq"]: line for line in assignments(output)}
     return [newest[seq] for seq in sorted(newest)]
+
+
+def loaded(path: Path) -> ModuleType:
+    """A program that is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

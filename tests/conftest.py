@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest."""
     place = {group: i for i, group in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(group_of(item.path), len(place)))
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real Chromium, for the tests of the page."""
+    from browser.process import browser  # no other test needs Playwright
+
+    with browser() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

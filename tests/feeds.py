@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from streamdp.demo.stream import demo_stream
 from streamdp.engine import Engine
 from streamdp.records import Answers, Assignment, Event, Final, Record, Reject
+from streamdp.records.raws import Raws
+from streamdp.settings import Settings
 
 
 class Told(NamedTuple):
@@ -65,6 +67,18 @@ def feed(engine: Engine, records: Sequence[Record], cuts: Iterable[int] = ()) ->
     for start, stop in itertools.pairwise(marks):
         told.add(engine.advance(records[start:stop]))
     return told
+
+
+def reloaded(
+    settings: Settings, records: Sequence[Record], cuts: Iterable[int], **modes: bool
+) -> tuple[Engine, Told]:
+    """As ``feed``, to engines of which each is loaded from the state of the one before it."""
+    engine, told = Engine(settings, **modes), nothing()
+    marks = [0, *cuts, len(records)]
+    for start, stop in itertools.pairwise(marks):
+        told.add(engine.advance(records[start:stop]))
+        engine = Engine.loads(engine.dumps(), settings, **modes)
+    return engine, told
 
 
 def record(value: str | list[float] | dict[str, float], line: int, time: float | None = None) -> Record:
@@ -149,3 +163,19 @@ def changed(rng: random.Random, line: bytes, alphabet: bytes, times: Sequence[in
             case _:
                 data[i:i] = data[i:j][:20]
     return bytes(data)
+
+
+def assigned(seq: int, **given: Any) -> Assignment:
+    """The answer to a record, made up but for what is given."""
+    made = {"id": None, "position": {}, "time": float(seq), "cluster": 0, "probability": 1.0, "new": False}
+    of_model = {"new_probability": 0.0, "link": None, "log_predictive": -1.0, "novelty": 1.0}
+    return Assignment(**{"seq": seq, **made, **of_model, **given})
+
+
+def raws_of(lines: Sequence[bytes], path: str = "in", *, first: int = 1, arrival: float = 2e9) -> Raws:
+    """Lines of a file, as a source delivers them."""
+    raws = Raws({"file": path}, ("line",))
+    raws.data = list(lines)
+    raws.places = list(range(first, first + len(lines)))
+    raws.arrivals = [arrival] * len(lines)
+    return raws

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.cli.memory import warn_of_memory
+from streamdp.cli.status import warn_of_memory
 from streamdp.decode.fields import LONGEST_ID
 from streamdp.decode.texts import TextReader
 from streamdp.encode.batch import Batch

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from commands import parsed, succeed
-from feeds import feed, headlines, nothing, texts
+from feeds import feed, headlines, reloaded, texts
 from test_lasting import STREAMS
 
 from streamdp.answers import confidence
@@ -102,10 +102,7 @@ def test_what_is_said_is_what_plain_python_finds(name: str) -> None:
 def test_classes_change_no_clustering_and_batches_and_restarts_nothing(name: str) -> None:
     settings, records = CASES[name]
     whole = feed(Engine(settings), records[:1100])
-    engine, parts = Engine(settings), nothing()
-    for start, stop in ((0, 1), (1, 300), (300, 601), (601, 1100)):
-        parts.add(engine.advance(records[start:stop]))
-        engine = Engine.loads(engine.dumps(), settings)
+    _, parts = reloaded(settings, records[:1100], (1, 300, 601))
     assert said(parts.assignments()) == said(whole.assignments())
     plain = feed(Engine(msgspec.structs.replace(settings, truth_field=None)), records[:1100])
     assert set(said(plain.assignments())) == {None}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bombs import hears
 from broker.process import Broker
 from broker.topics import contents, make_topic, produce
 from commands import call, command, environment, start, succeed, wait_for, write_headlines
@@ -80,17 +81,10 @@ def test_killed_and_started_again(filled: tuple[str, str, Path], tmp_path: Path)
     assert without_positions(tmp_path / "out") == without_positions(folder / "out")
 
 
-def listens(pid: int) -> bool:
-    """Whether a process has a handler for SIGTERM by now."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
-    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
-
-
 def run_for(folder: Path, seconds: float, number: signal.Signals, *more: str) -> int:
     """Begin a run with a state, and send it a signal this long after its state appeared."""
     process = start(folder, *more, snapshot_every="300")
-    wait_for(lambda: listens(process.pid) and list((folder / "state").glob("snapshot-*")))
+    wait_for(lambda: hears(process.pid) and list((folder / "state").glob("snapshot-*")))
     time.sleep(seconds)
     process.send_signal(number)
     began = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
@@ -10,12 +9,12 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
+from commands import loaded
 from packaging.requirements import Requirement
 from scraper.process import promtool
 from typer.main import get_command
@@ -45,15 +44,6 @@ def rules() -> list[dict[str, Any]]:
 def expressions(path: Path) -> Iterator[str]:
     for panel in json.loads(path.read_text("utf-8"))["panels"]:
         yield from (target["expr"] for target in panel.get("targets", ()))
-
-
-def dashboards() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dashboards", DEPLOY / "dashboards.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_rules_are_sound_and_do_what_they_should() -> None:
@@ -93,7 +83,7 @@ def test_every_metric_is_served() -> None:
 
 
 def test_what_the_script_makes_is_up_to_date() -> None:
-    made = dict(dashboards().files())
+    made = dict(loaded(DEPLOY / "dashboards.py").files())
     assert {*DASHBOARDS} < {*made}
     assert {path: path.read_text("utf-8") for path in made} == made
 
@@ -106,7 +96,7 @@ def test_a_metric_is_declared_in_one_place(monkeypatch: pytest.MonkeyPatch) -> N
     metrics.update({"thrown": 3})
     assert "# HELP streamdp_toys Toys on the floor.\n" in metrics.render()[0].decode()
     assert "\nstreamdp_toys 3.0\n" in metrics.render()[0].decode()
-    script = dashboards()
+    script = loaded(DEPLOY / "dashboards.py")
     assert "| `streamdp_toys` | gauge | toys on the floor |\n" in dict(script.files())[script.PAGE]
     panel = script.lines("Toys", "toys").build()
     assert panel.description == "Toys on the floor."

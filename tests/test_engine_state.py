@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from engine_cases import CASES, WORDS, Maker, case
-from feeds import feed, headlines, nothing, record, texts, untidy, vectors
+from feeds import feed, headlines, nothing, record, reloaded, texts, untidy, vectors
 
 from streamdp.engine import Engine
 from streamdp.records import Assignment
@@ -40,13 +40,10 @@ def test_a_snapshot_at_every_record_changes_nothing(name: str, final_only: bool)
 def test_a_snapshot_of_a_long_stream_changes_nothing() -> None:
     settings = Settings(max_words=400, retain=300, snapshot_every=1)
     records = headlines(6000, 8)
-    whole, interrupted = Engine(settings), Engine(settings)
-    expected, got = nothing(), nothing()
-    for start in range(0, 6000, 375):
-        batch = records[start : start + 375]
-        expected.add(whole.advance(batch))
-        got.add(interrupted.advance(batch))
-        interrupted = Engine.loads(interrupted.dumps(), settings)
+    cuts = range(375, 6000, 375)
+    whole = Engine(settings)
+    expected = feed(whole, records, cuts)
+    interrupted, got = reloaded(settings, records, cuts)
     assert got.encoded() == expected.encoded()
     assert interrupted.dumps() == whole.dumps()
     assert interrupted.log_evidence == whole.log_evidence

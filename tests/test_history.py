@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from feeds import reloaded
 
 import streamdp.lines.history as history_module
 from streamdp import Engine, Settings
@@ -77,10 +78,7 @@ def test_the_state_is_the_same_however_lines_come_and_over_restarts(dated: bool)
     records = made(1500, dated=dated)
     whole = engine_of(records).dumps()
     assert engine_of(records, 7).dumps() == whole
-    engine = Engine(SETTINGS)
-    for start in range(0, 1500, 250):
-        engine.advance(records[start : start + 250])
-        engine = Engine.loads(engine.dumps(), SETTINGS)
+    engine, _ = reloaded(SETTINGS, records, range(250, 1500, 250))
     assert engine.dumps() == whole
 
 

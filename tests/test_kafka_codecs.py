@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +17,6 @@ from commands import newest_lines, parsed, succeed
 from kafka.codec import snappy_encode
 from streamdp_connectors.kafka.batches import LIMIT, UnreadableError, unpack
 from streamdp_connectors.kafka.source import KafkaSource
-
-from streamdp.records import Raw
 
 PACK: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "gzip": (1, gzip.compress),
@@ -64,15 +61,6 @@ def test_damage_is_told(name: str) -> None:
         with pytest.raises(UnreadableError) as caught:
             unpack(codec, damaged)
         assert "\n" not in str(caught.value)
-
-
-def collect(source: KafkaSource) -> list[Raw]:
-    found: list[Raw] = []
-    deadline = time.monotonic() + 60
-    while not source.at_end:
-        assert time.monotonic() < deadline
-        found.extend(source.read(500, 0.2))
-    return found
 
 
 @pytest.mark.parametrize("codec", CODECS)

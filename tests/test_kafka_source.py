@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from broker.topics import add_partitions, forget, make_topic, produce
+from broker.topics import add_partitions, drain, forget, make_topic, produce
 from kafka import KafkaConsumer, TopicPartition
 from streamdp_connectors.kafka.arrivals import Idle
 from streamdp_connectors.kafka.source import KafkaSource
@@ -37,16 +37,6 @@ def numbers(raws: Sequence[Raw]) -> list[float | None]:
 
 def places(found: Sequence[Raw]) -> list[Place]:
     return [(raw.position["partition"], raw.position["offset"]) for raw in found]
-
-
-def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = 30.0) -> list[Raw]:
-    """Read to the end, or ``limit`` records."""
-    found: list[Raw] = []
-    deadline = time.monotonic() + seconds
-    while not source.at_end and len(found) < limit:
-        assert time.monotonic() < deadline, f"only {len(found)} records"
-        found.extend(source.read(min(size, limit - len(found)), 0.2))
-    return found
 
 
 def refusal(*arguments: Any, **options: Any) -> SourceError:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from feeds import changed
+from feeds import changed, raws_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,12 +60,7 @@ TRACE = [
 ALPHABET = b'[]{}()<>|:;,.-_+/ \t0123456789aeinorstEIWDT"\\\x1c\x00\x7f\xc3\xa9\xa0\xff$#@*'
 
 
-def raws_of(lines: Sequence[bytes], first: int = 1) -> Raws:
-    raws = Raws({"file": "in"}, ("line",))
-    raws.data = list(lines)
-    raws.places = list(range(first, first + len(lines)))
-    raws.arrivals = [1767700000.0] * len(lines)
-    return raws
+ARRIVED = 1767700000.0
 
 
 def mutated(rng: random.Random, line: bytes) -> bytes:
@@ -95,7 +90,7 @@ def compare(lines: Sequence[bytes], learned: Sequence[bytes], keep: tuple[str, .
     assert decoder.log is not None
     reader, together = LogReader(decoder, decoder.log, decoder.decode), 0
     for first in range(0, len(lines), step):
-        raws = raws_of(lines[first : first + step], first + 1)
+        raws = raws_of(lines[first : first + step], first=first + 1, arrival=ARRIVED)
         found = reader.read(raws, together=True)
         assert list(map(repr, found.all() if isinstance(found, Texts) else found)) == list(
             map(repr, one_by_one(slow, raws))
@@ -129,7 +124,8 @@ def test_most_lines_are_left_to_the_kernel(style: str, monkeypatch: pytest.Monke
     assert decoder.log is not None
     monkeypatch.setattr(Decoder, "decode", lambda _, raw: pytest.fail(f"{raw.data} was left to Python"))
     assert isinstance(
-        LogReader(decoder, decoder.log, decoder.decode).read(raws_of(lines), together=True), Texts
+        LogReader(decoder, decoder.log, decoder.decode).read(raws_of(lines, arrival=ARRIVED), together=True),
+        Texts,
     )
 
 
@@ -144,7 +140,7 @@ def log_texts(lines: Sequence[bytes], keep: tuple[str, ...], step: int) -> list[
     assert decoder.log is not None
     reader = LogReader(decoder, decoder.log, decoder.decode)
     read = (
-        reader.read(raws_of(lines[at : at + step], at + 1), together=True)
+        reader.read(raws_of(lines[at : at + step], first=at + 1, arrival=ARRIVED), together=True)
         for at in range(0, len(lines), step)
     )
     return [found for found in read if isinstance(found, Texts) and len(found)]

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from otlp import BEGIN, attributes, logs, record, value
 
 from streamdp.decode.decoder import REASONS, Decoder
-from streamdp.decode.otlp import MOST, pieces
-from streamdp.decode.otlp_values import plain
+from streamdp.decode.otlp import MOST, pieces, plain
 from streamdp.records import Raw, Record, Reject
 
 AT = {"file": "in.json", "line": 7}

@@ -16,19 +16,13 @@ from typing import Any
 
 import pytest
 from broker.process import free_ports
-from browser.process import axe, browser
+from browser.process import axe
 from commands import command, environment, wait_for
 from playwright.sync_api import Browser, Page, expect
 
 from streamdp.demo.stream import demo_stream
 
 MARKUP = "<script>document.title='hacked'</script><img src=x onerror=alert(1)> storm"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 class Run:
@@ -97,15 +91,22 @@ class Told:
         page.on("request", lambda r: None if r.url.startswith(here) else self.strange.append(r.url))
 
 
-@pytest.fixture
-def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
+@contextlib.contextmanager
+def shown(chromium: Browser, port: int) -> Iterator[tuple[Page, Told]]:
+    """The page at a port, which asks for nothing elsewhere."""
     page = chromium.new_page(viewport={"width": 1280, "height": 900})
-    told = Told(page, run.port)
-    wait_for(lambda: visit(page, run.port))
-    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
+    told = Told(page, port)
+    wait_for(lambda: visit(page, port))
     yield page, told
     page.close()
     assert told.strange == []
+
+
+@pytest.fixture
+def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
+    with shown(chromium, run.port) as (page, told):
+        page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
+        yield page, told
 
 
 def answers(port: int) -> bool:

@@ -7,19 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browser.process import browser
 from commands import parsed, wait_for
 from playwright.sync_api import Browser, Page, expect
 
-from tests.test_page_browser import Run, Told, answers, visit
+from tests.test_page_browser import Run, Told, answers, shown
 
 expect.set_options(timeout=30_000)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +26,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture
 def opened(chromium: Browser, run: Run) -> Iterator[tuple[Page, Told]]:
-    page = chromium.new_page(viewport={"width": 1280, "height": 900})
-    told = Told(page, run.port)
-    wait_for(lambda: visit(page, run.port))
-    yield page, told
-    page.close()
-    assert told.strange == []
+    with shown(chromium, run.port) as found:
+        yield found
 
 
 def open_story(page: Page, nth: int) -> str:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from broker.process import free_ports
-from browser.process import axe, browser
+from browser.process import axe
 from commands import command, environment, succeed, wait_for
 from playwright.sync_api import Browser, Page, expect
 from test_diff import START, log
-from test_page_browser import Told, answers, visit
+from test_page_browser import Told, answers, shown, visit
 
 
 @pytest.fixture(scope="module")
@@ -39,21 +39,12 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     process.wait()
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
-
-
 @pytest.fixture
 def opened(chromium: Browser, port: int) -> Iterator[tuple[Page, Told]]:
-    page = chromium.new_page(viewport={"width": 1280, "height": 900})
-    told = Told(page, port)
-    wait_for(lambda: visit(page, port))
-    page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
-    yield page, told
-    page.close()
-    assert (told.errors, told.strange) == ([], [])
+    with shown(chromium, port) as (page, told):
+        page.wait_for_selector("#table tbody tr[data-cluster]", timeout=30_000)
+        yield page, told
+    assert told.errors == []
 
 
 def asked(port: int, path: str) -> Any:

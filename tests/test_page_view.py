@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 import numpy as np
 import pytest
-from feeds import headlines
+from feeds import assigned, headlines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
@@ -68,20 +68,7 @@ def test_places_in_a_timeline() -> None:
 def answer(
     seq: int, cluster: int, revision: int = 0, position: dict[str, object] | None = None
 ) -> Assignment:
-    return Assignment(
-        seq=seq,
-        id=None,
-        position=position or {},
-        time=float(seq),
-        cluster=cluster,
-        probability=0.5,
-        new_probability=0.5,
-        new=False,
-        link=None,
-        log_predictive=-1.0,
-        novelty=1.0,
-        revision=revision,
-    )
+    return assigned(seq, cluster=cluster, revision=revision, position=position or {})
 
 
 def test_memory_is_bounded_whatever_the_stream_does() -> None:

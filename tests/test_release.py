@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import re
@@ -13,12 +12,11 @@ import tarfile
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
-from commands import environment, succeed, write_headlines
+from commands import environment, loaded, succeed, write_headlines
 
 from streamdp import __version__
 
@@ -26,16 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
-def release() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release", ROOT / "deploy" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RELEASE = release()
+RELEASE = loaded(ROOT / "deploy" / "release.py")
 FILES = {
     "streamdp/_version.py": '__version__ = "1.2.3"\n',
     "CHANGELOG.md": "# Changelog\n\n## 1.2.3 (2027-01-31)\n\n- New.\n\n## 1.2.2 (2027-01-01)\n\n- Old.\n",

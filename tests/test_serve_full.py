@@ -16,7 +16,7 @@ import pytest
 from commands import wait_for
 from serving import Served
 
-from streamdp.page.connections import Connections
+from streamdp.page.server import Connections
 from streamdp.serve import door
 from streamdp.web import PAGE
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import feed, headlines, nothing, texts
+from feeds import feed, headlines, reloaded, texts
 from test_lasting import STREAMS
 
 from streamdp.answers.stability import AFTER, FADE, LEAST, USUAL, WEIGHT, Stability
@@ -62,10 +62,7 @@ def test_what_is_said_is_what_plain_python_finds(name: str) -> None:
 def test_batches_and_restarts_change_nothing(name: str) -> None:
     settings, records = MORE[name]
     whole = feed(Engine(settings), records[:2500])
-    engine, parts = Engine(settings), nothing()
-    for start, stop in ((0, 1), (1, 300), (300, 1601), (1601, 1803), (1803, 2500)):
-        parts.add(engine.advance(records[start:stop]))
-        engine = Engine.loads(engine.dumps(), settings)
+    _, parts = reloaded(settings, records[:2500], (1, 300, 1601, 1803))
     assert said(parts.assignments()) == said(whole.assignments())
 
 

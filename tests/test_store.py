@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 from commands import call, fail, newest_lines, parsed, start, succeed, wait_for_size, write_headlines
+from feeds import assigned
 from streamdp_connectors.protocol import SinkError
 from streamdp_connectors.store import schema
 from streamdp_connectors.store.sink import StoreSink
@@ -280,19 +281,7 @@ def test_a_store_behind_its_state_is_refused(tmp_path: Path) -> None:
 
 
 def assignment(seq: int) -> Assignment:
-    return Assignment(
-        seq=seq,
-        id=None,
-        position={"record": seq},
-        time=float(seq),
-        cluster=0,
-        probability=1.0,
-        new_probability=0.0,
-        new=seq == 0,
-        link=None,
-        log_predictive=-1.0,
-        novelty=1.0,
-    )
+    return assigned(seq, position={"record": seq}, new=seq == 0)
 
 
 def test_a_bound_leaves_what_may_be_revised(tmp_path: Path) -> None:

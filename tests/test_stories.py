@@ -13,8 +13,8 @@ import pytest
 from commands import call, fail, parsed, succeed
 
 import streamdp
+from streamdp.cli.stories import harmless
 from streamdp.reports.source import StoriesError
-from streamdp.story.safe import harmless
 
 START = 1_767_225_600  # 2026-01-01
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from feeds import reloaded
 
 from streamdp import Engine, Event, Record, Settings
 from streamdp.story.clock import Clock, duration, rounded_down
@@ -263,12 +264,8 @@ def test_titles_and_renames_do_not_depend_on_batches_or_on_being_dumped() -> Non
     records = list(generated(2600))
     whole = Engine(with_events=True)
     events = list(whole.advance(records).events)
-    parts = Engine(with_events=True)
-    found = []
-    for start in range(0, len(records), 371):
-        found += parts.advance(records[start : start + 371]).events
-        parts = Engine.loads(parts.dumps(), parts.settings, with_events=True)
-    assert found == events
+    parts, told = reloaded(whole.settings, records, range(371, 2600, 371), with_events=True)
+    assert told.events == events
     assert parts.dumps() == whole.dumps()
     assert parts.stories() == whole.stories()
 

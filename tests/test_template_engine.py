@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from feeds import reloaded
 
 from streamdp import Engine, Record, Settings
 from streamdp.errors import ConfigError
@@ -102,15 +103,7 @@ def test_answers_and_state_do_not_depend_on_batches_or_on_a_stop(final_only: boo
     chosen, options = settings(retain=300, params=True), {"final_only": final_only, "with_events": True}
     whole = Engine(chosen, **options)
     expected = run(whole, texts)
-    engine = Engine(chosen, **options)
-    given = records(texts)
-    found = Answers([], [], [])
-    for start in range(0, len(given), 37):
-        part = engine.advance(given[start : start + 37])
-        found.lines.extend(part.lines)
-        found.events.extend(part.events)
-        if start % 370 == 0:
-            engine = Engine.loads(engine.dumps(), chosen, **options)
+    engine, found = reloaded(chosen, records(texts), range(37, 1500, 37), **options)
     assert found.lines == expected.lines
     assert found.events == expected.events
     assert engine.dumps() == whole.dumps()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from feeds import changed
+from feeds import changed, raws_of
 from hypothesis import given
 from hypothesis import strategies as st
+from side_by_side import KEEP, all_of, check_answers, check_left_to_decoder, check_parts
 
 from streamdp.answers.numbers import NOTHING_REVISED
 from streamdp.answers.open_lines import OpenLines
@@ -20,13 +21,11 @@ from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.encode.order import ReorderBuffer
 from streamdp.engine import Engine
-from streamdp.records import Answers, Assignment, Final, Lines, Raw, Record, Reject
-from streamdp.records.columns import Texts, times_of
-from streamdp.records.raws import Raws
+from streamdp.records import Answers, Assignment, Final, Lines, Record, Reject
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from tests.families import few
 
-KEEP = ("source", "n")
 LINES = [
     b'{"text":"a b","id":12,"time":1700000000.25,"source":"x","n":null,"deep":{"a":[1,{"b":"c\\n"}],"e":1}}',
     b'{"text":"h\\ud83d\\ude00i \\u00e9","id":"z","time":1.7e9,"source":true}',
@@ -44,20 +43,8 @@ ALPHABET = (
 )
 
 
-def raws_of(lines: Sequence[bytes], path: str = "in") -> Raws:
-    raws = Raws({"file": path}, ("line",))
-    raws.data = list(lines)
-    raws.places = list(range(1, len(lines) + 1))
-    raws.arrivals = [2e9] * len(lines)
-    return raws
-
-
 def mutated(rng: random.Random, line: bytes) -> bytes:
     return changed(rng, line, ALPHABET, [0, 0, 1, 1, 2, 3])
-
-
-def all_of(found: Texts | list[Record | Reject]) -> list[Record | Reject]:
-    return found.all() if isinstance(found, Texts) else found
 
 
 @pytest.mark.parametrize("unit", ["auto", "s", "ms"])
@@ -143,18 +130,8 @@ def test_dates_are_read_as_the_decoder_reads_them(seed: int) -> None:
     ],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
-    asked: list[bytes] = []
     decoder = Decoder("jsonl", keep=KEEP)
-    decode = decoder.decode
-
-    def counted(raw: Raw) -> Record | Reject:
-        asked.append(raw.data)
-        return decode(raw)
-
-    decoder.decode = counted  # type: ignore[method-assign]
-    found = all_of(TextReader(decoder).read(raws_of([LINES[6], line])))
-    assert asked == [line]
-    assert repr(found[1]) == repr(decode(raws_of([b"", line])[1]))
+    check_left_to_decoder(decoder, TextReader(decoder), LINES[6], line)
 
 
 def test_a_record_that_the_source_could_not_read_stays_refused() -> None:
@@ -179,15 +156,7 @@ def test_positions_are_written_whatever_a_file_is_called() -> None:
 
 def test_slices_and_choices_hold_the_same_records() -> None:
     raws = raws_of([*LINES, b"{}", *LINES[:3]])
-    texts = TextReader(Decoder("jsonl", keep=KEEP)).read(raws)
-    assert isinstance(texts, Texts)
-    whole = list(texts)
-    assert list(texts[2:5][1:]) == whole[3:5]
-    assert list(texts.take(np.array([0, 3, 6]))) == [whole[0], whole[3], whole[6]]
-    assert list(texts[1:].take(np.array([2, 5]))) == [whole[3], whole[6]]
-    assert times_of(texts) == times_of(whole)
-    parts = [each for at in range(0, len(texts), 2) for each in texts[at : at + 2].all()]
-    assert list(map(repr, parts)) == list(map(repr, texts.all()))
+    check_parts(TextReader(Decoder("jsonl", keep=KEEP)).read(raws))
 
 
 def stream(seed: int, n: int) -> Iterator[bytes]:
@@ -234,27 +203,8 @@ SETTINGS = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_answers_do_not_depend_on_how_texts_are_read(name: str, final_only: bool) -> None:
     settings = Settings(keep=KEEP, **SETTINGS[name])
-    decoder = Decoder("jsonl", keep=KEEP)
-    one = Engine(settings, final_only=final_only, with_events=True)
-    other = Engine(settings, final_only=final_only, with_events=True)
-    reader, raws, at = TextReader(decoder), raws_of(list(stream(5, 2500))), 0
-    for size in [300, 1, 17, 1000, 600, 400, 182]:
-        part = raws_of(raws.data[at : at + size])
-        part.places = raws.places[at : at + size]
-        at += size
-        texts = reader.read(part)
-        assert isinstance(texts, Texts) or size == 1
-        found, expected = one.advance(texts), other.advance(all_of(texts))
-        assert found.lines.encode() == expected.lines.encode()
-        assert list(found.lines) == list(expected.lines)
-        assert (found.rejects, found.events) == (expected.rejects, expected.events)
-        assert one.dumps() == other.dumps()
-        assert one.open_answers() == other.open_answers()
-        if size == 1000:  # a state is gone on with, whose open answers are objects
-            one = Engine.loads(one.dumps(), settings, final_only=final_only, with_events=True)
-    assert at == len(raws)
-    ended, expected = one.finish(), other.finish()
-    assert (ended.lines.encode(), ended.rejects) == (expected.lines.encode(), expected.rejects)
+    sizes = [300, 1, 17, 1000, 600, 400, 182]
+    assert check_answers(settings, list(stream(5, 2500)), sizes, final_only, anew=1000) >= 6
 
 
 numbers = st.integers(-(10**15), 10**15).map(lambda millionths: millionths / 1e6) | st.sampled_from(

@@ -12,21 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from feeds import changed
+from feeds import changed, raws_of
 from hypothesis import example, given
 from hypothesis import strategies as st
-from test_texts import all_of, raws_of
+from side_by_side import KEEP, all_of, check_answers, check_left_to_decoder, check_parts
 
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader
 from streamdp.encode.vector_encoder import HUGE, VectorEncoder
-from streamdp.engine import Engine
-from streamdp.records import Record, Reject
-from streamdp.records.columns import Texts, times_of
+from streamdp.records.columns import Texts
 from streamdp.settings import Settings
 from tests.families import few
 
-KEEP = ("source", "n")
 VECTORS = [
     b'{"id":12,"time":1700000000.25,"source":"x","n":null,"vector":[1.5,-2,0.30000000000000004]}',
     b'{ "vector" : [ 1e5 , 2.5E-7, -0.0 ] , "time":"2024-05-01T10:00:00Z", "id":"z" }',
@@ -128,19 +125,8 @@ def test_these_lines_are_read_by_a_kernel(name: str, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_is_out_of_the_ordinary_is_left_to_the_decoder(line: bytes) -> None:
-    asked: list[bytes] = []
     decoder = Decoder("jsonl", keep=KEEP)
-    reader = reader_of(decoder, VECTORS)
-    decode = decoder.decode
-
-    def counted(raw: Any) -> Record | Reject:
-        asked.append(raw.data)
-        return decode(raw)
-
-    decoder.decode = counted  # type: ignore[method-assign]
-    found = all_of(reader.read(raws_of([VECTORS[0], line])))
-    assert asked == [line]
-    assert repr(found[1]) == repr(decode(raws_of([b"", line])[1]))
+    check_left_to_decoder(decoder, reader_of(decoder, VECTORS), VECTORS[0], line)
 
 
 def written(draw: st.DataObject, number: float) -> str:
@@ -197,14 +183,7 @@ def test_a_reader_follows_what_most_records_are() -> None:
 def test_slices_and_choices_hold_the_same_records() -> None:
     for name in ("vectors", "features", "rows"):
         lines, make = SETS[name]
-        texts = reader_of(make(), lines[:1]).read(raws_of([*lines, b"{}", *lines[:2]]))
-        assert isinstance(texts, Texts)
-        whole = list(texts)
-        assert list(texts[1:4][1:]) == whole[2:4]
-        assert list(texts.take(np.array([0, 2, 3]))) == [whole[0], whole[2], whole[3]]
-        assert times_of(texts) == times_of(whole)
-        parts = [each for at in range(0, len(texts), 2) for each in texts[at : at + 2].all()]
-        assert list(map(repr, parts)) == list(map(repr, texts.all()))
+        check_parts(reader_of(make(), lines[:1]).read(raws_of([*lines, b"{}", *lines[:2]])))
 
 
 def stream(seed: int, n: int, named: bool) -> Iterator[bytes]:
@@ -253,28 +232,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_answers_do_not_depend_on_how_vectors_are_read(name: str, final_only: bool, named: bool) -> None:
     settings = Settings(keep=KEEP, **SETTINGS[name])
-    one = Engine(settings, final_only=final_only, with_events=True)
-    other = Engine(settings, final_only=final_only, with_events=True)
-    reader, lines, at = TextReader(Decoder("jsonl", keep=KEEP)), list(stream(5, 2300, named)), 0
-    together = 0
-    for size in [*[20] * 15, 300, 1, 17, 900, 400, *[20] * 20]:
-        raws = raws_of(lines[at : at + size])
-        raws.places = list(range(at + 1, at + 1 + len(raws)))
-        at += size
-        texts = reader.read(raws)
-        together += isinstance(texts, Texts)
-        found, expected = one.advance(texts), other.advance(all_of(texts))
-        assert found.lines.encode() == expected.lines.encode()
-        assert (found.rejects, found.events) == (expected.rejects, expected.events)
-        if size > 100 or size == 1:
-            assert one.dumps() == other.dumps()
-            assert one.open_answers() == other.open_answers()
-        if size == 900:  # a state is gone on with
-            one = Engine.loads(one.dumps(), settings, final_only=final_only, with_events=True)
-    assert at >= len(lines)
-    assert together > 10
-    ended, expected = one.finish(), other.finish()
-    assert (ended.lines.encode(), ended.rejects) == (expected.lines.encode(), expected.rejects)
+    sizes = [*[20] * 15, 300, 1, 17, 900, 400, *[20] * 20]
+    assert check_answers(settings, list(stream(5, 2300, named)), sizes, final_only, anew=900) > 10
 
 
 @few

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from commands import assignments, start, succeed, wait_for
-from test_texts import all_of, raws_of
+from feeds import raws_of
+from side_by_side import all_of
 
 from streamdp.decode.decoder import Decoder
 from streamdp.decode.texts import TextReader

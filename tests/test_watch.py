@@ -10,13 +10,14 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from feeds import assigned
 from streamdp_connectors.protocol import Lag
 
 from streamdp.cli.reading import Reader
 from streamdp.cli.watch import Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.stages import STAGES
-from streamdp.records import Answers, Assignment, Final, Raw, Record, Reject
+from streamdp.records import Answers, Final, Raw, Record, Reject
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
@@ -62,36 +63,19 @@ def test_lag_in_event_time(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> N
     assert [(lag.partition, lag.records) for lag in found[-2:]] == [(4, 9), (5, 0)]
 
 
-def assignment(seq: int, when: float | None, revision: int = 0) -> Assignment:
-    return Assignment(
-        seq=seq,
-        id=None,
-        position={},
-        time=when,
-        cluster=0,
-        probability=1.0,
-        new_probability=0.0,
-        new=False,
-        link=None,
-        log_predictive=0.0,
-        novelty=0.0,
-        revision=revision,
-    )
-
-
 def test_ages_of_a_batch(served: Served) -> None:
     now = time.time()
     records: list[Record | Reject] = [Reject({}, "not_json", "", b"")]
     records += [Record("storm", {}, arrival=now - 2.0) for _ in range(9)]
     served.taken(records)
-    lines = [Final(1), assignment(0, now - 5000.0, revision=1), assignment(7, now - 20.0)]
+    lines = [Final(1), assigned(0, time=now - 5000.0, revision=1), assigned(7, time=now - 20.0)]
     served.batch(Answers(lines, [Reject({}, "late", "", b"")], []), 6, 3, 0.1, 0.2)
     assert figures(served, "streamdp_answer_seconds_bucket")['{le="3.0"}'] == 7.0
     assert figures(served, "streamdp_answer_seconds_bucket")['{le="1.0"}'] == 0.0
     assert figures(served, "streamdp_event_age_seconds_bucket")['{le="30.0"}'] == 6.0
     assert figures(served, "streamdp_event_age_seconds_bucket")['{le="10.0"}'] == 0.0
     assert figures(served, "streamdp_rejects_total")['{reason="late"}'] == 1.0
-    served.batch(Answers([assignment(8, None)], [], []), 9, 0, 0.1, 0.2)
+    served.batch(Answers([assigned(8, time=None)], [], []), 9, 0, 0.1, 0.2)
     assert figures(served, "streamdp_answer_seconds_count")[""] == 10.0
     assert figures(served, "streamdp_event_age_seconds_count")[""] == 6.0  # they had no time
 

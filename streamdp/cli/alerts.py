@@ -1,4 +1,4 @@
-"""Alerts of a run: what it tells goes to the outbox of its state before the answers are written."""
+"""Alerts of a run: events go to the outbox of its state before the answers are written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from streamdp.alerts.choose import Chooser
 from streamdp.alerts.outbox import Outbox
 from streamdp.alerts.send import Receiver, Sender
+from streamdp.cli.board import Pace
 from streamdp.cli.config import automatic
 from streamdp.cli.errors import warn
 from streamdp.cli.reading import Reader
-from streamdp.cli.watch import LAGS_EVERY, LivePage, Pace, Served, Together, Watch
+from streamdp.cli.watch import LAGS_EVERY, LivePage, Served, Together, Watch
 from streamdp.engine import Engine
 from streamdp.monitor.metrics import AlertCounts, Metrics
 from streamdp.records import Answers

@@ -27,6 +27,9 @@ app = typer.Typer(
 
 app.add_typer(state_app, name="state")
 
+StoriesOf = Annotated[
+    str, typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
 
 
@@ -282,10 +285,7 @@ def erase(
 @with_options
 def stories(
     options: StoriesOptions,
-    path: Annotated[
-        str,
-        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
-    ],
+    path: StoriesOf,
 ) -> None:
     """Print stories, or one of them, or their records: as a table, CSV, JSON or a page."""
     from streamdp.cli.stories import stories
@@ -329,16 +329,13 @@ def mark(
 
 @app.command()
 def report(
-    path: Annotated[
-        str,
-        typer.Argument(help="state folder, snapshot, store, or output of streamdp consume", metavar="PATH"),
-    ],
+    path: StoriesOf,
     output: Annotated[str, typer.Option(help="file of the report")] = "report.html",
     title: Annotated[str | None, typer.Option(help="its title (default: the name of what it is of)")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a report to send to somebody: what happened, a chart, the stories; one HTML file."""
-    from streamdp.cli.report import report
+    from streamdp.cli.stories import report
 
     report(path, output, title, overwrite=overwrite)
 

@@ -13,10 +13,10 @@ from streamdp.engine import Engine
 from streamdp.story.story import Stories
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two looks, or two ticks of a page."""
 
 SHARE = 33.0
-"""The wait for the next look is this many times what one takes: they cost at most 3 %."""
+"""The wait for the next one is this many times what one takes: they cost at most 3 %."""
 
 WHILE, AT_THE_END = 10, 20
 """Stories that are shown while the run goes on, and at its end."""
@@ -25,6 +25,26 @@ WHILE, AT_THE_END = 10, 20
 def is_terminal(stream: IO[str] | None) -> bool:
     """Whether people read what is written there."""
     return stream is not None and stream.isatty()
+
+
+class Pace:
+    """Says when something is due that is done now and then: its share of the time is bounded."""
+
+    def __init__(self, every: float = EVERY) -> None:
+        self._every, self._due = every, 0.0
+
+    def hurry(self) -> None:
+        """It is due at once."""
+        self._due = 0.0
+
+    def __enter__(self) -> bool:
+        self._began = time.monotonic()
+        return self._began >= self._due
+
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        if self._began >= self._due:
+            self._due = now + max(self._every, SHARE * (now - self._began))
 
 
 class Board:
@@ -38,18 +58,14 @@ class Board:
 
     def __init__(self, every: float = EVERY) -> None:
         self._shown: RenderableType = Text()
-        self._every = every
-        self._due = 0.0
+        self._pace = Pace(every)
 
     def update(self, engine: Engine) -> None:
         """Look at the stories, if it is time."""
-        began = time.monotonic()
-        if began < self._due:
-            return
-        growing = engine.stories(records=False).by("growing")
-        self._shown = story_table(_title("growing", growing), growing[:WHILE])
-        now = time.monotonic()
-        self._due = now + max(self._every, SHARE * (now - began))
+        with self._pace as due:
+            if due:
+                growing = engine.stories(records=False).by("growing")
+                self._shown = story_table(_title("growing", growing), growing[:WHILE])
 
     def shown(self) -> RenderableType:
         """The table as of the last look; for any thread."""

@@ -14,17 +14,15 @@ from streamdp_connectors.protocol import Replayable, SinkClosed
 
 from streamdp.cli.alerts import Alarm, watches
 from streamdp.cli.board import Board, is_terminal
-from streamdp.cli.correct import Corrector
+from streamdp.cli.correct import Corrector, heard_of
 from streamdp.cli.errors import say, speak_of, speak_warnings, warn
-from streamdp.cli.heard import heard_of
 from streamdp.cli.interrupt import LIMIT, Interrupt
 from streamdp.cli.lines import further_columns
-from streamdp.cli.memory import warn_of_memory
 from streamdp.cli.reading import Reader
 from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_snapshot
 from streamdp.cli.snapshots import Snapshots, continued, report_change, wait_for_turn, with_modes
-from streamdp.cli.status import Display, Status, counted, exit_code, print_summary
+from streamdp.cli.status import Display, Status, counted, exit_code, print_summary, warn_of_memory
 from streamdp.cli.watch import Watch
 from streamdp.cli.writing import (
     Sinks,

@@ -1,25 +1,71 @@
-"""``streamdp correct``: corrections by hand for a state; and how a run takes them while records flow."""
+"""``streamdp correct``: corrections by hand, typed or from a topic, and how a run takes them meanwhile."""
 
 from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+from streamdp_connectors.kafka.source import KafkaSource
 
 from streamdp.cli.errors import say, warn
-from streamdp.cli.heard import Heard
+from streamdp.cli.reading import Client
 from streamdp.cli.show import open_state
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.records import Answers
 from streamdp.reports.source import append_correction
+from streamdp.settings.places import Input
 from streamdp.settings.schema import Classes
-from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What
-from streamdp.state.wanted import now
+from streamdp.state.corrections import LONGEST, Correction, CorrectionError, CorrectionsFile, What, now
+
+PATIENCE = 10.0
+"""Seconds to wait for what is known to be there; for more nobody waits."""
+
+
+class Heard:
+    """The topic of corrections.
+
+    What it holds when the run begins is there at once; a run that goes on for ever then follows it.
+    """
+
+    def __init__(self, topic: str, input: Input) -> None:
+        self.label = f"topic {topic}"
+        client = Client.of(input)
+        self._how: dict[str, Any] = {
+            "topic": topic,
+            "bootstrap": client.bootstrap,
+            "client_options": client.options,
+            "on_gap": input.on_gap,
+            "give_up_after": input.give_up_after,
+        }
+        self._follows, self._live = not input.until_end, False
+        self._source = KafkaSource(**self._how, until_end=True)
+
+    def begin(self, positions: Mapping[str, Any] | None) -> None:
+        """Go on behind the last that was appended to the file."""
+        if positions is not None:
+            self._source.seek({**positions})
+
+    def come(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """What has come, and how far the topic has been read with it."""
+        source, known = self._source, not self._live
+        while not source.at_end and (found := source.read(1, PATIENCE if known else 0.0)):
+            yield found[0].data, source.positions()
+        if known and self._follows:
+            positions, self._live = source.positions(), True
+            source.close()
+            self._source = KafkaSource(**self._how)
+            self._source.seek(positions)
+
+
+def heard_of(input: Input) -> Heard | None:
+    """The topic of corrections of a run, if it has one."""
+    return None if input.corrections_topic is None else Heard(input.corrections_topic, input)
+
 
 USAGE = """rename STORY TITLE, merge STORY STORY, split STORY RECORD..., move RECORD... STORY,
 keep-apart STORY STORY..., pin STORY, mute STORY, split STORY hole N VALUE, close STORY hole N, undo NUMBER,

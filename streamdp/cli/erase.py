@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from streamdp.errors import Exit, StreamdpError
 from streamdp.records.erased import Erased
 from streamdp.records.stored import store_version
 from streamdp.reports.source import settings_of
-from streamdp.safe_files import create, open_regular
+from streamdp.safe_files import lock, open_regular, written_anew
 from streamdp.settings.schema import Classes
 from streamdp.state import claim
 from streamdp.state.corrections import CorrectionsFile
@@ -186,14 +185,10 @@ def _unknown(places: Places, names: Sequence[str]) -> str:
 def _locked(path: Path) -> int:
     """A file that no run writes, locked while it is open. Raises EraseError."""
     fd = open_regular(path, follow=True)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock(fd):
         os.close(fd)
         what = "another streamdp process writes to it; stop it first"
-        raise EraseError(f"{path}: {what}", Exit.CANNOT_CREATE) from None
-    except OSError:  # some file systems have no locks
-        pass
+        raise EraseError(f"{path}: {what}", Exit.CANNOT_CREATE)
     return fd
 
 
@@ -320,7 +315,8 @@ class _State:
                     done.append(f"{_shown(path)} ({counted(count, 'record')})")
         corrections = CorrectionsFile(self.folder)
         if (lines := corrections.scrubbed(gone, self._numbers)) is not None:
-            _write(_fresh(corrections.path), lines)
+            with written_anew(_fresh(corrections.path)) as file:
+                file.write(lines)
             fresh.append(str(corrections.path))
         if "store" in outputs:
             waiting = outputs["store"]["waiting"]
@@ -328,7 +324,8 @@ class _State:
             outputs["store"] = outputs["store"] | {"waiting": held}
         header = msgspec.structs.replace(self.header, outputs=outputs)
         snapshot = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
-        _write(_fresh(snapshot), pack(header, self._fresh_body))
+        with written_anew(_fresh(snapshot)) as file:
+            file.write(pack(header, self._fresh_body))
         plan = Plan(gone, [*fresh, str(snapshot)], snapshot.name)
         plan.write(self.folder)
         return plan
@@ -360,11 +357,3 @@ def _left_now(left: dict[str, Any], before: Left, length: int, path: Path) -> di
         os.close(fd)
     now = {"length": length, "head": head, "tail": tail}
     return left | ({"rotated": left["rotated"] | now} if before.path != left["path"] else now)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.unlink(missing_ok=True)
-    with open(create(path), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -20,7 +20,7 @@ from streamdp.cli.recognise import recognised
 from streamdp.cli.show import open_state
 from streamdp.cli.status import Display, Progress, counted, summarise_chains
 from streamdp.cli.writing import Sinks, refuse_double_use
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.kernels.compilation import working_time
 from streamdp.offline.fit import Fit
 from streamdp.offline.handover import save as save_engine
@@ -63,9 +63,8 @@ def load_distances(path: str | None, collection: Collection) -> np.ndarray | Non
     if path is None:
         return None
     try:
-        distances = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
+        with foreseen(ConfigError, path, "read", Exit.NO_INPUT):
+            distances = np.load(path, allow_pickle=False)
     except ValueError as error:
         raise ConfigError(f"{path}: is no matrix of numbers that numpy has saved", Exit.BAD_DATA) from error
     n = len(collection.records)

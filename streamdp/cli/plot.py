@@ -13,7 +13,7 @@ from streamdp.cli.errors import say
 from streamdp.cli.show import open_state
 from streamdp.cli.status import counted
 from streamdp.engine import Engine
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.plots.data import Answered, DrawError, read_answers, read_events
 from streamdp.plots.lives import Life, lives_of_answers, lives_of_clusters, lives_of_events
 from streamdp.plots.pages import OF_STREAM, names_of, of_stream
@@ -75,13 +75,9 @@ def save(place: Place, figures: Iterable[tuple[str, Figure]]) -> None:
     """Write pictures, and report each."""
     for name, figure in figures:
         path = place.path(name)
-        try:
+        with foreseen(ConfigError, path, "written", Exit.CANNOT_CREATE):
             place.folder.mkdir(exist_ok=True)
             figure.savefig(path)
-        except OSError as error:
-            raise ConfigError(
-                f"{path}: cannot be written: {error.strerror or error}", Exit.CANNOT_CREATE
-            ) from error
         say(f"drew {path}")
 
 

@@ -1,4 +1,4 @@
-"""What a file shows of itself where nobody has said it: a log, the separator of cells, times."""
+"""Recognise the format of a file by its first lines: logs, separators of cells, fields of times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a state that nobody runs: its newest snapshot, and each newer one."""
+"""``streamdp page``: a page of a state without a running stream; it follows newer snapshots."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamdp.cli.board import EVERY
 from streamdp.cli.config import automatic
 from streamdp.cli.show import open_state
-from streamdp.cli.watch import EVERY, open_page
+from streamdp.cli.watch import open_page
 from streamdp.engine import Engine
 from streamdp.errors import ConfigError, Exit
 from streamdp.settings.places import Serving

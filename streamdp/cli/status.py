@@ -1,4 +1,4 @@
-"""What people see of a run: a line that moves on a terminal, bars, and a few lines that sum it up."""
+"""What people see of a run: a moving line, bars, a summary, and a warning where memory may not suffice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
@@ -33,6 +34,7 @@ from streamdp.offline.plan import SAMPLERS, Plan
 from streamdp.offline.schedule import Trace, mixing
 from streamdp.records import SMALL
 from streamdp.settings import Settings
+from streamdp.settings.memory import longest_record
 from streamdp.state.snapshot import StateFolder
 from streamdp.story.story import noun_of
 
@@ -346,3 +348,29 @@ def summarise_chains(traces: Sequence[Trace]) -> list[str]:
         f"{d.name}: mean {d.mean:,.2f}, sd {d.sd:,.2f}, effective draws {d.ess:,.0f}, R-hat {d.r_hat:.3f}"
         for d in mixing(traces)
     ]
+
+
+GROUP = Path("/sys/fs/cgroup/memory.max")
+"""The limit of this process's group, in bytes or ``max``; in a container that is the container's."""
+
+
+def warn_of_memory(settings: Settings, group: Path = GROUP) -> None:
+    """Warn if the memory limit refuses records that the settings allow, or if the process may not take it.
+
+    Answers are the same in either case.
+    """
+    limit, longest = settings.memory_limit, longest_record(settings)
+    if longest < settings.max_record_bytes:
+        warn(
+            f"records of more than {longest:,} bytes are refused: one has an eighth of memory_limit at most; "
+            f"for max_record_bytes raise it to {8 * settings.max_record_bytes:,}"
+        )
+    try:
+        allowed = int(group.read_text("utf-8"))
+    except (OSError, ValueError):  # no such limit
+        return
+    if allowed < limit:
+        warn(
+            f"the memory limit of this container, {allowed >> 20} MiB, is below memory_limit, "
+            f"{limit >> 20} MiB of content: the process may be ended for want of memory"
+        )

@@ -1,11 +1,13 @@
-"""``streamdp stories``: the stories of a state, a store or a file of answers, as tables and files."""
+"""``streamdp stories`` and ``report``: the stories of a state, a store or a file of answers."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,13 +19,13 @@ from streamdp.answers.listing import printable
 from streamdp.answers.listing import table as html_table
 from streamdp.cli.errors import say
 from streamdp.cli.options import StoriesOptions
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.reports.marks import moment_of
-from streamdp.reports.page import document
+from streamdp.reports.report import document
+from streamdp.reports.report import report as written
 from streamdp.reports.source import StorySource, source_of
 from streamdp.story.answers import holds
 from streamdp.story.clock import duration
-from streamdp.story.safe import harmless
 from streamdp.story.story import Stories, Story, StoryRecord, Theme, iso, row_of
 
 IN_TABLE = 20
@@ -57,9 +59,7 @@ def stories(path: str, options: StoriesOptions) -> None:
     shown = chosen if limit is None else chosen[:limit]
     if options.records:
         _print_records(source, shown, options)
-    elif options.csv or options.json or options.html:
-        _write(shown, options)
-    else:
+    elif not _write_stories(shown, options):
         console().print(story_table(_title(found, options), shown), highlight=False)
     for line in _left_out(found, chosen, shown, small, source, options):
         say(line)
@@ -171,16 +171,28 @@ def story_table(title: str, stories: Stories, *, samples: bool = False) -> Table
     return table
 
 
-def _write(shown: Stories, options: StoriesOptions) -> None:
+def _write(
+    name: str,
+    items: Iterable[Any],
+    rows: Sequence[dict[str, Any]],
+    options: StoriesOptions,
+    caption: str = "",
+) -> bool:
+    """Write items as JSON, or their rows as CSV or a page, as asked for; False where none of these was."""
     if options.json:
-        sys.stdout.write("".join(msgspec.json.encode(story).decode() + "\n" for story in shown))
+        sys.stdout.write("".join(msgspec.json.encode(item).decode() + "\n" for item in items))
     elif options.csv:
-        _write_csv(map(row_of, shown))
+        _write_csv(rows)
+    elif options.html:
+        cells = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
+        sys.stdout.write(document(name, html_table(list(rows[0]) if rows else ["story"], cells, caption)))
     else:
-        rows = [[str("" if cell is None else cell) for cell in row_of(story).values()] for story in shown]
-        columns = list(row_of(shown[0])) if shown else ["story"]
-        caption = f"{_title(shown, options)}"
-        sys.stdout.write(document("stories", html_table(columns, rows, caption)))
+        return False
+    return True
+
+
+def _write_stories(shown: Stories, options: StoriesOptions) -> bool:
+    return _write("stories", shown, list(map(row_of, shown)), options, _title(shown, options))
 
 
 def _write_csv(rows: Iterable[dict[str, Any]]) -> None:
@@ -223,14 +235,7 @@ def _print_themes(found: Stories, options: StoriesOptions) -> None:
     """Print themes, largest first."""
     shown = found.themes if options.limit is None else found.themes[: options.limit]
     rows = [_theme_row(theme) for theme in shown]
-    if options.json:
-        sys.stdout.write("".join(msgspec.json.encode(theme).decode() + "\n" for theme in shown))
-    elif options.csv:
-        _write_csv(rows)
-    elif options.html:
-        cells = [[str(cell) for cell in row.values()] for row in rows]
-        sys.stdout.write(document("themes", html_table(list(rows[0]), cells)))
-    else:
+    if not _write("themes", shown, rows, options):
         title = f"themes of {found.counted(len(found))}; now: the last {found.clock.words}, to {_end(found)}"
         table = Table(title=title, title_justify="left")
         for name in ("theme", "title", found.nouns, "records", "now", "trend"):
@@ -257,14 +262,7 @@ def _theme_row(theme: Theme) -> dict[str, Any]:
 def _print_records(source: StorySource, shown: Stories, options: StoriesOptions) -> None:
     titles = {story.label: story.title for story in shown}
     rows = [_record_row(label, titles[label], record) for label, record in source.records([*titles])]
-    if options.json:
-        sys.stdout.write("".join(msgspec.json.encode(row).decode() + "\n" for row in rows))
-    elif options.html:
-        cells = [[str("" if cell is None else cell) for cell in row.values()] for row in rows]
-        sys.stdout.write(document("records", html_table(list(rows[0]) if rows else ["story"], cells)))
-    elif options.csv:
-        _write_csv(rows)
-    else:
+    if not _write("records", rows, rows, options):
         table = Table(title=f"{len(rows):,} records of {shown.counted(len(shown))}", title_justify="left")
         for name in ("story", "record", "id", "time", "probability"):
             table.add_column(name, justify="left" if name in ("id", "time") else "right")
@@ -302,7 +300,7 @@ def _print_one(source: StorySource, found: Stories, label: int, options: Stories
         if options.records:
             _print_records(source, one, options)
         else:
-            _write(one, options)
+            _write_stories(one, options)
     else:
         console().print(Text(printable_lines(_life(story, found))), highlight=False)
         _print_records(source, found.like([story]), options)
@@ -334,3 +332,30 @@ def _life(story: Story, found: Stories) -> Iterable[str]:
         yield f"became part of {story.merged_into}"
     for other, count in story.confused_with[:5]:
         yield f"{count:,} of its records were in {other} at first"
+
+
+def report(path: str, output: str, title: str | None, *, overwrite: bool) -> None:
+    """Write the report of a path to a file. Raises StreamdpError."""
+    if os.path.exists(output) and not overwrite:
+        raise ConfigError(f"{output} exists: --overwrite replaces it", Exit.CANNOT_CREATE)
+    if os.path.exists(output) and os.path.samefile(output, path):
+        raise ConfigError(f"{output} is what this command reads", Exit.USAGE)
+    page = written(source_of(path), title or Path(path).name)
+    with foreseen(ConfigError, output, "written", Exit.CANNOT_CREATE):
+        Path(output).write_text(page, encoding="utf-8")
+    say(f"wrote {output}")
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that spreadsheets take for a formula."""
+
+
+def harmless(cell: Any) -> Any:
+    """A cell of a table; a text that would be a formula has an apostrophe before it.
+
+    Line ends become blanks, so that a row is a line.
+    """
+    if not isinstance(cell, str):
+        return cell
+    line = " ".join(cell.splitlines()) if "\n" in cell or "\r" in cell else cell
+    return f"'{line}" if line.startswith(FORMULA) else line

@@ -1,4 +1,4 @@
-"""Who watches a run: metrics and health, and a page; and the page of a state that nobody runs."""
+"""Watches of a run: metrics, health and the live page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from streamdp_connectors.protocol import share_of
 
 from streamdp.answers.describe import KINDS
+from streamdp.cli.board import Pace
 from streamdp.cli.config import automatic
 from streamdp.cli.correct import Corrector
 from streamdp.cli.errors import say, speak_warnings
@@ -24,7 +25,7 @@ from streamdp.monitor.metrics import Metrics
 from streamdp.monitor.stages import Arrivals, Stages
 from streamdp.records import GAP, Answers, Assignment, Record, Reject
 from streamdp.records.columns import Texts
-from streamdp.reports.paged import PagedStore
+from streamdp.reports.store import PagedStore
 from streamdp.safe_files import warn_of_readers
 from streamdp.settings.places import Serving
 from streamdp.state.corrections import Correction, CorrectionError
@@ -220,33 +221,6 @@ def _busy() -> str | None:
 def reasons() -> Iterable[str]:
     """All reasons for which records are refused."""
     return dict.fromkeys((*decoder.REASONS, *order.REASONS, GAP))
-
-
-EVERY = 1.0
-"""Seconds between two ticks."""
-
-SHARE = 33.0
-"""The wait for the next tick is this many times the duration of one: ticks cost at most 3 %."""
-
-
-class Pace:
-    """Says when something is due that is done now and then: its share of the time is bounded."""
-
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def hurry(self) -> None:
-        """It is due at once."""
-        self._due = 0.0
-
-    def __enter__(self) -> bool:
-        self._began = time.monotonic()
-        return self._began >= self._due
-
-    def __exit__(self, *_: object) -> None:
-        now = time.monotonic()
-        if self._began >= self._due:
-            self._due = now + max(EVERY, SHARE * (now - self._began))
 
 
 def token_in(path: str | None) -> str | None:

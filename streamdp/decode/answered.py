@@ -6,14 +6,15 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from streamdp.decode.objects import written_lines
 from streamdp.errors import Exit, StreamdpError
+from streamdp.records import Assignment
 
 BOM = b"\xef\xbb\xbf"
 
@@ -42,6 +43,9 @@ class Answer(_Said, frozen=True, gc=False):
     cluster: int
 
 
+A = TypeVar("A", Answer, Assignment, Answer | Assignment)
+
+
 class _Line(_Said, frozen=True, gc=False):
     """A line of JSON: what tells an answer from other lines, which are passed over or refused."""
 
@@ -49,6 +53,25 @@ class _Line(_Said, frozen=True, gc=False):
     cluster: int | None = None
     final_through: int | None = None
     event: str | None = None
+
+
+class Revised(NamedTuple, Generic[A]):
+    """Of all answers to a record that of the lowest revision, and that of the highest: the later on ties."""
+
+    first: A
+    newest: A
+
+
+def by_record(answers: Iterable[A]) -> dict[int, Revised[A]]:
+    """The first and the newest answer to each record, by its number, in the order in which they are met."""
+    found: dict[int, Revised[A]] = {}
+    for answer in answers:
+        first, newest = found.get(answer.seq, (answer, answer))
+        found[answer.seq] = Revised(
+            answer if answer.revision < first.revision else first,
+            answer if answer.revision >= newest.revision else newest,
+        )
+    return found
 
 
 _FIELDS = Answer.__struct_fields__

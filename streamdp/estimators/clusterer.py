@@ -1,4 +1,4 @@
-"""streamdp as scikit-learn knows clusterers."""
+"""A clusterer for scikit-learn."""
 
 from __future__ import annotations
 

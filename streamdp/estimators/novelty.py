@@ -1,4 +1,4 @@
-"""Novelty as River's pipelines for anomalies ask for it."""
+"""An anomaly detector for River's pipelines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's features are: counts of named things, or the numbers of a vector."""
+"""Read the features of a user's record: counts by name, or the numbers of a vector."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A model in a file of our own format: a line that says what it is, a checksum, and msgpack."""
+"""Models in files of streamdp's own format: a line with its name, a checksum, and msgpack."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 import zlib
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 import msgspec
 
 from streamdp._version import READS_SINCE
-from streamdp.errors import Exit, StreamdpError
-from streamdp.safe_files import create, open_regular
+from streamdp.errors import Exit, StreamdpError, foreseen
+from streamdp.safe_files import open_regular, written_anew
 from streamdp.settings import Settings
 from streamdp.settings.blueprint import PARTS
 from streamdp.state.migrate import NewerError, stamped, upgraded
@@ -34,23 +33,19 @@ def write(path: Path, state: dict[str, Any], *, overwrite: bool) -> None:
         raise StreamdpError(f"{path}: is there already; {why}", Exit.CANNOT_CREATE)
     body = msgspec.msgpack.encode(stamped({"state": _plain(state)}, ["model"]))
     part = path.with_name(path.name + ".part")
-    try:
-        with open(create(part), "wb") as file:
+    with foreseen(StreamdpError, path, "written", Exit.CANNOT_CREATE):
+        with written_anew(part) as file:
             file.write(HEAD + zlib.crc32(body).to_bytes(SUM, "big") + body)
-            file.flush()
-            os.fsync(file.fileno())
         part.replace(path)
-    except OSError as error:
-        raise StreamdpError(f"{path}: cannot be written: {error.strerror}", Exit.CANNOT_CREATE) from error
 
 
 def read(path: Path) -> dict[str, Any]:
     """What was written. StreamdpError where it is damaged."""
-    try:
-        with open(open_regular(path, follow=True), "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise StreamdpError(f"{path}: cannot be read: {error.strerror}", Exit.NO_INPUT) from error
+    with (
+        foreseen(StreamdpError, path, "read", Exit.NO_INPUT),
+        open(open_regular(path, follow=True), "rb") as file,
+    ):
+        data = file.read()
     body = data[len(HEAD) + SUM :]
     if not data.startswith(NAME):
         raise StreamdpError(f"{path}: is no model of streamdp", Exit.BAD_DATA)

@@ -1,4 +1,4 @@
-"""streamdp as River knows clusterers."""
+"""A clusterer for River."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Themes in the place of labels, for an estimator that is told how many."""
+"""Themes as labels in place of clusters, for an estimator that is given their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors one at a time, from the very first: their scales are learned again while there are few."""
+"""Cluster vectors one at a time from the first; scales are learned again while there are few."""
 
 from __future__ import annotations
 

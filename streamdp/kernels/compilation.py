@@ -1,4 +1,4 @@
-"""What is being compiled and for how long: for people to read, and so that no budget pays for it."""
+"""Which kernels are being compiled, and for how long: shown to people, and left out of time budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary heaps over whatever can say which of two places stands first.
+"""Binary heaps over any structure that can compare two places.
 
 A heap is a named tuple of arrays for which :func:`before` and :func:`swap` are implemented; what stands
 before all else is at place 0.

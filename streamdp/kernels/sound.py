@@ -1,4 +1,4 @@
-"""Facts as arrays, and checks of them: nobody else's bytes may make kernels run astray."""
+"""Arrays of a stored state, checked before kernels use them: damaged bytes must not crash a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving a running beam the clustering that a refinement has found, as far as it still holds.
+"""Apply the clustering of a refinement to a running beam, as far as it is still valid.
 
 A refinement begins at one record and is adopted at a later one. What has changed in between is left alone:
 records that have moved, and clusters that have closed.

@@ -1,4 +1,4 @@
-"""Records that no longer move: what their clusters still say of those that do.
+"""Frozen records: the statistics of their clusters, given which the other records are clustered.
 
 A stream holds its latest records; older ones are in its clusters as statistics alone. Given where those
 are, the records that move are clustered by the conditional log p(z, x | the frozen ones).

@@ -1,4 +1,4 @@
-"""How well a clustering foretells records that it has not seen."""
+"""Held-out evaluation: the probability of unseen records, by left-to-right sampling."""
 
 from __future__ import annotations
 

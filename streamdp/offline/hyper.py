@@ -35,22 +35,20 @@ def west(
     return float(rng.gamma(shape + clusters - (0.0 if more else 1.0)) / scale)
 
 
-def slice_sample(
-    log_density: Callable[[float], float], x: float, rng: np.random.Generator, width: float = WIDTH
-) -> float:
+def slice_sample(log_density: Callable[[float], float], x: float, rng: np.random.Generator) -> float:
     """The next draw of a chain on the real line (Neal 2003, section 4: stepping out, shrinking)."""
     level = log_density(x) - rng.exponential()
-    low = x - width * rng.random()
-    high = low + width
+    low = x - WIDTH * rng.random()
+    high = low + WIDTH
     steps = int(rng.integers(0, MOST_STEPS))
     for _ in range(steps):
         if log_density(low) <= level:
             break
-        low -= width
+        low -= WIDTH
     for _ in range(MOST_STEPS - 1 - steps):
         if log_density(high) <= level:
             break
-        high += width
+        high += WIDTH
     for _ in range(SHRINKS):
         y = low + (high - low) * rng.random()
         if log_density(y) > level:

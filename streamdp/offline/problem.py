@@ -155,15 +155,13 @@ class Solution:
         return cls(chain.labels, chain)
 
 
-def problem_of(
-    settings: Settings, encoded: Encoded, distances: np.ndarray | None = None, base: np.ndarray | None = None
-) -> Problem:
+def problem_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> Problem:
     """What is clustered, and under which model."""
     batch, sparse = encoded.batch, encoded.moments is None
     dated = batch.times is not None and bool(batch.times.any())
     settings = offline_settings(meant_for(settings, encoded.encoder), sparse, dated)
     likelihood = build_likelihood(settings, encoded.moments)
-    return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances, base)
+    return Problem(batch, likelihood, build_prior(settings, sparse), settings, distances)
 
 
 def problems_of(settings: Settings, encoded: Encoded, distances: np.ndarray | None = None) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""Going back over the records that an engine holds: a better clustering under the stream's own model."""
+"""Refine the records that an engine holds: find a better clustering under the stream's own model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The records that a stream still holds, as a problem: which can move, and beside what.
-
-Beside what its clusters hold of records that it has let go.
-"""
+"""The retained records of a stream as a problem: which can move, beside clusters of those that it let go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making one of whole clusters, those among them whose older records no longer move.
+"""Merge clusters as units, also those whose older records no longer move.
 
 Samplers leave frozen records where they are, so that two clusters of one topic stay two once records of both
 are frozen. Here whole clusters are weighed, frozen records and all.

@@ -1,4 +1,4 @@
-"""Corrections by hand on the page: who may make them, and what /api/corrections answers."""
+"""Corrections by hand on the page: who may make them, and the answers of /api/corrections."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from streamdp.engine import Engine
 from streamdp.errors import Exit
 from streamdp.page.errors import AskError, Asks, as_json, json_of
 from streamdp.page.guard import Allowance
-from streamdp.state.corrections import Correction, CorrectionError
-from streamdp.state.wanted import Wanted
+from streamdp.state.corrections import Correction, CorrectionError, Wanted
 
 TAKEN = 20.0, 2.0
 """Corrections that are taken at once, and in a second in the long run."""

@@ -1,4 +1,4 @@
-"""What is further back than a page remembers: stories that ended, all records of one, and themes."""
+"""What a page asks of the past: stories that ended, all records of one, and themes."""
 
 from __future__ import annotations
 

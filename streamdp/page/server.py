@@ -1,4 +1,4 @@
-"""The server of the page: a thread of its own, with a loop of its own."""
+"""The server of the page: a thread and a loop of its own; connections that wait for slow clients are cut."""
 
 from __future__ import annotations
 
@@ -9,19 +9,108 @@ import logging
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypedDict, Unpack
 
 import uvicorn
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.page.api import Api
-from streamdp.page.connections import Connections
 from streamdp.page.guard import Allowance, Guard
 from streamdp.page.hub import Hub, Questions
 from streamdp.page.view import View
-from streamdp.web import PAGE, Limits, is_loopback
+from streamdp.web import PAGE, PATIENCE, Crowd, Limits, is_loopback
+
+ANSWER = 90.0
+"""Seconds that an answer may take, reading it included, unless it is a stream."""
+
+SWEEP = 1.0
+"""Seconds between two looks for slow clients."""
+
+STREAMS = ("/api/stream", "/v1/events")
+
+
+class Connections:
+    """All connections of one server."""
+
+    def __init__(self, limits: Limits = PAGE) -> None:
+        self.patience, self.answer = PATIENCE, ANSWER
+        self.crowd: Crowd[Connection] = Crowd(limits.connections, limits.each, lambda one: one.idle)
+        self.cut = 0
+        """How many were cut."""
+
+    def protocol(self) -> type[H11Protocol]:
+        """HTTP/1.1 by a protocol whose connections are known here."""
+        connections = self
+
+        class Known(Connection):
+            known = connections
+
+        return Known
+
+    def drop(self, client: Any) -> None:
+        """Cut off the connection of a client: what waits for it is thrown away."""
+        for one in self.crowd.all():
+            if one.client is not None and tuple(one.client) == client:
+                self._cut(one)
+
+    def enter(self, one: Connection) -> None:
+        """A connection was made."""
+        gone = self.crowd.enter(one, one.client[0] if one.client else "")
+        if gone is not None:
+            self._cut(gone)
+
+    async def sweep(self) -> None:
+        """Cut connections that wait for their clients for too long, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(min(SWEEP, self.patience / 2))
+            now = time.monotonic()
+            for one in self.crowd.all():
+                if one.overdue(now, self.patience, self.answer):
+                    self._cut(one)
+
+    def _cut(self, one: Connection) -> None:
+        self.cut += 1
+        self.crowd.leave(one)
+        one.transport.abort()
+
+
+class Connection(H11Protocol):
+    """A connection that knows for how long it has been as it is."""
+
+    known: Connections
+    _since = 0.0
+    _seen: tuple[Any, bool] = (None, True)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take note of it."""
+        super().connection_made(transport)
+        self._since = time.monotonic()
+        self.known.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self.known.crowd.leave(self)
+        super().connection_lost(exc)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for its client: for a request, or the rest of one."""
+        return self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    def overdue(self, now: float, patience: float, answer: float) -> bool:
+        """Whether it has waited for too long at a time of the monotonic clock."""
+        idle = self.idle
+        state = self.cycle, idle
+        if state != self._seen:
+            self._seen, self._since = state, now
+        if not idle and self.cycle.scope["path"] in STREAMS:
+            return False
+        return now - self._since > (patience if idle else answer)
+
 
 SCORES = 10.0, 4.0
 """Texts that are scored at once, and in a second in the long run."""
@@ -79,7 +168,7 @@ class Page:
         self.token = token or (secrets.token_urlsafe(24) if open_to_all else None)
         self._own_token = token is not None
         self.hub = Hub(secrets.token_hex(4), view.first_tick)
-        self.connections = Connections(limits=limits)
+        self.connections = Connections(limits)
         self._socket = _listening(host, port)
         self.port = int(self._socket.getsockname()[1])
         api = Api(view, self.hub, self.questions, self.connections.drop, Allowance(*SCORES), Allowance(*MADE))

@@ -11,17 +11,18 @@ from numpy.typing import ArrayLike
 from streamdp.plots.data import Answered, Floats
 from streamdp.plots.style import COLOURS, INK, Clock, axes_or_new, head, name_of, style
 
+MOST_BINS = 80
 PER_BIN = 40
 """Records in a bin, on average, as far as there are so many."""
 
 BLUE, ORANGE, GREEN = COLOURS[0], COLOURS[5], COLOURS[2]
 
 
-def bin_edges(answered: Answered, most: int = 80) -> tuple[Clock, Floats, Floats]:
+def bin_edges(answered: Answered) -> tuple[Clock, Floats, Floats]:
     """The clock, the places of the records, and bins wide enough that each has some to sum up."""
     clock = Clock.of(answered)
     at = clock.values(answered.seq, answered.time)
-    return clock, at, clock.edges(at, int(np.clip(len(at) // PER_BIN, 1, most)))
+    return clock, at, clock.edges(at, int(np.clip(len(at) // PER_BIN, 1, MOST_BINS)))
 
 
 def by_bin(at: Floats, values: Floats, edges: Floats, quantiles: tuple[float, ...]) -> Floats:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamdp.decode.answered import Answer, answers_in
+from streamdp.decode.answered import Answer, answers_in, by_record
 from streamdp.decode.objects import written_lines
 from streamdp.engine import Engine
 from streamdp.errors import Exit, StreamdpError
@@ -62,23 +62,15 @@ class Answered:
     @classmethod
     def of(cls, lines: Iterable[Assignment | Final | Answer]) -> Answered:
         """Answers in any order; of those with one seq the highest revision is the newest."""
-        newest: dict[int, Assignment | Answer] = {}
-        first: dict[int, float | None] = {}
-        for line in lines:
-            if isinstance(line, Final):
-                continue
-            if line.revision == 0:
-                first[line.seq] = line.probability
-            if line.seq not in newest or line.revision >= newest[line.seq].revision:
-                newest[line.seq] = line
-        order = sorted(newest)
-        rows = [newest[seq] for seq in order]
+        found = by_record(line for line in lines if not isinstance(line, Final))
+        order = sorted(found)
+        firsts, rows = [found[seq].first for seq in order], [found[seq].newest for seq in order]
         return cls(
             np.array(order, np.int64),
             _floats(row.time for row in rows),
             np.array([row.cluster for row in rows], np.int64),
             _floats(row.probability for row in rows),
-            _floats(first.get(seq) for seq in order),
+            _floats(None if first.revision else first.probability for first in firsts),
             _floats(row.new_probability for row in rows),
             _floats(row.novelty for row in rows),
             np.array([row.new for row in rows], bool),

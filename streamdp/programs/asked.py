@@ -1,4 +1,4 @@
-"""Whom programs ask: a state, a store or a file of answers here, in the words of the service."""
+"""Answers to programs from a state, a store or a file of answers, in the form that a service gives."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from streamdp.reports.source import (
     source_of,
 )
 from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Where
-from streamdp.state.corrections import CorrectionsFile
+from streamdp.state.corrections import CorrectionsFile, Wanted
 from streamdp.state.snapshot import written_at
-from streamdp.state.wanted import Wanted
 from streamdp.story.story import Sort, Story
 
 WHERE, CHANGES, CORRECTIONS = "where", "changes", "corrections"

@@ -1,4 +1,4 @@
-"""Answers as programs get them: short, with what they are, and harmless to show."""
+"""Short answers for programs, with text that is harmless to show."""
 
 from __future__ import annotations
 

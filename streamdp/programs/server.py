@@ -15,8 +15,7 @@ from streamdp._version import __version__
 from streamdp.errors import StreamdpError
 from streamdp.programs import brief
 from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, Asked
-from streamdp.state.corrections import What
-from streamdp.state.wanted import Wanted
+from streamdp.state.corrections import Wanted, What
 from streamdp.story.story import Sort
 
 PAGE = 50

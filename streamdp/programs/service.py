@@ -1,4 +1,4 @@
-"""Whom programs ask: a running ``streamdp serve``."""
+"""Answers to programs from a running ``streamdp serve``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streamdp.serve.told import (
     Where,
     Wrong,
 )
-from streamdp.state.wanted import Wanted
+from streamdp.state.corrections import Wanted
 from streamdp.story.story import Sort, Story
 
 SECONDS = 90.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from streamdp.answers.listing import printable
-from streamdp.errors import ConfigError, Exit, StreamdpError
+from streamdp.errors import ConfigError, Exit, StreamdpError, foreseen
 from streamdp.safe_files import open_regular
 from streamdp.story.clock import Clock, duration
 
@@ -43,29 +43,22 @@ def add_mark(state: str | Path, mark: Mark) -> None:
     if not mark.name or len(mark.name) > LONGEST or not mark.name.isprintable():
         raise MarkError(f"a name has 1 to {LONGEST} printable characters", Exit.USAGE)
     path = marks_of(state)
-    try:
+    with foreseen(MarkError, path, "written", Exit.CANNOT_CREATE):
         fd = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with open(fd, "ab", buffering=0) as file:
             file.write(msgspec.json.encode(mark) + b"\n")
-    except OSError as error:
-        raise MarkError(
-            f"{path}: cannot be written: {error.strerror or error}", Exit.CANNOT_CREATE
-        ) from error
 
 
 def marks(state: str | Path | None) -> list[Mark]:
     """The marks of a state, in the order in which they were made; lines that are none are passed over."""
     if state is None:
         return []
-    try:
-        with open(open_regular(marks_of(state)), "rb") as file:
-            lines = file.read(MOST).splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise MarkError(
-            f"{marks_of(state)}: cannot be read: {error.strerror or error}", Exit.NO_INPUT
-        ) from error
+    with foreseen(MarkError, marks_of(state), "read", Exit.NO_INPUT):
+        try:
+            with open(open_regular(marks_of(state)), "rb") as file:
+                lines = file.read(MOST).splitlines()
+        except FileNotFoundError:
+            return []
     found = []
     for line in lines:
         try:

@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from streamdp.engine import Engine
-from streamdp.errors import Exit
+from streamdp.errors import Exit, foreseen
 from streamdp.records import Assignment
 from streamdp.records.stored import store_version
 from streamdp.reports.store import StoreStories
@@ -113,13 +113,11 @@ def is_state(path: str | Path) -> bool:
     """Whether this is a folder of snapshots or one of them. Raises StoriesError where nothing is there."""
     if Path(path).is_dir():
         return True
-    try:
+    with foreseen(StoriesError, path, "read", Exit.NO_INPUT):
         if Path(path).exists() and not Path(path).is_file():  # a pipe, which only one may read
             return False
         with open(open_regular(Path(path), follow=True), "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
-    except OSError as error:
-        raise StoriesError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from error
 
 
 class StateStories:

@@ -1,9 +1,10 @@
-"""Stories of a store, read while it may be written."""
+"""Stories of a store, read while it may be written; and pages of them for the live page."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -214,3 +215,76 @@ def _summary(row: tuple[Any, ...], *, templates: bool) -> ClusterSummary:
 def _record(row: tuple[Any, ...]) -> StoryRecord:
     _, seq, named, time, text, probability, revision = row
     return StoryRecord(seq=seq, id=named, time=time, text=text, probability=probability, revision=revision)
+
+
+_SHOWN = (
+    "label, coalesce(title, (SELECT text FROM records WHERE seq = first_seq)), keywords, size, began, last, "
+    "last_seq"
+)
+
+
+class PagedStore:
+    """Pages of a store, by one connection; from any thread."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._store = read_only(path)
+        self._lock = threading.Lock()
+        self.lacking = ""
+
+    def _ask(self, query: str, given: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._store.execute(query, given).fetchall()
+
+    def ended(self, words: Sequence[str], start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
+        """Stories that ended, the latest first; each word in the title, the keywords or some record."""
+        where, given = [CLOSED, "size > 0"], []
+        with self._lock:
+            searchable = has_search(self._store)
+        for word in words:
+            own = "instr(lower(coalesce(title, '') || ' ' || coalesce(keywords, '') || ' ' || label), ?)"
+            given.append(word)
+            if searchable:
+                own += (
+                    " OR label IN (SELECT r.label FROM records_text JOIN records r "
+                    "ON r.seq = records_text.rowid WHERE records_text MATCH ?)"
+                )
+                given.append(fts_of([word]))
+            where.append(f"({own})")
+        chosen = f"FROM stories WHERE {' AND '.join(where)}"
+        ((found,),) = self._ask(f"SELECT count(*) {chosen}", given)
+        query = f"SELECT {_SHOWN} {chosen} ORDER BY last_seq DESC, label LIMIT ? OFFSET ?"
+        return found, [_ended(row) for row in self._ask(query, [*given, most, start])]
+
+    def records(self, label: int, start: int, most: int) -> tuple[int, list[dict[str, Any]]]:
+        """Records of a story, the latest first."""
+        ((found, oldest),) = self._ask(
+            "SELECT count(*), (SELECT coalesce(min(seq), 0) FROM records) FROM records WHERE label = ?",
+            (label,),
+        )
+        self.lacking = f"the store holds records from number {oldest:,} on" if oldest else ""
+        query = (
+            "SELECT seq, id, time, text, probability, revision FROM records "
+            "WHERE label = ? ORDER BY seq DESC LIMIT ? OFFSET ?"
+        )
+        names = "seq", "id", "time", "text", "probability", "revision"
+        rows = [dict(zip(names, row, strict=True)) for row in self._ask(query, (label, most, start))]
+        for row in rows:
+            row["id"], row["text"] = str(row["id"] or "")[:80], row["text"][:300]
+        return found, rows
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
+
+
+def _ended(row: tuple[Any, ...]) -> dict[str, Any]:
+    label, title, keywords, size, began, last, last_seq = row
+    return {
+        "cluster": label,
+        "name": short(title or "") or f"cluster {label}",
+        "size": size,
+        "first_time": began,
+        "last_time": last,
+        "last_seq": last_seq,
+        "keywords": (keywords or "").split()[:6],
+    }

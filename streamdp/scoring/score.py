@@ -1,4 +1,4 @@
-"""Score what streamdp put out against a file that holds the truth."""
+"""Score the answers of streamdp against a file that holds the truth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.decode.answered import answers_in, is_table, table_rows
+from streamdp.decode.answered import answers_in, by_record, is_table, table_rows
 from streamdp.decode.objects import written_lines
 from streamdp.errors import Exit, StreamdpError
 from streamdp.scoring.agreement import Agreement, agreement
@@ -71,31 +71,15 @@ def read_assignments(path: str | Path) -> Assignments:
     ties). Lines of finality are skipped, and so is a last line cut short, which a running or killed
     writer leaves behind. Raises ``ScoreError``.
     """
-    index: dict[int, int] = {}
-    ids: list[str | None] = []
-    lines: list[int | None] = []
-    first: list[int] = []
-    newest: list[int] = []
-    revisions: list[tuple[int, int]] = []
-    sources: set[str] = set()
-    for _, line in answers_in(path, ScoreError):
-        at = index.setdefault(line.seq, len(first))
-        if at < len(first):
-            lowest, highest = revisions[at]
-            if line.revision < lowest:
-                first[at] = line.cluster
-            if line.revision >= highest:
-                newest[at] = line.cluster
-            revisions[at] = min(lowest, line.revision), max(highest, line.revision)
-            continue
-        ids.append(None if line.id is None else str(line.id))
-        lines.append(line.position.get("line"))
-        if "file" in line.position:
-            sources.add(line.position["file"])
-        first.append(line.cluster)
-        newest.append(line.cluster)
-        revisions.append((line.revision, line.revision))
-    return Assignments(ids=ids, lines=lines, first=first, newest=newest, sources=frozenset(sources))
+    found = by_record(answer for _, answer in answers_in(path, ScoreError)).values()
+    firsts = [each.first for each in found]
+    return Assignments(
+        ids=[None if answer.id is None else str(answer.id) for answer in firsts],
+        lines=[answer.position.get("line") for answer in firsts],
+        first=[answer.cluster for answer in firsts],
+        newest=[each.newest.cluster for each in found],
+        sources=frozenset(answer.position["file"] for answer in firsts if "file" in answer.position),
+    )
 
 
 def score(assignments_path: str | Path, truth_path: str | Path, field: str = "cluster") -> ScoreReport:

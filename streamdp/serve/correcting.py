@@ -16,8 +16,7 @@ from streamdp.page.guard import Allowance
 from streamdp.serve.bodies import whole
 from streamdp.serve.stored import Stands
 from streamdp.serve.told import CorrectionList, Noted
-from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile
-from streamdp.state.wanted import Wanted
+from streamdp.state.corrections import Correction, CorrectionError, CorrectionsFile, Wanted
 
 BODY = 1 << 20
 """Bytes of a correction."""

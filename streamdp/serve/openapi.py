@@ -21,7 +21,7 @@ from streamdp.serve.told import (
     Where,
     Wrong,
 )
-from streamdp.state.wanted import Wanted
+from streamdp.state.corrections import Wanted
 from streamdp.story.story import Sort, Story
 
 JSON, LINES, EVENTS = "application/json", "application/x-ndjson", "text/event-stream"

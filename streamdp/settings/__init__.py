@@ -1,4 +1,4 @@
-"""What is wanted: every setting, where values come from, and the model that they mean."""
+"""Every setting, where its value comes from, and the model that settings mean."""
 
 from streamdp.errors import ConfigError as ConfigError
 from streamdp.settings.schema import Settings as Settings

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from streamdp.errors import ConfigError, Exit
+from streamdp.errors import ConfigError, Exit, foreseen
 from streamdp.settings.alerts import TABLES, Alerting, alerts_of
 from streamdp.settings.options import AUTO, RENAMED, Option, options_of
 from streamdp.settings.places import Input, Outputs, Serving
@@ -207,10 +207,8 @@ def _read(
 
 
 def _read_toml(file: str) -> dict[str, Any]:
-    try:
+    with foreseen(ConfigError, file, "read", Exit.CONFIG):
         data = Path(file).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from error
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:

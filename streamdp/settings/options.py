@@ -1,4 +1,4 @@
-"""What the fields of a struct say of themselves.
+"""Options as metadata on the fields of structs.
 
 Flags, environment variables, keys of a file, help texts and refusals are made from it.
 """

@@ -1,4 +1,4 @@
-"""Python workers that have the engine before they are asked for it.
+"""Spark's Python workers, with the engine imported before they are forked.
 
 Spark starts workers by forking a daemon. With ``spark.python.daemon.module`` set to this module, what the
 engine imports is imported once, before the first fork.
@@ -7,7 +7,7 @@ engine imports is imported once, before the first fork.
 from pyspark.daemon import manager
 
 import streamdp.engine
-import streamdp.spark.processors  # noqa: F401 - to have been imported
+import streamdp.spark.clustering  # noqa: F401 - to have been imported
 
 if __name__ == "__main__":
     manager()

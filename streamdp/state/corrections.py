@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,7 +19,7 @@ import msgspec
 
 from streamdp.errors import Exit, StreamdpError
 from streamdp.records.erased import Erased
-from streamdp.safe_files import open_regular
+from streamdp.safe_files import open_regular, sync_folder
 
 NAME = "corrections"
 START = b'{"streamdp":"corrections",'
@@ -333,7 +334,7 @@ class CorrectionsFile:
                 file.flush()
                 os.fsync(file.fileno())
             if made:
-                self._last()
+                sync_folder(self.path.parent)
             self._seen = self._look()
         except OSError as error:
             raise self._unusable(error) from error
@@ -345,13 +346,26 @@ class CorrectionsFile:
         file.write(data)
         self._add(data)
 
-    def _last(self) -> None:
-        """Let the name of a new file outlive the machine."""
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
     def _unusable(self, error: OSError) -> CorrectionError:
         return CorrectionError(f"{self.path}: cannot be used: {error.strerror or error}", Exit.IO_ERROR)
+
+
+def now() -> str:
+    """When a correction is made."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A correction that somebody wants: what each names is said in docs/stories.md."""
+
+    what: What
+    stories: tuple[int, ...] = ()
+    records: tuple[str, ...] = ()
+    title: str | None = None
+    undone: int | None = None
+    who: str = ""
+
+    def correction(self, who: str = "") -> Correction:
+        """The correction, of ``who`` where it names nobody. Raises ValueError where it says nothing."""
+        said = msgspec.structs.asdict(self) | {"who": self.who or who}
+        return Correction(**said, when=now())

@@ -18,11 +18,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from streamdp.errors import Exit
+from streamdp.errors import Exit, foreseen
 from streamdp.records import Record, Reject
 from streamdp.records.columns import Texts
 from streamdp.records.erased import Erased
-from streamdp.safe_files import create, open_regular
+from streamdp.safe_files import open_regular, sync_folder, written_anew
 from streamdp.state.snapshot import ERASING, SnapshotError
 
 NAME = "erased"
@@ -158,28 +158,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if os.path.exists(name + FRESH):
                 os.replace(name + FRESH, name)
         for folder in sorted({os.path.dirname(os.path.abspath(name)) for name in self.files or ()}):
-            sync_folder(Path(folder))
+            sync_folder(folder)
 
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file whole, or not at all."""
     fresh = path.with_name(path.name + ".tmp")
-    try:
-        fresh.unlink(missing_ok=True)
-        with open(create(fresh), "wb") as file:
+    with foreseen(SnapshotError, path, "written", Exit.IO_ERROR):
+        with written_anew(fresh) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         os.replace(fresh, path)
         sync_folder(path.parent)
-    except OSError as error:
-        raise SnapshotError(f"{path}: cannot be written: {error.strerror or error}", Exit.IO_ERROR) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """Let the names in a folder outlive the machine."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

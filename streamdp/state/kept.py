@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from streamdp._version import __version__
-from streamdp.errors import Exit
+from streamdp.errors import Exit, foreseen
 from streamdp.safe_files import create, open_regular
 from streamdp.state.snapshot import SUFFIX, Header, SnapshotError
 
@@ -34,7 +34,7 @@ def keep(folder: Path, header: Header) -> Path:
     """Give a snapshot of a folder a second name, which lasts. Raises SnapshotError (74)."""
     path, kept = folder / f"snapshot-{header.seq:015d}{SUFFIX}", folder / kept_name(header)
     fresh = kept.with_name(f"{kept.name}.tmp")
-    try:
+    with foreseen(SnapshotError, kept, "written", Exit.IO_ERROR):
         fresh.unlink(missing_ok=True)
         try:
             os.link(path, fresh, follow_symlinks=False)
@@ -42,8 +42,6 @@ def keep(folder: Path, header: Header) -> Path:
             with open(open_regular(path), "rb") as source, open(create(fresh), "wb") as target:
                 shutil.copyfileobj(source, target)
         os.replace(fresh, kept)  # of two names of one file it leaves both
-    except OSError as error:
-        raise SnapshotError(f"{kept}: cannot be written: {error.strerror or error}", Exit.IO_ERROR) from error
     with contextlib.suppress(OSError):
         fresh.unlink(missing_ok=True)
     return kept

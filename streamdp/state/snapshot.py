@@ -22,7 +22,7 @@ import msgspec
 
 from streamdp._version import READS_SINCE, __version__
 from streamdp.errors import Exit, StreamdpError
-from streamdp.safe_files import create, open_regular, physical_memory
+from streamdp.safe_files import open_regular, physical_memory, sync_folder, written_anew
 from streamdp.state.lock import FolderLock
 from streamdp.state.migrate import PARTS, NewerError, stamped, upgraded
 
@@ -266,18 +266,11 @@ class StateFolder:
         path = self.folder / f"snapshot-{header.seq:015d}{SUFFIX}"
         temporary = path.with_suffix(SUFFIX + ".tmp")
         try:
-            temporary.unlink(missing_ok=True)
-            with open(create(temporary), "wb") as file:
+            with written_anew(temporary) as file:
                 file.writelines(_parts(header, body))
-                file.flush()
-                os.fsync(file.fileno())
             self.check()
             os.replace(temporary, path)
-            directory = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_folder(self.folder)
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink()

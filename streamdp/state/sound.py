@@ -1,4 +1,4 @@
-"""Whether what was loaded is a state of this engine: nobody else's bytes may make kernels run astray.
+"""Check that what was loaded is a sound state: damaged or forged bytes must not crash a kernel.
 
 A checksum says that a snapshot is what was written, not who wrote it. So all that indices, lengths and
 kinds lead to is checked once, when a state is loaded.

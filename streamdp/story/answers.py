@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.answers.samples import Sample, Samples, text_of_kept
-from streamdp.decode.answered import Answer, answers_in
+from streamdp.decode.answered import Answer, answers_in, by_record
 from streamdp.encode.text import Tokenizer
 from streamdp.errors import StreamdpError
 from streamdp.likelihoods import HierarchicalPitmanYor
@@ -37,11 +37,10 @@ class AnsweredStories:
     lacking = ""
 
     def __init__(self, path: str | Path) -> None:
-        self._newest: dict[int, Answer] = {}
-        self._first: dict[int, int] = {}
-        self._texts: dict[int, str] = {}
-        for _, answer in answers_in(path, StoriesError):
-            self._take(answer)
+        found = by_record(answer for _, answer in answers_in(path, StoriesError))
+        self._newest = {seq: each.newest for seq, each in found.items()}
+        self._first = {seq: each.first.cluster for seq, each in found.items()}
+        self._texts = {seq: _text_of(each.first) for seq, each in found.items()}
         self.lacking = (
             ""
             if any(self._texts.values()) or self._templates
@@ -51,16 +50,6 @@ class AnsweredStories:
     @property
     def _templates(self) -> bool:
         return any(answer.template for answer in self._newest.values())
-
-    def _take(self, answer: Answer) -> None:
-        held = self._newest.get(answer.seq)
-        if held is None or answer.revision >= held.revision:
-            self._newest[answer.seq] = answer
-        if held is None or answer.revision < held.revision:
-            self._first[answer.seq] = answer.cluster
-        if held is None:
-            kept = {name: value for name, value in answer.keep.items() if value not in ("", None)}
-            self._texts[answer.seq] = text_of_kept(kept)
 
     def stories(self, *, closed: bool = False, stretch: float | None = None) -> Stories:
         """All stories, largest first; none that is ``closed``, since answers do not say so."""
@@ -158,6 +147,10 @@ class AnsweredStories:
         titles |= {label: own[-1].template for label, own in members.items() if own[-1].template}
         found = {label: [names[i] for i in keywords(bag, elsewhere)] for label, bag in bags.items()}
         return titles, found
+
+
+def _text_of(answer: Answer) -> str:
+    return text_of_kept({name: value for name, value in answer.keep.items() if value not in ("", None)})
 
 
 def stated_of(sizes: Mapping[int, int], texts: Iterable[tuple[int, str]]) -> Stated | None:

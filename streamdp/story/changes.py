@@ -1,4 +1,4 @@
-"""How surprising it is that counts are other after a time than before.
+"""How surprising a change of counts is, between before and after a time.
 
 Lines of a kind before and after, given how many there are in all, are binomial if nothing has changed. The
 probability of what is as far off, or farther, has Chernoff's bound exp(-n KL), which is exact where all lines

@@ -1,4 +1,4 @@
-"""What is now: the records of stories in the latest stretch of event time, and in the one before."""
+"""The latest stretch of event time ("now") and the one before, and the records of stories in each."""
 
 from __future__ import annotations
 

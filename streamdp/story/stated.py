@@ -1,4 +1,4 @@
-"""The statistics of stories, of which their tree is made."""
+"""The statistics of stories, from which themes are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Themes from one look to the next: stories that were together stay together, and numbers stay."""
+"""Update themes: the stories of a theme stay together, and themes keep their numbers."""
 
 from __future__ import annotations
 

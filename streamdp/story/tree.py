@@ -1,4 +1,4 @@
-"""A tree of stories, which are united step by step, for whoever wants themes: fewer, coarser groups.
+"""A tree of stories, merged pair by pair, from which themes are cut.
 
 Of all pairs the one is united that raises the log joint most: by the log Bayes factor of its records under
 the model's own likelihood (agglomerative, as Heller and Ghahramani 2005), and by the ratio of the Chinese

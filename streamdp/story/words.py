@@ -1,4 +1,4 @@
-"""What words say of a story: which of them are its own, and how typical of it a record is.
+"""The words of a story: its keywords, and how typical of it a record is.
 
 A story's words are told as under interpolated Kneser-Ney, the default family of texts: a discount is taken
 from each count, and given to the words that all stories share.

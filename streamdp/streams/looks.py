@@ -1,4 +1,4 @@
-"""What a stream of a beam does when it looks back, and what of that is state."""
+"""Looks back of a beam's stream, and what of them is state."""
 
 from __future__ import annotations
 

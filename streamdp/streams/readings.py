@@ -1,4 +1,4 @@
-"""How templates read, as they are now: of lines before the next change they are reported so."""
+"""The texts of templates: lines before a change are reported with the text as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of templates that somebody has closed by hand, by the number of the correction."""
+"""Places of templates that were closed by hand, by the number of the correction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine asks of a stream, whichever it is."""
+"""The stream behind an engine: what all kinds of streams have in common."""
 
 from __future__ import annotations
 

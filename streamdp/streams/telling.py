@@ -1,4 +1,4 @@
-"""Answers to lines of logs that are told together, as long as nothing else is told between them."""
+"""Answers to lines of a log, collected and announced together until something else is to be reported."""
 
 from __future__ import annotations
 

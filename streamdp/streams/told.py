@@ -1,4 +1,4 @@
-"""A stream as people are told of it: its clusters as stories."""
+"""The stories of a stream."""
 
 from __future__ import annotations
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from commands import wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from streamdp_connectors.kafka.source import KafkaSource
+
+from streamdp.records import Raw
 
 _numbers = itertools.count()
 
@@ -83,3 +87,13 @@ def contents(bootstrap: str, topic: str, partition: int = 0) -> list[Any]:
         return found
     finally:
         consumer.close()
+
+
+def drain(source: KafkaSource, size: int = 300, limit: int = 10**9, seconds: float = 30.0) -> list[Raw]:
+    """Read to the end, or ``limit`` records."""
+    found: list[Raw] = []
+    deadline = time.monotonic() + seconds
+    while not source.at_end and len(found) < limit:
+        assert time.monotonic() < deadline, f"only {len(found)} records"
+        found.extend(source.read(min(size, limit - len(found)), 0.2))
+    return found

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from broker.process import Broker
-from broker.topics import delete_topic, forget, make_topic, produce
+from broker.topics import delete_topic, drain, forget, make_topic, produce
 from commands import fail, succeed
 from streamdp_connectors.kafka.source import KafkaSource
 from streamdp_connectors.protocol import SourceError
 
 from streamdp.cli.reading import Reader
-from streamdp.records import Raw, Record
+from streamdp.records import Record
 from streamdp.settings import Settings
 from streamdp.settings.places import Input
 
@@ -35,15 +35,6 @@ def more(bootstrap: str, topic: str, count: int, prefix: str = "old") -> None:
 def anew(bootstrap: str, topic: str, count: int) -> None:
     delete_topic(bootstrap, topic)
     filled(bootstrap, count, topic, "new")
-
-
-def collect(source: KafkaSource, limit: int = 10**9, seconds: float = 30.0) -> list[Raw]:
-    found: list[Raw] = []
-    deadline = time.monotonic() + seconds
-    while not source.at_end and len(found) < limit:
-        assert time.monotonic() < deadline, f"only {len(found)} records"
-        found.extend(source.read(min(500, limit - len(found)), 0.2))
-    return found
 
 
 def refused(source: KafkaSource, stored: dict[str, Any]) -> SourceError:
@@ -83,7 +74,7 @@ def test_a_run_stops_at_a_topic_made_anew_and_goes_on_when_told(broker: Any, tmp
 def test_the_latest_of_a_topic_made_anew(broker: Any) -> None:
     topic = filled(broker.bootstrap, 50)
     source = KafkaSource(topic, broker.bootstrap, until_end=True)
-    collect(source)
+    drain(source)
     stored = source.positions()
     source.close()
     assert stored["topic_id"]
@@ -94,7 +85,7 @@ def test_the_latest_of_a_topic_made_anew(broker: Any) -> None:
     (gap,) = source.gaps()
     assert (gap.records, source.gaps()) == (90, [])
     produce(broker.bootstrap, topic, [(0, b"next")])
-    assert [raw.data for raw in collect(source, 1)] == [b"next"]
+    assert [raw.data for raw in drain(source, limit=1)] == [b"next"]
     assert source.positions()["topic_id"] != stored["topic_id"]
     source.close()
 
@@ -102,7 +93,7 @@ def test_the_latest_of_a_topic_made_anew(broker: Any) -> None:
 def test_another_cluster_has_a_topic_of_the_name(broker: Any, other_cluster: Broker) -> None:
     topic = filled(broker.bootstrap, 50)
     source = KafkaSource(topic, broker.bootstrap, until_end=True)
-    collect(source)
+    drain(source)
     stored = source.positions()
     source.close()
     filled(other_cluster.bootstrap, 90, topic)
@@ -111,7 +102,7 @@ def test_another_cluster_has_a_topic_of_the_name(broker: Any, other_cluster: Bro
     assert f"{other_cluster.bootstrap} is another cluster" in error.message
     lenient = KafkaSource(topic, other_cluster.bootstrap, on_gap="earliest", until_end=True)
     lenient.seek(stored)
-    assert len(collect(lenient)) == 90
+    assert len(drain(lenient)) == 90
     lenient.close()
 
 
@@ -119,7 +110,7 @@ def test_positions_without_ids_go_on_and_note_them(broker: Any) -> None:
     topic = filled(broker.bootstrap, 50)
     source = KafkaSource(topic, broker.bootstrap, until_end=True)
     source.seek({"topic": topic, "partitions": {"0": 20}})
-    assert len(collect(source)) == 30
+    assert len(drain(source)) == 30
     assert source.positions()["topic_id"]
     source.close()
 
@@ -128,7 +119,7 @@ def test_positions_without_ids_go_on_and_note_them(broker: Any) -> None:
 def test_what_retention_took_is_counted(broker: Any, on_gap: Any, first: int, records: int) -> None:
     topic = filled(broker.bootstrap, 10)
     source = KafkaSource(topic, broker.bootstrap)
-    collect(source, 3)
+    drain(source, limit=3)
     stored = source.positions()
     forget(broker.bootstrap, topic, {0: 6})
     message = refused(source, stored).message
@@ -141,7 +132,7 @@ def test_what_retention_took_is_counted(broker: Any, on_gap: Any, first: int, re
     assert gap.position == {"topic": topic, "partition": 0, "offset": 3}
     assert f"offsets 3 to {first - 1}" in gap.detail
     produce(broker.bootstrap, topic, [(0, b"last")])
-    assert collect(lenient, 1)[0].position["offset"] == first
+    assert drain(lenient, limit=1)[0].position["offset"] == first
     lenient.close()
 
 
@@ -149,14 +140,14 @@ def test_marks_of_the_old_topic_do_not_order_the_new_one(broker: Any) -> None:
     topic = filled(broker.bootstrap, 50)
     source = KafkaSource(topic, broker.bootstrap)
     stored = source.positions()
-    collect(source, 30)
+    drain(source, limit=30)
     marks = [source.positions()]
     source.close()
     anew(broker.bootstrap, topic, 10)
     source = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
     source.seek(stored)
     source.replay(marks)
-    assert len(collect(source, 10)) == 10
+    assert len(drain(source, limit=10)) == 10
     source.close()
 
 
@@ -165,12 +156,12 @@ def test_made_anew_while_it_is_read(broker: Any) -> None:
     strict = KafkaSource(topic, broker.bootstrap)
     lenient = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
     for source in (strict, lenient):
-        collect(source, 50)
+        drain(source, limit=50)
     anew(broker.bootstrap, topic, 90)
     with pytest.raises(SourceError) as caught:
-        collect(strict, 1)
+        drain(strict, limit=1)
     assert "was made anew" in caught.value.message
-    assert "new record" in collect(lenient, 90)[0].data.decode()
+    assert "new record" in drain(lenient, limit=90)[0].data.decode()
     assert [gap.position["offset"] for gap in lenient.gaps()] == [50]
     strict.close()
     lenient.close()
@@ -180,10 +171,10 @@ def test_deleted_while_it_is_read(broker: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("streamdp_connectors.kafka.gaps.GONE_SECONDS", 1.0)
     topic = filled(broker.bootstrap, 5)
     source = KafkaSource(topic, broker.bootstrap)
-    collect(source, 5)
+    drain(source, limit=5)
     delete_topic(broker.bootstrap, topic)
     with pytest.raises(SourceError) as caught:
-        collect(source, 1)
+        drain(source, limit=1)
     assert caught.value.exit_code == 66
     assert f"topic {topic} is gone" in caught.value.message
     source.close()
@@ -195,14 +186,14 @@ def test_deleted_and_waited_for(
     monkeypatch.setattr("streamdp_connectors.kafka.gaps.GONE_SECONDS", 0.5)
     topic = filled(broker.bootstrap, 5)
     source = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
-    collect(source, 5)
+    drain(source, limit=5)
     delete_topic(broker.bootstrap, topic)
     deadline = time.monotonic() + 30
     while "is gone" not in caplog.text:
         assert time.monotonic() < deadline
         assert source.read(10, 0.2) == []
     filled(broker.bootstrap, 7, topic, "new")
-    assert len(collect(source, 7)) == 7
+    assert len(drain(source, limit=7)) == 7
     assert caplog.text.count("is gone") == 1
     source.close()
 
@@ -237,12 +228,12 @@ def test_what_was_decoded_of_the_old_topic_is_forgotten(broker: Any) -> None:
 def test_a_broker_that_is_behind_is_not_believed(broker: Any) -> None:
     topic = filled(broker.bootstrap, 20)
     source = KafkaSource(topic, broker.bootstrap, on_gap="earliest")
-    collect(source, 20)
+    drain(source, limit=20)
     before = source._log.ids()
     now = before._replace(topic="of the new one")
     answers = [now, now, now, before, before, before]
     source._log.ids = lambda: answers.pop(0) if len(answers) > 1 else now  # type: ignore[method-assign]
-    assert len(collect(source, 20)) == 20
+    assert len(drain(source, limit=20)) == 20
     assert source.read(10, 0.5) == []
     assert len(source.gaps()) == 1
     source.close()

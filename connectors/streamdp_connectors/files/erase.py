@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from streamdp.errors import Exit
+from streamdp.errors import Exit, foreseen
 from streamdp.records.erased import Erased, texts_of
 from streamdp.safe_files import open_regular, written_anew
 from streamdp_connectors.protocol import SinkError
@@ -33,11 +33,11 @@ _decode, _encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 def is_ours(path: Path) -> bool:
     """Whether a file begins as streamdp writes answers, events or rejects. Raises SinkError."""
-    try:
-        with open(open_regular(path, follow=True), "rb") as file:
-            return file.read(64).startswith(OWN)
-    except OSError as error:
-        raise SinkError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from None
+    with (
+        foreseen(SinkError, path, "read", Exit.NO_INPUT),
+        open(open_regular(path, follow=True), "rb") as file,
+    ):
+        return file.read(64).startswith(OWN)
 
 
 class Table(NamedTuple):
@@ -140,7 +140,7 @@ def rewrite(path: Path, into: Path, gone: Erased, places: Sequence[int] = ()) ->
     changed, before, after = 0, 0, 0
     found = {0: 0}
     wanted = set(places)
-    try:
+    with foreseen(SinkError, path, "rewritten", Exit.IO_ERROR):
         status = os.stat(path)
         with written_anew(into, status.st_mode) as file:
             table: Table | None = None
@@ -156,8 +156,6 @@ def rewrite(path: Path, into: Path, gone: Erased, places: Sequence[int] = ()) ->
                     found[before] = after
         if not changed:
             into.unlink()
-    except OSError as error:
-        raise SinkError(f"{path}: cannot be rewritten: {error.strerror or error}", Exit.IO_ERROR) from None
     return Rewritten(changed, found)
 
 
@@ -192,9 +190,9 @@ def _left_of_row(table: Table, line: bytes, gone: Erased) -> bytes:
 
 def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     """The lines of a file with their newlines, and how many bytes each has."""
-    try:
-        with open(open_regular(path, follow=True), "rb") as file:
-            for line in file:
-                yield line, len(line)
-    except OSError as error:
-        raise SinkError(f"{path}: cannot be read: {error.strerror or error}", Exit.NO_INPUT) from None
+    with (
+        foreseen(SinkError, path, "read", Exit.NO_INPUT),
+        open(open_regular(path, follow=True), "rb") as file,
+    ):
+        for line in file:
+            yield line, len(line)

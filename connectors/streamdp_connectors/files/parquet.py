@@ -29,12 +29,7 @@ class ParquetSource:
     object of a row; it is given the names of the columns that hold numbers first. Raises SourceError.
     """
 
-    def __init__(
-        self,
-        path: str,
-        shape: Callable[[list[str], set[str]], Callable[[Row], Row]],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, path: str, shape: Callable[[list[str], set[str]], Callable[[Row], Row]]) -> None:
         try:
             import pyarrow as arrow
             from pyarrow import parquet
@@ -43,7 +38,7 @@ class ParquetSource:
                 f"{path} is Parquet, and reading it needs one more package: pip install pyarrow",
                 Exit.UNAVAILABLE,
             ) from None
-        self.path, self._clock, self._arrow = path, clock, arrow
+        self.path, self._arrow = path, arrow
         try:
             self._file = parquet.ParquetFile(path)
         except FileNotFoundError:
@@ -64,7 +59,7 @@ class ParquetSource:
 
     def read(self, max_records: int, timeout: float) -> list[Raw]:
         """Return the next rows, at most ``max_records``, and fewer where they are long."""
-        found, size, now = [], 0, self._clock()
+        found, size, now = [], 0, time.time()
         for row in self._rows:
             self._taken += 1
             data = msgspec.json.encode(self._shape(row), enc_hook=str)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import errno
-import fcntl
 import logging
 import os
 import select
@@ -18,7 +17,7 @@ import msgspec
 
 from streamdp.errors import Exit
 from streamdp.records import Reject
-from streamdp.safe_files import FILE
+from streamdp.safe_files import FILE, lock, sync_folder
 from streamdp_connectors.files.resume import (
     STANDARD_OUTPUT,
     Claim,
@@ -109,7 +108,8 @@ class OutputFile:
         with self._writing():
             os.fsync(self._fd)
             if self._new:
-                _sync_folder(os.path.dirname(self.path) or ".")
+                with contextlib.suppress(OSError):  # some file systems cannot, and then need not
+                    sync_folder(os.path.dirname(self.path) or ".")
                 self._new = False
 
     def state(self) -> dict[str, Any]:
@@ -310,22 +310,8 @@ def _open(path: str, links: int = 0) -> int:
 
 def _lock(fd: int, path: str) -> None:
     """Lock a file against other runs while it is open. Raises SinkError."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not lock(fd):
         raise SinkError(
             f"{path}: another streamdp process writes to it; stop that one, or name another file",
             Exit.CANNOT_CREATE,
-        ) from None
-    except OSError:  # some file systems have no locks
-        pass
-
-
-def _sync_folder(folder: str) -> None:
-    """Make a new file's name durable; without that a crash may lose the whole file."""
-    with contextlib.suppress(OSError):  # some file systems cannot, and then need not
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        )

@@ -11,7 +11,7 @@ of ``STEPS``. A step for a field that is new puts its default. Then run ``python
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -101,28 +101,25 @@ def stamped(stored: Mapping[str, Any], parts: Iterable[str]) -> dict[str, Any]:
     return {**stored, "release": __version__, "versions": versions}
 
 
-def upgraded(
-    stored: Any, steps: Sequence[Step] | None = None, parts: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+def upgraded(stored: Any) -> dict[str, Any]:
     """What was stored, in the versions of this release; ``release`` still says who wrote it.
 
     Raises NewerError, and UnsoundError where it does not say which versions it has.
     """
-    steps, parts = STEPS if steps is None else steps, PARTS if parts is None else parts
     require(isinstance(stored, dict), "its versions are missing")
     release, versions = stored.get("release"), stored.get("versions")
     require(isinstance(release, str) and isinstance(versions, dict), "its versions are missing")
     require(all(type(part) is str and type(n) is int and n > 0 for part, n in versions.items()), "a version")
-    newer = [part for part, version in versions.items() if version > parts.get(part, 0)]
+    newer = [part for part, version in versions.items() if version > PARTS.get(part, 0)]
     if newer:
         theirs = ", ".join(f"{part} {versions[part]}" for part in newer)
-        ours = ", ".join(f"{part} {parts[part]}" if part in parts else f"no {part}" for part in newer)
+        ours = ", ".join(f"{part} {PARTS[part]}" if part in PARTS else f"no {part}" for part in newer)
         raise NewerError(
             f"was written by streamdp {release[:40]} ({theirs}); this is streamdp {__version__} ({ours}): "
             "upgrade it",
             Exit.CONFIG,
         )
-    for step in steps:
+    for step in STEPS:
         if versions.get(step.part) == step.before:
             versions = versions | {step.part: step.before + 1}
             stored = step.convert(stored) | {"versions": versions}
