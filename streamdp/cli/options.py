@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from functools import partial
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 import msgspec
 import typer
 from msgspec import Meta
+from typer.core import TyperGroup
 
 from streamdp.cli.errors import warn
 from streamdp.errors import ConfigError, Exit
@@ -18,7 +20,7 @@ from streamdp.offline.plan import Estimate, Method, Plan, Start
 from streamdp.settings import Settings
 from streamdp.settings.load import LAYERED, gather
 from streamdp.settings.options import GROUPS, RENAMED, Option, option, options_of, refuse_meaningless
-from streamdp.story.story import Sort
+from streamdp.story.orders import Sort
 
 Config = Annotated[
     str | None, typer.Option(help="settings file (default: streamdp.toml where there is one)", metavar="PATH")
@@ -167,6 +169,40 @@ def parse_budget(text: str) -> tuple[int | None, float | None]:
             f"--budget: {text!r} is neither a time such as 30s, 10m or 1h nor a number of rounds", Exit.USAGE
         )
     return (None, value * units[unit]) if unit else (int(value), None)
+
+
+class Group(TyperGroup):
+    """All commands, whose options cost nothing where they need no reading: defaults, and texts.
+
+    typer makes a reader for each of a hundred options, and imports pydantic for the first.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of all commands alike."""
+        return _spared(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of that name, None where there is none."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _spared(found.get_params(ctx))
+        return found
+
+
+def _spared(params: list[Any]) -> list[Any]:
+    for param in params:
+        param.process_value = partial(_value_of, param)
+    return params
+
+
+def _value_of(param: Any, ctx: Any, value: Any) -> Any:
+    """The value of an option, as typer says it."""
+    kind = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    read = value is None or value == param.default or (kind is str and isinstance(value, str))
+    if not read or param.required or param.nargs != 1:
+        return type(param).process_value(param, ctx, value)
+    given = () if value is None and param.multiple else value
+    return given if param.callback is None else param.callback(ctx, param, given)
 
 
 def with_options(command: Callable[..., int | None]) -> Callable[..., int | None]:

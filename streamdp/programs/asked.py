@@ -23,7 +23,8 @@ from streamdp.serve.told import CorrectionList, Noted, RecordList, StoryList, Wh
 from streamdp.state.corrections import CorrectionsFile
 from streamdp.state.snapshot import written_at
 from streamdp.state.wanted import Wanted
-from streamdp.story.story import Sort, Story
+from streamdp.story.orders import Sort
+from streamdp.story.story import Story
 
 WHERE, CHANGES, CORRECTIONS = "where", "changes", "corrections"
 """What not everything can be asked."""

@@ -17,7 +17,7 @@ from streamdp.programs import brief
 from streamdp.programs.asked import CHANGES, CORRECTIONS, WHERE, Asked
 from streamdp.state.corrections import What
 from streamdp.state.wanted import Wanted
-from streamdp.story.story import Sort
+from streamdp.story.orders import Sort
 
 PAGE = 50
 """Stories, records or changes of an answer, at most."""
